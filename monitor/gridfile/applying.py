@@ -1,4 +1,4 @@
-"""Plan and apply: what a file says against what the depot has, in one transaction."""
+"""Plan and apply: compare a grid file with the depot, and write the difference in one transaction."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from django.db import transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, retry_on_lock_timeout
 from monitor.gridfile import depot
-from monitor.gridfile.definition import Grid
+from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.loading import load
 from monitor.gridfile.planning import History, Plan, plan
 from monitor.gridfile.writing import write
 
 
-def planned(file: str, *, prune: bool) -> Plan:
-    """What applying *file* would do now; nothing is changed.
+def plan_file(file: str, *, prune: bool) -> Plan:
+    """Return what applying *file* would change; change nothing.
 
     Raises:
-        InvalidGridFile: with everything that is wrong with the file.
-        OSError: it cannot be read.
+        InvalidGridFile: with all errors of the file.
+        OSError: the file cannot be read.
     """
     with transaction.atomic():
-        return _plan(load(file, depot.outside()), prune=prune)
+        return _plan(load(file, depot.names()), prune=prune)
 
 
 def apply(file: str, *, prune: bool) -> Plan:
-    """Make the depot what *file* says, all of it or nothing; return what was done. Raises as ``planned``."""
-    with changing():
-        wanted = load(file, depot.outside())
-        return retry_on_lock_timeout(lambda: _applied(wanted, prune=prune))
+    """Apply all changes of *file* or none; return the plan that was executed. Raises as ``plan_file``."""
+    with locked_transaction():
+        grid = load(file, depot.names())
+        return retry_on_lock_timeout(lambda: _plan_and_write(grid, prune=prune))
 
 
 @contextmanager
-def changing() -> Iterator[None]:
-    """A transaction in which nobody else changes what is set up this way: the second waits for the first."""
+def locked_transaction() -> Iterator[None]:
+    """Open a transaction that waits until no other transaction changes the grid in this way."""
     with transaction.atomic():
         lock_until_commit(AdvisoryLock.GRID_FILE)
         yield
 
 
-def _applied(grid: Grid, *, prune: bool) -> Plan:
-    done = _plan(grid, prune=prune)
-    write(done)
-    return done
+def _plan_and_write(grid: GridDefinition, *, prune: bool) -> Plan:
+    grid_plan = _plan(grid, prune=prune)
+    write(grid_plan)
+    return grid_plan
 
 
-def _plan(grid: Grid, *, prune: bool) -> Plan:
-    have = depot.read()
-    history = depot.history(have.series.keys() - grid.series.keys()) if prune else History()
-    return plan(have, grid, prune=prune, history=history)
+def _plan(grid: GridDefinition, *, prune: bool) -> Plan:
+    current = depot.read()
+    history = depot.history(current.series.keys() - grid.series.keys()) if prune else History()
+    return plan(current, grid, prune=prune, history=history)

@@ -1,6 +1,6 @@
-"""What takes more than one value to see: names that refer to nothing, parameters that a probe does not take.
+"""Checks that need more than one value, such as references and the parameters of probes.
 
-Every check yields what it found, with its path in the file; nothing is raised and nothing stops at the first.
+Every check yields all faults with their paths in the file, and raises nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor.gridfile import alerting, expansion, ways
+from monitor.gridfile import access, alerting, expansion
 from monitor.gridfile.definition import (
-    Grid,
+    GridDefinition,
     MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
@@ -22,8 +22,7 @@ from monitor.gridfile.definition import (
     SuiteDefinition,
 )
 from monitor.gridfile.format import NAME, WORD, GridFile, MaintenanceEntry
-from monitor.gridfile.parsing import Found
-from monitor.gridfile.problems import Path, nearest, shown
+from monitor.gridfile.problems import Fault, Path, quoted, suggestion
 from monitor.imports import formats
 from monitor.ledger import maintenance_times
 from monitor.models.series import IMPORTED
@@ -31,23 +30,25 @@ from probes.base import InvalidParameters, Probe
 from reporters import config
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 
-MAX_NAME_CHARACTERS = 100  # that the depot keeps
+ExpandedSeries = dict[str, tuple[str, SeriesDefinition]]  # name -> name of its entry in the file, series
+
+MAX_NAME_CHARACTERS = 100  # length of the column
 
 
 @dataclass(frozen=True)
-class Names:
-    """What may be referred to, in the file itself and in the depot; None where that is not known."""
+class KnownNames:
+    """The names that a file may refer to, defined by the file or the depot; None disables a check."""
 
     sites: Collection[str] | None
     resources: Collection[str] | None
     suites: Collection[str] | None
     reporters: Collection[str] | None
     groups: Collection[str] | None
-    has_all_series: bool = True  # whether none that is written is left out, because it is not sound
+    has_all_series: bool = True  # False if invalid series were left out
 
 
-def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
-    """The grid that *file* describes, and what is wrong with it: then the grid is not whole."""
+def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault]]:
+    """Return the grid that *file* describes, and its faults. With faults the grid is incomplete."""
     sites = {name: SiteDefinition(name, **site.model_dump()) for name, site in file.sites.items()}
     suites = {
         name: SuiteDefinition(name, **{**suite.model_dump(), "viewers": tuple(sorted(set(suite.viewers)))})
@@ -57,125 +58,132 @@ def check(file: GridFile, names: Names) -> tuple[Grid, list[Found]]:
         name: ResourceDefinition(name, **resource.model_dump()) for name, resource in file.resources.items()
     }
     maintenance = {
-        name: MaintenanceDefinition(name, **{**one.model_dump(), "sites": tuple(sorted(set(one.sites)))})
-        for name, one in file.maintenance.items()
+        name: MaintenanceDefinition(name, **{**entry.model_dump(), "sites": tuple(sorted(set(entry.sites)))})
+        for name, entry in file.maintenance.items()
     }
-    series, found = _expanded(file)
-    found.extend(_check_suites(file, names))
+    expanded, faults = _expand_all(file)
+    faults.extend(_check_suites(file, names))
     for resource in resources.values():
-        found.extend(_check_resource(resource, names))
-    seen: set[Path] = set()
-    for template, one in series.values():
-        for path, message in (*_check_series(one, names), *_check_leader(one, series, file.series)):
-            if (template, *path) not in seen:  # of many that a macro made the first is enough
-                seen.add((template, *path))
-                found.append((("series", template, *path), message))
-    for name, work in file.maintenance.items():
-        found.extend(_check_maintenance(("maintenance", name), work, names))
-    in_series = any(path[0] == "series" for path, _ in found)
-    every_series = series if names.has_all_series and not in_series else None
-    found.extend(_check_alerts(file, names, every_series))
-    alerts = {name: alerting.definition(name, rule) for name, rule in file.alerts.items()}
-    every = {name: one for name, (_, one) in series.items()}
-    return Grid(sites, resources, suites, every, maintenance, alerts), found
+        faults.extend(_check_resource(resource, names))
+    faults.extend(_check_all_series(expanded, file.series, names))
+    for name, entry in file.maintenance.items():
+        faults.extend(_check_maintenance(("maintenance", name), entry, names))
+    has_series_faults = any(path[0] == "series" for path, _ in faults)
+    all_series = expanded if names.has_all_series and not has_series_faults else None
+    faults.extend(_check_alerts(file, names, all_series))
+    alerts = {name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()}
+    series = {name: definition for name, (_, definition) in expanded.items()}
+    return GridDefinition(sites, resources, suites, series, maintenance, alerts), faults
 
 
-def _expanded(file: GridFile) -> tuple[dict[str, tuple[str, SeriesDefinition]], list[Found]]:
-    """Every series by its name, with the one in the file that it was made from."""
+def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
+    """Expand all macros; return each series by name with the name of its entry in the file."""
     total = sum(expansion.count(series) for series in file.series.values())
     if total > expansion.MAX_SERIES:
-        why = f"{total:,} series, written out; at most {expansion.MAX_SERIES:,} are made of a file"
-        return {}, [(("series",), why)]
-    series: dict[str, tuple[str, SeriesDefinition]] = {}
-    found: list[Found] = []
-    for template, one in file.series.items():
+        message = f"{total:,} series after expansion; expected at most {expansion.MAX_SERIES:,}"
+        return {}, [(("series",), message)]
+    expanded: ExpandedSeries = {}
+    faults: list[Fault] = []
+    for template, entry in file.series.items():
         try:
-            for made in expansion.expand(template, one):
-                if made.name in series:
-                    found.append(
-                        (("series", template), _made_twice(made.name, template, series[made.name][0]))
-                    )
+            for series in expansion.expand(template, entry):
+                if series.name in expanded:
+                    message = _duplicate_name(series.name, template, expanded[series.name][0])
+                    faults.append((("series", template), message))
                     break
-                series[made.name] = (template, made)
-        except expansion.CannotExpand as error:
-            found.append((("series", template, *error.path), str(error)))
-    return series, found
+                expanded[series.name] = (template, series)
+        except expansion.InvalidMacro as error:
+            faults.append((("series", template, *error.path), str(error)))
+    return expanded, faults
 
 
-def _made_twice(name: str, template: str, other: str) -> str:
+def _duplicate_name(name: str, template: str, other: str) -> str:
     if template != other:
-        return f"its name {shown(name)} is also made by series {other}"
-    why = "a name has every placeholder, and a list no value twice"
-    return f"its name {shown(name)} is made more than once; {why}"
+        return f"its name {quoted(name)} is also generated by series {other}"
+    expected = "expected every placeholder in the name, and no value twice in a list"
+    return f"its name {quoted(name)} is generated more than once; {expected}"
 
 
-def _check_suites(file: GridFile, names: Names) -> Iterator[Found]:
+def _check_all_series(
+    expanded: ExpandedSeries, templates: Collection[str], names: KnownNames
+) -> Iterator[Fault]:
+    """Check every series; of equal faults in the series of a macro yield the first."""
+    seen: set[Path] = set()
+    for template, series in expanded.values():
+        for path, message in (*_check_series(series, names), *_check_leader(series, expanded, templates)):
+            if (template, *path) not in seen:
+                seen.add((template, *path))
+                yield ("series", template, *path), message
+
+
+def _check_suites(file: GridFile, names: KnownNames) -> Iterator[Fault]:
     for name, suite in file.suites.items():
         for i, group in enumerate(suite.viewers):
             if names.groups is not None and group not in names.groups:
-                message = f"there is no group {shown(group)} of users{nearest(group, names.groups)}"
+                message = f"there is no user group {quoted(group)}{suggestion(group, names.groups)}"
                 yield ("suites", name, "viewers", i), message
 
 
-def _check_resource(resource: ResourceDefinition, names: Names) -> Iterator[Found]:
+def _check_resource(resource: ResourceDefinition, names: KnownNames) -> Iterator[Fault]:
     path = ("resources", resource.name)
-    yield from _refer((*path, "site"), "site", resource.site, names.sites)
-    for inner, message in ways.faults(config.ResourceConfig(**asdict(resource))):
+    yield from _check_reference((*path, "site"), "site", resource.site, names.sites)
+    for inner, message in access.faults(config.ResourceConfig(**asdict(resource))):
         yield (*path, *inner), message
 
 
-def _refer(path: Path, noun: str, name: str, known: Collection[str] | None) -> Iterator[Found]:
-    if known is not None and name not in known:
-        yield path, f"there is no {noun} {shown(name)}{nearest(name, known)}"
+def _check_reference(path: Path, noun: str, name: str, names: Collection[str] | None) -> Iterator[Fault]:
+    if names is not None and name not in names:
+        yield path, f"there is no {noun} {quoted(name)}{suggestion(name, names)}"
 
 
-def _check_series(series: SeriesDefinition, names: Names) -> Iterator[Found]:
+def _check_series(series: SeriesDefinition, names: KnownNames) -> Iterator[Fault]:
     yield from _check_name(series.name)
-    yield from _refer(("suite",), "suite", series.suite, names.suites)
-    yield from _refer(("reporter",), "reporter", series.reporter, names.reporters)
+    yield from _check_reference(("suite",), "suite", series.suite, names.suites)
+    yield from _check_reference(("reporter",), "reporter", series.reporter, names.reporters)
     yield from _check_schedule(series)
     for role, resources in series.bindings.items():
         for i, resource in enumerate(resources):
-            yield from _refer(("bindings", role, i), "resource", resource, names.resources)
+            yield from _check_reference(("bindings", role, i), "resource", resource, names.resources)
     if series.probe in _probe_names():
         probe = _probe(series.probe)
         yield from _check_bindings(series.bindings, probe)
         yield from _check_parameters(series.parameters, probe)
-    elif series.probe not in _imported():
-        yield ("probe",), f"{shown(series.probe)} is no probe{nearest(series.probe, _probe_names())}"
-
-
-def _check_leader(
-    one: SeriesDefinition, series: Mapping[str, tuple[str, SeriesDefinition]], templates: Collection[str]
-) -> Iterator[Found]:
-    """Whether *one* follows another series that leads, or none."""
-    if one.leader is None:
-        if one.follows:
-            yield ("follows",), "it follows nobody; expected a leader as well"
-        return
-    yield from _refer(("leader",), "series", one.leader, {*series, *templates})
-    if not one.follows:
-        yield ("follows",), "it is missing; expected with or after, because there is a leader"
-    if one.schedule:
-        yield ("schedule",), "it has a leader; expected either that or a schedule"
-    if one.leader in series and (further := series[one.leader][1].leader) is not None:
-        cycle = "a cycle; " if further == one.name else ""
-        expected = "expected one with a schedule of its own"
-        yield ("leader",), f"series {one.leader} follows {further} itself: {cycle}{expected}"
-
-
-def _check_name(name: str) -> Iterator[Found]:
-    if not re.fullmatch(WORD, name):
-        hint = "; placeholders need for or mesh" if "{" in name else ""
-        yield (), f"expected a name of {NAME}, got {shown(name)}{hint}"
-    elif len(name) > MAX_NAME_CHARACTERS:
+    elif series.probe not in _import_probes():
         yield (
-            (),
-            f"its name has {len(name)} characters; at most {MAX_NAME_CHARACTERS} are kept: {shown(name)}",
+            ("probe",),
+            f"there is no probe {quoted(series.probe)}{suggestion(series.probe, _probe_names())}",
         )
 
 
-def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
+def _check_leader(
+    series: SeriesDefinition, expanded: ExpandedSeries, templates: Collection[str]
+) -> Iterator[Fault]:
+    """Check that *series* has no leader, or one with a schedule of its own."""
+    if series.leader is None:
+        if series.follows:
+            yield ("follows",), "it has no leader; expected leader as well"
+        return
+    yield from _check_reference(("leader",), "series", series.leader, {*expanded, *templates})
+    if not series.follows:
+        yield ("follows",), "it is missing; expected with or after, because there is a leader"
+    if series.schedule:
+        yield ("schedule",), "expected either leader or schedule, not both"
+    if series.leader in expanded and (further := expanded[series.leader][1].leader) is not None:
+        cycle = "a cycle; " if further == series.name else ""
+        expected = "expected a series with a schedule of its own"
+        yield ("leader",), f"series {series.leader} follows series {further}: {cycle}{expected}"
+
+
+def _check_name(name: str) -> Iterator[Fault]:
+    if not re.fullmatch(WORD, name):
+        hint = "; placeholders need for or mesh" if "{" in name else ""
+        yield (), f"expected a name of {NAME}, got {quoted(name)}{hint}"
+    elif len(name) > MAX_NAME_CHARACTERS:
+        expected = f"expected a name of at most {MAX_NAME_CHARACTERS} characters"
+        yield (), f"{expected}, got {len(name)}: {quoted(name)}"
+
+
+def _check_schedule(series: SeriesDefinition) -> Iterator[Fault]:
     for key in ("schedule", "retry_schedule"):
         text = getattr(series, key)
         if text:
@@ -191,24 +199,25 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Found]:
         yield ("ends_at",), f"{series.ends_at.isoformat()} is before starts_at {series.starts_at.isoformat()}"
 
 
-def _check_maintenance(path: Path, work: MaintenanceEntry, names: Names) -> Iterator[Found]:
-    for i, site in enumerate(work.sites):
-        yield from _refer((*path, "sites", i), "site", site, names.sites)
-    times = work.model_dump(exclude={"title", "sites"})
+def _check_maintenance(path: Path, entry: MaintenanceEntry, names: KnownNames) -> Iterator[Fault]:
+    for i, site in enumerate(entry.sites):
+        yield from _check_reference((*path, "sites", i), "site", site, names.sites)
+    times = entry.model_dump(exclude={"title", "sites"})
     for key, message in maintenance_times.time_errors(maintenance_times.WindowTimes(**times)):
         yield (*path, key), message
 
 
-def _check_alerts(file: GridFile, names: Names, series: Collection[str] | None) -> Iterator[Found]:
-    known = {"suites": names.suites, "sites": names.sites, "series": series}
+def _check_alerts(file: GridFile, names: KnownNames, series: Collection[str] | None) -> Iterator[Fault]:
+    existing = {"suites": names.suites, "sites": names.sites, "series": series}
     for name, rule in file.alerts.items():
-        for path, message in alerting.faults(rule, known):
+        for path, message in alerting.faults(rule, existing):
             yield ("alerts", name, *path), message
 
 
-def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Found]:
+def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:
     for unknown in sorted(bindings.keys() - probe.roles.keys()):
-        yield ("bindings", unknown), f"the probe has no role {shown(unknown)}{nearest(unknown, probe.roles)}"
+        nearest = suggestion(unknown, probe.roles)
+        yield ("bindings", unknown), f"the probe has no role {quoted(unknown)}{nearest}"
     for name, role in probe.roles.items():
         try:
             role.check(name, bindings.get(name, ()))
@@ -216,11 +225,11 @@ def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator
             yield ("bindings", name), f"{error} ({role.description})"
 
 
-def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iterator[Found]:
+def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:
     for name, value in parameters.items():
         if name not in probe.parameters:
-            known = nearest(name, probe.parameters)
-            yield ("parameters", name), f"the probe has no parameter {shown(name)}{known}"
+            nearest = suggestion(name, probe.parameters)
+            yield ("parameters", name), f"the probe has no parameter {quoted(name)}{nearest}"
             continue
         try:
             probe.parameters[name].checked(name, value)
@@ -229,8 +238,8 @@ def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iter
 
 
 @cache
-def _imported() -> set[str]:
-    """What imported series have in place of a probe."""
+def _import_probes() -> set[str]:
+    """Return the names that imported series have in place of a probe."""
     return {f"{IMPORTED}{kind}" for kind in formats.names()}
 
 

@@ -1,4 +1,4 @@
-"""Define a grid in the depot: sites, resources, series. Doing it twice changes nothing."""
+"""Define sites, resources and series in the depot from code; idempotent."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import probes
 from monitor.gridfile import depot, planning, writing
-from monitor.gridfile.applying import changing
+from monitor.gridfile.applying import locked_transaction
 from monitor.gridfile.definition import (
     AlertDefinition,
-    Grid,
+    GridDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -33,21 +33,23 @@ def define(
     series: Sequence[SeriesDefinition],
     alerts: Sequence[AlertDefinition] = (),
 ) -> None:
-    """Make or change these resources, series and alert rules, with their sites and suites. Others stay as
-    they are.
+    """Create or change these resources, series and alert rules, with their sites and suites.
+
+    All others stay as they are.
 
     Raises:
-        probes.base.ProbeError: an unknown probe, bindings or parameters that it does not accept, or a
-            resource that cannot be reached as it says.
-        reporters.schedule.InvalidSchedule: a schedule that cannot be read.
+        probes.base.ProbeError: an unknown probe, invalid bindings or parameters, or an invalid access method
+            of a resource.
+        reporters.schedule.InvalidSchedule: a schedule is invalid.
     """
     for resource in resources:
         resolve.check(resource)
     for definition in series:
         _check(definition)
-    with changing():
-        have = depot.read()
-        writing.write(planning.plan(have, _grid(resources, series, alerts, have), prune=False))
+    with locked_transaction():
+        current = depot.read()
+        grid = _grid(resources, series, alerts, current)
+        writing.write(planning.plan(current, grid, prune=False))
 
 
 def _check(series: SeriesDefinition) -> None:
@@ -66,17 +68,23 @@ def _grid(
     resources: Sequence[config.ResourceConfig],
     series: Sequence[SeriesDefinition],
     alerts: Sequence[AlertDefinition],
-    have: Grid,
-) -> Grid:
-    """What is to be; sites and suites that are there already keep what they are."""
-    return Grid(
-        sites={one.site: have.sites.get(one.site, SiteDefinition(one.site)) for one in resources},
-        resources={one.name: ResourceDefinition(**asdict(one)) for one in resources},
-        suites={one.suite: have.suites.get(one.suite, SuiteDefinition(one.suite)) for one in series},
-        series={one.name: replace(one, bindings=_in_order(one)) for one in series},
-        alerts={one.name: one for one in alerts},
+    current: GridDefinition,
+) -> GridDefinition:
+    """Return the grid to write; existing sites and suites keep their attributes."""
+    return GridDefinition(
+        sites={
+            resource.site: current.sites.get(resource.site, SiteDefinition(resource.site))
+            for resource in resources
+        },
+        resources={resource.name: ResourceDefinition(**asdict(resource)) for resource in resources},
+        suites={
+            definition.suite: current.suites.get(definition.suite, SuiteDefinition(definition.suite))
+            for definition in series
+        },
+        series={definition.name: replace(definition, bindings=_tuples(definition)) for definition in series},
+        alerts={rule.name: rule for rule in alerts},
     )
 
 
-def _in_order(series: SeriesDefinition) -> dict[str, tuple[str, ...]]:
+def _tuples(series: SeriesDefinition) -> dict[str, tuple[str, ...]]:
     return {role: tuple(names) for role, names in series.bindings.items()}

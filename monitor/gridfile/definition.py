@@ -1,4 +1,4 @@
-"""What a grid is made of, as plain values: what the depot has, and what a file says it should have."""
+"""The parts of a grid as plain values: the depot and a grid file are both read into these."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SiteDefinition:
 
 @dataclass(frozen=True)
 class ResourceDefinition:
-    """One reachable host of a site; as a reporter is told of it (``reporters.config.ResourceConfig``)."""
+    """One reachable host of a site; reporters get it as ``reporters.config.ResourceConfig``."""
 
     name: str
     site: str
@@ -40,9 +40,9 @@ class ResourceDefinition:
 
 @dataclass(frozen=True)
 class SuiteDefinition:
-    """A named group of series; with *viewers*, groups of users, only they see it.
+    """A named group of series; if *viewers* names user groups, only their members see it.
 
-    ``keep_..._days``: for how long the depot keeps what its series measured; None is for ever.
+    ``keep_..._days`` is the retention of reports, samples and rollups; None keeps them for ever.
     """
 
     name: str
@@ -88,7 +88,7 @@ DEFAULT_SERIES = SeriesDefinition("", "", {})
 
 @dataclass(frozen=True)
 class MaintenanceDefinition:
-    """Planned work at *sites*, at all where none is named: one window, or one at every slot of *schedule*."""
+    """Maintenance of *sites* (all if empty): one window, or one window per slot of *schedule*."""
 
     name: str
     title: str = ""
@@ -102,7 +102,7 @@ class MaintenanceDefinition:
 
 @dataclass(frozen=True)
 class AlertDefinition:
-    """When an alert is open; *watches* has ``everything``, or names of ``suites``, ``sites``, ``series``."""
+    """An alert rule; *watches* has ``everything``, or lists of names by ``suites``, ``sites``, ``series``."""
 
     name: str
     title: str = ""
@@ -124,8 +124,8 @@ Definition = (
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Everything by name. The fields are the nouns of a grid file, in its order."""
+class GridDefinition:
+    """All definitions by name. The fields are the sections of a grid file, in their order."""
 
     sites: Mapping[str, SiteDefinition] = field(default_factory=dict)
     resources: Mapping[str, ResourceDefinition] = field(default_factory=dict)

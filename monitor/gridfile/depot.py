@@ -1,4 +1,4 @@
-"""The grid that the depot has, as plain values."""
+"""Read the grid of the depot as plain values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.db.models import Exists, OuterRef
 from monitor.gridfile.definition import (
     AlertDefinition,
     Definition,
-    Grid,
+    GridDefinition,
     MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.loading import Outside
+from monitor.gridfile.loading import DepotNames
 from monitor.gridfile.planning import History
 from monitor.models import (
     AlertRule,
@@ -42,88 +42,92 @@ _JOINED = {"viewers", "bindings", "sites", "watches", "notify"}
 _REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
-def read() -> Grid:
-    """Everything that a grid file may say, as the depot has it."""
-    sites = [SiteDefinition(**_values(SiteDefinition, site)) for site in Site.objects.all()]
-    resources = [
-        ResourceDefinition(**_values(ResourceDefinition, one))
-        for one in Resource.objects.select_related("site")
-    ]
-    suites = [
-        SuiteDefinition(
-            **_values(SuiteDefinition, one), viewers=tuple(sorted(group.name for group in one.viewers.all()))
-        )
-        for one in Suite.objects.prefetch_related("viewers")
-    ]
+def read() -> GridDefinition:
+    """Return all parts of the depot that a grid file can define."""
     bindings = _bindings()
-    series = [
-        SeriesDefinition(**_values(SeriesDefinition, one), bindings=bindings.get(one.pk, {}))
-        for one in Series.objects.select_related("suite", "reporter", "leader")
-    ]
-    maintenance = [
-        MaintenanceDefinition(
-            **_values(MaintenanceDefinition, one), sites=tuple(sorted(site.name for site in one.sites.all()))
-        )
-        for one in MaintenanceWindow.objects.prefetch_related("sites")
-    ]
-    alerts = [
-        AlertDefinition(**_values(AlertDefinition, one), watches=_watched(one), notify=tuple(one.notify))
-        for one in AlertRule.objects.prefetch_related("suites", "sites", "series")
-    ]
-    return Grid(
-        {one.name: one for one in sites},
-        {one.name: one for one in resources},
-        {one.name: one for one in suites},
-        {one.name: one for one in series},
-        {one.name: one for one in maintenance},
-        {one.name: one for one in alerts},
+    resources = Resource.objects.select_related("site")
+    suites = Suite.objects.prefetch_related("viewers")
+    series = Series.objects.select_related("suite", "reporter", "leader")
+    windows = MaintenanceWindow.objects.prefetch_related("sites")
+    rules = AlertRule.objects.prefetch_related("suites", "sites", "series")
+    return GridDefinition(
+        {row.name: SiteDefinition(**_attributes(SiteDefinition, row)) for row in Site.objects.all()},
+        {row.name: ResourceDefinition(**_attributes(ResourceDefinition, row)) for row in resources},
+        {
+            row.name: SuiteDefinition(
+                **_attributes(SuiteDefinition, row), viewers=_sorted_names(row.viewers.all())
+            )
+            for row in suites
+        },
+        {
+            row.name: SeriesDefinition(
+                **_attributes(SeriesDefinition, row), bindings=bindings.get(row.pk, {})
+            )
+            for row in series
+        },
+        {
+            row.name: MaintenanceDefinition(
+                **_attributes(MaintenanceDefinition, row), sites=_sorted_names(row.sites.all())
+            )
+            for row in windows
+        },
+        {
+            row.name: AlertDefinition(
+                **_attributes(AlertDefinition, row), watches=_watches(row), notify=tuple(row.notify)
+            )
+            for row in rules
+        },
     )
 
 
-def outside() -> Outside:
-    """What a file may refer to that it does not have itself."""
+def names() -> DepotNames:
+    """Return the names that a file may refer to without defining them."""
     reporters = {HOME, *Reporter.objects.values_list("name", flat=True)}
-    return Outside(reporters, set(Group.objects.values_list("name", flat=True)))
+    return DepotNames(reporters, set(Group.objects.values_list("name", flat=True)))
 
 
 def history(series: Iterable[str]) -> History:
-    """What must not be removed: those of these *series* that have runs, but for slots to come, sites
-    and alert rules.
+    """Return what must not be removed: the *series* with runs, sites with usage, rules with alerts.
 
-    None of the series gets a new run until the end of the transaction.
+    Expected runs of future slots do not count. The series are locked: they get no new run until the end of
+    the transaction.
     """
-    mine = Series.objects.filter(name__in=list(series)).order_by("name")
-    list(mine.select_for_update())
+    locked = Series.objects.filter(name__in=list(series)).order_by("name")
+    list(locked.select_for_update())
     runs = Run.objects.filter(series=OuterRef("pk")).exclude(trigger=SCHEDULE, state=State.EXPECTED)
     sites = Site.objects.filter(Exists(Usage.objects.filter(site=OuterRef("pk"))))
     return History(
-        set(mine.filter(Exists(runs)).values_list("name", flat=True)),
+        set(locked.filter(Exists(runs)).values_list("name", flat=True)),
         set(sites.values_list("name", flat=True)),
         set(AlertRule.objects.filter(alerts__isnull=False).values_list("name", flat=True)),
     )
 
 
-def _values(kind: type[Definition], row: models.Model) -> dict[str, Any]:
-    """The values of *row* that a definition has, references by name; not what has a table of its own."""
-    names = [field.name for field in fields(kind) if field.name not in _JOINED]
-    values = {name: getattr(row, name) for name in names}
-    named = {name: values[name] and values[name].name for name in _REFERENCES & values.keys()}
-    return {**values, **named}
+def _attributes(kind: type[Definition], row: models.Model) -> dict[str, Any]:
+    """Return the columns of *row* that the definition has; foreign keys become names."""
+    columns = [field.name for field in fields(kind) if field.name not in _JOINED]
+    values = {column: getattr(row, column) for column in columns}
+    references = _REFERENCES & values.keys()
+    return {**values, **{column: values[column] and values[column].name for column in references}}
 
 
-def _watched(rule: AlertRule) -> dict[str, Any]:
-    named = {noun: tuple(sorted(one.name for one in getattr(rule, noun).all())) for noun in WATCHED}
+def _sorted_names(rows: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(sorted(row.name for row in rows))
+
+
+def _watches(rule: AlertRule) -> dict[str, Any]:
+    watched = {noun: _sorted_names(getattr(rule, noun).all()) for noun in WATCHED}
     return {
         **({"everything": True} if rule.everything else {}),
-        **{noun: names for noun, names in named.items() if names},
+        **{noun: names for noun, names in watched.items() if names},
     }
 
 
 def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:
-    """Resource names by series and role, in order."""
-    found: dict[int, dict[str, tuple[str, ...]]] = {}
+    """Return the names of the bound resources in order, by series and role."""
+    bindings: dict[int, dict[str, tuple[str, ...]]] = {}
     rows = Binding.objects.order_by("series_id", "role", "position")
     for series, role, resource in rows.values_list("series_id", "role", "resource__name"):
-        roles = found.setdefault(series, {})
+        roles = bindings.setdefault(series, {})
         roles[role] = (*roles.get(role, ()), resource)
-    return found
+    return bindings

@@ -1,4 +1,4 @@
-"""Macros: one series of a file stands for many, over lists (``for``) and over all pairs (``mesh``)."""
+"""Macros: expand an entry into many series, over lists (``for``) and over all pairs (``mesh``)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.gridfile.format import SeriesEntry
-from monitor.gridfile.problems import Path, nearest, shown
+from monitor.gridfile.problems import Path, quoted, suggestion
 
-MAX_SERIES = 20_000  # of a file, written out
+MAX_SERIES = 20_000  # of a file, after expansion
 PAIR = ("source", "target")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 Value = str | int | float | bool
 
 
-class CannotExpand(ValueError):
-    """A macro that cannot be written out; *path* says where in its series."""
+class InvalidMacro(ValueError):
+    """A macro cannot be expanded; *path* is the place of the error in the entry."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class CannotExpand(ValueError):
 
 
 def count(series: SeriesEntry) -> int:
-    """How many series *series* stands for; nothing is made."""
+    """Return the number of series that *series* expands to, without expanding it."""
     pairs = 1
     if series.mesh is not None:
         size = len(series.mesh.over)
@@ -37,10 +37,10 @@ def count(series: SeriesEntry) -> int:
 
 
 def expand(name: str, series: SeriesEntry) -> Iterator[SeriesDefinition]:
-    """The series that *series*, called *name*, stands for, in the order of its lists.
+    """Yield the series that the entry *series* expands to, in the order of its lists.
 
     Raises:
-        CannotExpand: a list has something that is no text or number, or a text has an unknown placeholder.
+        InvalidMacro: a value of a list is neither text nor number, or a placeholder is unknown.
     """
     _check_values(series)
     fields = {field: value for field, value in series.model_dump().items() if field not in {"for_", "mesh"}}
@@ -49,20 +49,20 @@ def expand(name: str, series: SeriesEntry) -> Iterator[SeriesDefinition]:
         yield SeriesDefinition(name=name, **fields)
         return
     for values in _combinations(series):
-        made = {field: _filled(value, values, (field,)) for field, value in fields.items()}
-        yield SeriesDefinition(name=str(_filled(name, values, ())), **made)
+        substituted = {field: _substitute(value, values, (field,)) for field, value in fields.items()}
+        yield SeriesDefinition(name=str(_substitute(name, values, ())), **substituted)
 
 
 def _check_values(series: SeriesEntry) -> None:
     lists: list[tuple[Path, list[Any]]] = [(("for", name), values) for name, values in series.for_.items()]
     if series.mesh is not None:
         lists.append((("mesh", "over"), series.mesh.over))
-        for taken in sorted(set(PAIR) & series.for_.keys()):
-            raise CannotExpand(("for", taken), f"{shown(taken)} is a placeholder of mesh already")
+        for name in sorted(set(PAIR) & series.for_.keys()):
+            raise InvalidMacro(("for", name), f"{quoted(name)} is already a placeholder of mesh")
     for path, values in lists:
         for i, value in enumerate(values):
             if not isinstance(value, Value):
-                raise CannotExpand((*path, i), f"expected a text or a number, got {shown(value)}")
+                raise InvalidMacro((*path, i), f"expected a text or a number, got {quoted(value)}")
 
 
 def _combinations(series: SeriesEntry) -> Iterator[Mapping[str, Value]]:
@@ -75,24 +75,24 @@ def _combinations(series: SeriesEntry) -> Iterator[Mapping[str, Value]]:
             yield {**dict(zip(series.for_, values, strict=True)), **pair}
 
 
-def _filled(value: Any, values: Mapping[str, Value], path: Path) -> Any:
-    """*value* with *values* for its placeholders, in every text in it."""
+def _substitute(value: Any, values: Mapping[str, Value], path: Path) -> Any:
+    """Return *value* with all placeholders in its texts replaced."""
     if isinstance(value, str):
-        return _filled_text(value, values, path)
+        return _substitute_text(value, values, path)
     if isinstance(value, dict):
-        return {key: _filled(one, values, (*path, key)) for key, one in value.items()}
+        return {key: _substitute(inner, values, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_filled(one, values, (*path, i)) for i, one in enumerate(value))
+        return tuple(_substitute(inner, values, (*path, i)) for i, inner in enumerate(value))
     return value
 
 
-def _filled_text(text: str, values: Mapping[str, Value], path: Path) -> Value:
+def _substitute_text(text: str, values: Mapping[str, Value], path: Path) -> Value:
     def value_of(match: re.Match[str]) -> Value:
         name = match[1]
         if name is None:
             return match[0][0]
         if name not in values:
-            raise CannotExpand(path, f"there is no placeholder {shown(match[0])}{nearest(name, values)}")
+            raise InvalidMacro(path, f"there is no placeholder {quoted(match[0])}{suggestion(name, values)}")
         return values[name]
 
     whole = _PLACEHOLDER.fullmatch(text) if path[:1] == ("parameters",) else None

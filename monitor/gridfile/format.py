@@ -1,7 +1,7 @@
-"""The format of a grid file: one model per noun. The JSON Schema and the reference page are made from these.
+"""The format of a grid file: one model per section; the JSON Schema and the reference page derive from them.
 
-Whatever can be told from a value alone is checked here; what takes two of them, in ``checking``. A key that
-is not here is refused. Everything has the type that it is written with: a number is no text.
+The models check single values; ``checking`` checks what needs several. Unknown keys are refused, and types
+are not converted: a number is not accepted as text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
 NAME = "letters, digits, - and _"
 MAX_SECONDS = 31_536_000  # a year
-MAX_SMALL, MAX_WHOLE, MAX_LARGE = 2**15 - 1, 2**31 - 1, 2**63 - 1  # that columns of the depot hold
+MAX_SMALL, MAX_WHOLE, MAX_LARGE = 2**15 - 1, 2**31 - 1, 2**63 - 1  # the limits of columns in the depot
 
 Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=50)]
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -43,257 +43,266 @@ Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
 Scalar = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
-def _moment(value: Any) -> Any:
+def _parse_moment(value: Any) -> Any:
     return parse_time(value) if isinstance(value, str) else value
 
 
-def _nothing_is_empty(value: Any) -> Any:
+def _none_to_empty(value: Any) -> Any:
     return {} if value is None else value
 
 
 Moment = Annotated[
-    datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})
+    datetime, BeforeValidator(_parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
 
 
 class Entry(BaseModel):
-    """What all have in common."""
+    """Base of all entries."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _may_be_left_empty(cls, value: Any) -> Any:
-        """``main:`` with nothing after it is what ``main: {}`` is."""
-        return _nothing_is_empty(value)
+    def _accept_empty(cls, value: Any) -> Any:
+        """Accept ``main:`` as ``main: {}``."""
+        return _none_to_empty(value)
 
 
-class WayEntry(BaseModel):
-    """One way to reach a resource: a kind, and the options of that kind (docs/sites.md)."""
+class AccessEntry(BaseModel):
+    """How a resource is accessed: a kind, and the options of that kind (docs/sites.md)."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    kind: str = Field(description="Which way, such as `ssh`; the options of each are in docs/sites.md.")
+    kind: str = Field(description="Kind of access, such as `ssh`; docs/sites.md lists kinds and options.")
 
 
 class SiteEntry(Entry):
     """An organisation's place on the grid."""
 
-    title: Title = Field("", description="What people call it.")
+    title: Title = Field("", description="Name shown on pages.")
     runs_at_once: Annotated[int, Field(ge=1, le=MAX_SMALL)] | None = Field(
-        None, description="In how many runs it takes part at once, at most; without it, in any number."
+        None, description="Maximum number of concurrent runs that use the site; default: unlimited."
     )
     runs_per_day: Annotated[int, Field(ge=0, le=MAX_WHOLE)] | None = Field(
-        None, description="In how many runs it takes part in a day (UTC); without it, in any number."
+        None, description="Maximum number of runs per day (UTC); default: unlimited."
     )
     bytes_per_day: Annotated[int, Field(ge=0, le=MAX_LARGE)] | None = Field(
-        None, description="How many bytes it sends and receives in a day; without it, any number."
+        None, description="Maximum number of bytes sent and received per day; default: unlimited."
     )
     cpu_hours_per_day: Annotated[float, Field(ge=0, le=MAX_LARGE)] | None = Field(
-        None, description="How much processor time jobs have in a day; without it, as much as they ask."
+        None, description="Maximum processor time of jobs per day; default: unlimited."
     )
 
 
 class ResourceEntry(Entry):
-    """One reachable host of a site, with how to reach it."""
+    """One reachable host of a site, and its access methods."""
 
-    site: Name = Field(description="The site that it belongs to, one of `sites`.")
+    site: Name = Field(description="Site of the resource, one of `sites`.")
     scratch: str = Field(
-        pattern="^/", max_length=500, description="An absolute directory at the resource; runs work below it."
+        pattern="^/",
+        max_length=500,
+        description="Absolute directory at the resource; runs work below it.",
     )
-    shell: WayEntry = Field(
-        description="How programs are run there.", examples=[{"kind": "ssh", "host": "h"}]
+    shell: AccessEntry = Field(
+        description="Access method that runs programs.", examples=[{"kind": "ssh", "host": "h"}]
     )
-    transfer: WayEntry = Field(description="How files get there; both ends of a copy need the same kind.")
-    batch: WayEntry = Field(
-        WayEntry.model_validate(DEFAULT_RESOURCE.batch), description="How jobs are handed in."
+    transfer: AccessEntry = Field(
+        description="Access method that copies files; both ends need the same kind."
+    )
+    batch: AccessEntry = Field(
+        AccessEntry.model_validate(DEFAULT_RESOURCE.batch),
+        description="Access method that submits batch jobs.",
     )
     address: str = Field(
         "",
         max_length=253,
-        description="Host name or IP address under which other sites reach it, where that is not its host.",
+        description="Host name or IP address that other sites use, if it differs from the host of the shell.",
     )
 
 
 class SuiteEntry(Entry):
     """A named group of series."""
 
-    title: Title = Field("", description="What people call it.")
+    title: Title = Field("", description="Name shown on pages.")
     viewers: list[str] = Field(
-        [], description="Groups of users who see it. Groups are made in `/admin/`; without any, all see it."
+        [],
+        description="User groups that can see the suite (see `/admin/`); default: all users.",
     )
     keep_reports_days: Days | None = Field(
-        None, description="For so many days raw reports are kept (docs/depot.md); without it, for ever."
+        None, description="Retention of raw reports in days (docs/depot.md); default: unlimited."
     )
     keep_samples_days: Days | None = Field(
-        None, description="For so many days samples are kept; without it, for ever."
+        None, description="Retention of samples in days; default: unlimited."
     )
     keep_hourly_days: Days | None = Field(
         None,
-        description="For so many days rollups of hours are kept, at least as long as samples; without it, "
-        "for ever.",
+        description="Retention of hourly rollups in days, at least that of samples; default: unlimited.",
     )
     keep_daily_days: Days | None = Field(
         None,
-        description="For so many days rollups of days are kept, at least as long as of hours; without it, "
-        "for ever.",
+        description="Retention of daily rollups in days, at least that of hours; default: unlimited.",
     )
 
     @model_validator(mode="after")
-    def _keeps_rollups_longest(self) -> Self:
+    def _keep_rollups_longest(self) -> Self:
         tiers = ("keep_samples_days", "keep_hourly_days", "keep_daily_days")
         for less, more in pairwise(tiers):
             shorter, longer = getattr(self, less), getattr(self, more)
             if longer is not None and (shorter is None or shorter > longer):
-                has = "for ever" if shorter is None else f"for {shorter} days"
-                raise ValueError(f"{less} is {has}; expected {more} to be at least as long, not {longer}")
+                least = "unlimited" if shorter is None else f"{shorter} days"
+                raise ValueError(f"expected {more} to be at least {less} ({least}), got {longer}")
         return self
 
 
 class Mesh(Entry):
-    """All pairs of a list: one series for each, with `{source}` and `{target}`."""
+    """One series for each pair of a list, with the placeholders `{source}` and `{target}`."""
 
-    over: list[Scalar] = Field(min_length=2, description="What the pairs are made of, resources mostly.")
-    unordered: bool = Field(False, description="Whether one series for A and B is enough; else B to A, too.")
+    over: list[Scalar] = Field(min_length=2, description="Values to pair, usually resources.")
+    unordered: bool = Field(
+        False, description="One series per unordered pair; otherwise one for A to B and one for B to A."
+    )
 
 
 class SeriesEntry(Entry):
     """A probe with parameters, bound to resources, on a schedule, run by one reporter.
 
-    With `for` or `mesh` it stands for many: its name and every text in it may have `{placeholders}`, and
-    `{{` and `}}` are braces. A parameter that is only a placeholder becomes the value itself, a number, say.
+    With `for` or `mesh` the entry expands to many series: its name and all texts in it may have
+    `{placeholders}`; `{{` and `}}` are literal braces. A parameter that is only a placeholder gets the
+    type of the value, such as number.
     """
 
-    suite: str = Field(description="The suite that it belongs to, one of `suites`.")
-    probe: str = Field(description="What is run: a probe or an application (docs/probes.md).")
+    suite: str = Field(description="Suite of the series, one of `suites`.")
+    probe: str = Field(description="Name of the probe or application (docs/probes.md).")
     kind: Literal["", "grid", "application"] = Field(
-        "", description="What its runs tell of, where the probe does not say so: of what was imported, say."
+        "",
+        description="Kind of an imported series; other series have the kind of their probe.",
     )
-    bindings: dict[str, list[str]] = Field(description="The resources of each role of the probe, in order.")
-    parameters: dict[str, Scalar] = Field({}, description="Of the probe; what is left out is its default.")
+    bindings: dict[str, list[str]] = Field(description="Resources by role of the probe, in order.")
+    parameters: dict[str, Scalar] = Field(
+        {}, description="Parameters of the probe; missing ones have its defaults."
+    )
     schedule: str = Field(
         DEFAULT_SERIES.schedule,
         max_length=200,
-        description="Five fields of cron, or `@hourly` ...; `H` is a slot hashed from the name. Without a "
-        "schedule it runs when somebody asks.",
+        description="Five cron fields, or `@hourly` ...; `H` is hashed from the name. Without a schedule "
+        "the series runs on request only.",
     )
-    timezone: str = Field(
-        DEFAULT_SERIES.timezone, description="Whose clock the schedule means, by IANA name."
-    )
+    timezone: str = Field(DEFAULT_SERIES.timezone, description="IANA time zone of the schedule.")
     starts_at: Moment | None = Field(
-        None, description="No slot is before it. RFC 3339 with a zone, as in `2005-03-01T00:00:00Z`."
+        None, description="Time of the first slot, RFC 3339 with a zone: `2005-03-01T00:00:00Z`."
     )
-    ends_at: Moment | None = Field(None, description="No slot is after it.")
+    ends_at: Moment | None = Field(None, description="Time of the last slot.")
     leader: str | None = Field(
-        None, description="The series whose schedule it follows, instead of one of its own (docs/ledger.md)."
+        None, description="Series whose slots this series follows, instead of a schedule (docs/ledger.md)."
     )
     follows: Literal["", "with", "after"] = Field(
-        "", description="How it follows its leader: at its slots, or when its run has ended."
+        "", description="Start at the slots of the leader (`with`), or when its run has ended (`after`)."
     )
-    delay_seconds: Seconds = Field(0, description="How much later than that.")
+    delay_seconds: Seconds = Field(0, description="Delay after the slot or the end of the leader.")
     jitter_seconds: Seconds = Field(
-        0, description="A run begins up to so long after its slot, each at a time of its own."
+        0, description="Maximum delay of a run after its slot; each slot has its own, hashed delay."
     )
     retry_schedule: str = Field(
-        "", max_length=200, description="Cron for more runs, after one that did not pass."
+        "", max_length=200, description="Cron schedule of additional runs while runs do not pass."
     )
     retry_passes: int = Field(
         1,
         ge=1,
         le=MAX_SMALL,
-        description="After so many passes in a row only its own schedule holds again.",
+        description="Number of consecutive passed runs that ends the retry schedule.",
     )
     exclusive: Literal["", "site", "link"] = Field(
         "",
-        description="What it does not share with other exclusive series while it runs: sites, or pairs.",
+        description="Exclude concurrent runs of other exclusive series at the same site or link.",
     )
     exclusive_wait_seconds: Seconds = Field(
-        DEFAULT_SERIES.exclusive_wait_seconds, description="How long a slot may wait for that."
+        DEFAULT_SERIES.exclusive_wait_seconds, description="Maximum wait of a slot for exclusive access."
     )
     max_load1: Annotated[float, Field(gt=0, le=MAX_LARGE)] | None = Field(
         None,
-        description="A run is skipped while the load of one minute is above this at one of its resources.",
+        description="A run is skipped if the 1-minute load of one of its resources is higher.",
     )
     warm_up_runs: int = Field(
-        0, ge=0, le=5, description="How often the probe is run before, its values thrown away."
+        0, ge=0, le=5, description="Number of warm-up runs before each run, whose values are discarded."
     )
-    reporter: str = Field(DEFAULT_SERIES.reporter, description="Who runs it. Reporters are in the depot.")
-    enabled: bool = Field(True, description="Whether its schedule holds.")
+    reporter: str = Field(
+        DEFAULT_SERIES.reporter,
+        description="Name of the reporter that runs the series; reporters are defined in the depot.",
+    )
+    enabled: bool = Field(True, description="Whether slots of the schedule are run.")
     limit_seconds: float = Field(
         DEFAULT_SERIES.limit_seconds,
         gt=0,
         le=MAX_SECONDS,
-        description="A run that takes longer is stopped, cleaned up, and ends as `timed_out`.",
+        description="Time limit; a run that exceeds it is stopped, cleaned up, and ends as `timed_out`.",
     )
     for_: dict[Name, Annotated[list[Scalar], Field(min_length=1)]] = Field(
         {},
         alias="for",
-        description="Lists by placeholder: one series for each value, of several lists for each combination.",
+        description="Lists by placeholder: one series per value, or per combination of values.",
         examples=[{"site": ["sdsc", "ncsa"]}],
     )
     mesh: Mesh | None = Field(None, description="One series for each pair of a list.")
 
 
 class MaintenanceEntry(Entry):
-    """Planned work, during which no slot begins: one window, or one at every slot of a schedule."""
+    """A maintenance window in which no run starts, or one such window per slot of a schedule."""
 
-    title: Title = Field("", description="What people call it; the reason of slots that are skipped.")
+    title: Title = Field("", description="Name shown on pages; the reason of skipped slots.")
     sites: list[Name] = Field(
-        [], description="Where it is, of `sites`; without any, everywhere.", examples=[["sdsc"]]
+        [], description="Sites under maintenance, of `sites`; default: all sites.", examples=[["sdsc"]]
     )
     starts_at: Moment | None = Field(
         None,
-        description="When the one window begins, as in `2005-03-01T08:00:00Z`; with a schedule, no window "
-        "begins before it.",
+        description="Start of the window: `2005-03-01T08:00:00Z`; with a schedule, no window starts earlier.",
     )
     ends_at: Moment | None = Field(
-        None, description="When the one window ends; with a schedule, no window begins after it."
+        None, description="End of the window; with a schedule, no window starts later."
     )
     schedule: str = Field(
         "",
         max_length=200,
-        description="When each window begins: five fields of cron, nothing hashed (docs/schedules.md).",
+        description="Start of each window: five cron fields without `H` (docs/schedules.md).",
     )
-    timezone: str = Field("UTC", description="Whose clock the schedule means, by IANA name.")
+    timezone: str = Field("UTC", description="IANA time zone of the schedule.")
     duration_seconds: Annotated[int, Field(ge=1, le=MAX_SECONDS)] | None = Field(
-        None, description="With a schedule: how long each window is."
+        None, description="Length of each window of a schedule."
     )
 
 
 class Watches(Entry):
-    """What a rule watches: everything, or the series of suites, those at sites, and those by name."""
+    """The series that a rule watches: all, or those of suites, those at sites, and those with a name."""
 
-    everything: bool = Field(False, description="Whether it watches every series.")
-    suites: list[str] = Field([], description="All series of these suites.", examples=[["main"]])
-    sites: list[str] = Field([], description="All series that bind a resource of these sites.")
-    series: list[str] = Field([], description="These series.")
+    everything: bool = Field(False, description="Watch every series.")
+    suites: list[str] = Field([], description="Watch all series of these suites.", examples=[["main"]])
+    sites: list[str] = Field([], description="Watch all series that are bound to a resource of these sites.")
+    series: list[str] = Field([], description="Watch these series.")
 
     @property
     def is_named(self) -> bool:
-        """Whether it names anything."""
         return bool(self.suites or self.sites or self.series)
 
     @model_validator(mode="after")
-    def _says_it_once(self) -> Self:
+    def _everything_or_names(self) -> Self:
         if self.everything and self.is_named:
-            raise ValueError("it has everything; expected either that or names")
+            raise ValueError("expected either everything or names, not both")
         return self
 
 
 class ChannelEntry(BaseModel):
-    """One way to tell people: a kind, and the options of that kind (docs/alerts.md)."""
+    """A notification channel: a kind, and the options of that kind (docs/alerts.md)."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    kind: str = Field(description="Which way, such as `email`; the options of each are in docs/alerts.md.")
+    kind: str = Field(description="Kind of channel, such as `email`; docs/alerts.md lists kinds and options.")
 
 
-class _AlertRuleHead(Entry):
-    title: Title = Field("", description="What people call it.")
+class _AlertRuleBase(Entry):
+    title: Title = Field("", description="Name shown on pages.")
     enabled: bool = Field(
-        True, description="Whether it watches; its open alerts are closed when it does not."
+        True, description="Whether the rule is evaluated; disabling it closes its open alerts."
     )
-    watches: Watches = Field(description="The series that it watches.", examples=[{"suites": ["main"]}])
+    watches: Watches = Field(description="Series that the rule watches.", examples=[{"suites": ["main"]}])
 
 
 def _threshold(condition: type[AlertCondition]) -> Any:
@@ -302,35 +311,35 @@ def _threshold(condition: type[AlertCondition]) -> Any:
 
 
 if TYPE_CHECKING:
-    _WithConditions = _AlertRuleHead
-else:  # a key for each file of monitor/alerts/conditions/
+    _WithConditions = _AlertRuleBase
+else:  # one key per file in monitor/alerts/conditions/
     _WithConditions = create_model(
         "_WithConditions",
-        __base__=_AlertRuleHead,
+        __base__=_AlertRuleBase,
         **{kind: _threshold(conditions.load(kind)) for kind in conditions.names()},
     )
 
 
 class AlertRuleEntry(_WithConditions):
-    """When an alert of a series is open, and which channels are notified: by exactly one condition."""
+    """An alert rule: exactly one condition for series, and the channels to notify."""
 
     notify: list[ChannelEntry] = Field(
         [],
-        description="The channels that are notified when it opens and closes.",
+        description="Channels to notify when an alert opens or closes.",
         examples=[[{"kind": "log"}]],
     )
 
     @property
     def conditions(self) -> dict[str, int]:
-        """The threshold of each condition that the rule has."""
+        """The thresholds of the conditions that are set, by kind."""
         thresholds = {kind: getattr(self, kind) for kind in conditions.names()}
         return {kind: threshold for kind, threshold in thresholds.items() if threshold is not None}
 
     @model_validator(mode="after")
     def _has_one_condition_and_watches(self) -> Self:
         if len(self.conditions) != 1:
-            many = "several conditions" if self.conditions else "no condition"
-            raise ValueError(f"it has {many}; expected one of {', '.join(conditions.names())}")
+            number = "several conditions" if self.conditions else "no condition"
+            raise ValueError(f"it has {number}; expected one of {', '.join(conditions.names())}")
         if self.enabled and not (self.watches.everything or self.watches.is_named):
             expected = "expected everything: true, or some of suites, sites and series"
             raise ValueError(f"it watches nothing; {expected}")
@@ -338,26 +347,26 @@ class AlertRuleEntry(_WithConditions):
 
 
 class GridFile(Entry):
-    """A grid: everything that its series refer to is in the file, but reporters and groups of users."""
+    """A grid: the file defines everything that its series refer to, except reporters and user groups."""
 
-    version: Literal[1] = Field(description="`1`, the version of this format.")
-    sites: Annotated[dict[Name, SiteEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="Organisations' places on the grid, by name."
+    version: Literal[1] = Field(description="Version of this format: `1`.")
+    sites: Annotated[dict[Name, SiteEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Sites by name."
     )
-    resources: Annotated[dict[Name, ResourceEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="Reachable hosts, by name."
+    resources: Annotated[dict[Name, ResourceEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Resources by name."
     )
-    suites: Annotated[dict[Name, SuiteEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="Named groups of series, by name."
+    suites: Annotated[dict[Name, SuiteEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Suites by name."
     )
-    series: Annotated[dict[SeriesName, SeriesEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="What is run, by name."
+    series: Annotated[dict[SeriesName, SeriesEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Series by name."
     )
-    maintenance: Annotated[dict[Name, MaintenanceEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="Planned work, by name (docs/ledger.md)."
+    maintenance: Annotated[dict[Name, MaintenanceEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Maintenance windows by name (docs/ledger.md)."
     )
-    alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(_nothing_is_empty)] = Field(
-        {}, description="Alert rules, by name (docs/alerts.md)."
+    alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(_none_to_empty)] = Field(
+        {}, description="Alert rules by name (docs/alerts.md)."
     )
 
 

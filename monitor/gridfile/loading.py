@@ -1,4 +1,4 @@
-"""A grid file, read and checked: everything that is wrong with it is told at once."""
+"""Read and check a grid file; report all its errors at once."""
 
 from __future__ import annotations
 
@@ -8,75 +8,77 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from monitor.gridfile import checking, parsing, reading
-from monitor.gridfile.checking import Names
-from monitor.gridfile.definition import Grid
-from monitor.gridfile.parsing import Found
-from monitor.gridfile.problems import InvalidGridFile, Problem, said
+from monitor.gridfile.checking import KnownNames
+from monitor.gridfile.definition import GridDefinition
+from monitor.gridfile.problems import Fault, InvalidGridFile, Problem, describe_path
 from monitor.gridfile.reading import MAX_BYTES, Node
 
 STDIN = "-"
 
 
 @dataclass(frozen=True)
-class Outside:
-    """What a file may refer to that is in the depot alone: names of reporters and of groups of users.
+class DepotNames:
+    """Names of reporters and user groups, which exist in the depot only.
 
-    None: no depot is asked, all are taken to be there.
+    None accepts every name; this is for checks without a depot.
     """
 
     reporters: Collection[str] | None = None
     groups: Collection[str] | None = None
 
 
-def load(file: str, outside: Outside) -> Grid:
-    """The grid that *file*, a path or ``-`` for standard input, describes, its macros written out.
+def load(file: str, depot_names: DepotNames) -> GridDefinition:
+    """Return the grid in *file* (``-``: standard input), with macros expanded.
 
     Raises:
-        InvalidGridFile: with everything that is wrong with it.
-        OSError: it cannot be read.
+        InvalidGridFile: with all errors of the file.
+        OSError: the file cannot be read.
     """
-    return parse(_content(file), "<stdin>" if file == STDIN else file, outside)
+    return parse(_content(file), "<stdin>" if file == STDIN else file, depot_names)
 
 
-def parse(content: bytes, name: str, outside: Outside) -> Grid:
-    """The grid that *content*, of a file called *name*, describes. Raises InvalidGridFile."""
+def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
+    """Return the grid in *content*; *name* is for error messages. Raises InvalidGridFile."""
     root, problems = reading.read(content, name)
     if not isinstance(root.value, dict):
-        expected = Problem(root.place, "", 'expected names and values, beginning with "version: 1"')
+        expected = Problem(root.position, "", 'expected a mapping that begins with "version: 1"')
         raise InvalidGridFile(name, [*problems, expected])
-    file, found = parsing.parse(root.plain())
-    grid, more = checking.check(file, _names(root, found, outside))
-    found += [one for one in more if not _is_told(one, found)]
-    problems += [Problem(root.locate(path), said(path), message) for path, message in found]
+    file, faults = parsing.parse(root.plain())
+    grid, further_faults = checking.check(file, _known_names(root, faults, depot_names))
+    faults += [fault for fault in further_faults if not _is_consequence(fault, faults)]
+    problems += [Problem(root.locate(path), describe_path(path), message) for path, message in faults]
     if problems:
         raise InvalidGridFile(name, problems)
     return grid
 
 
 def _content(file: str) -> bytes:
-    """No more than it takes to see that it is too much."""
+    """Return the content of *file*, but at most one byte more than the limit."""
     if file == STDIN:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with Path(file).open("rb") as stream:
         return stream.read(MAX_BYTES + 1)
 
 
-def _is_told(one: Found, found: Collection[Found]) -> bool:
-    """Whether what *one* says is only what became of something that *found* has already."""
-    path = one[0]
-    return len(path) > 2 and any(path[: len(told)] == told[: len(path)] for told, _ in found if len(told) > 2)
+def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
+    """Tell whether *fault* may follow from an earlier one, at the same key, above or below it."""
+    path, _ = fault
+    return len(path) > 2 and any(
+        path[: len(other)] == other[: len(path)] for other, _ in earlier if len(other) > 2
+    )
 
 
-def _names(root: Node, found: Collection[Found], outside: Outside) -> Names:
-    """What the file names, sound or not: an error in a resource is not one in each series bound to it.
+def _known_names(root: Node, faults: Collection[Fault], depot_names: DepotNames) -> KnownNames:
+    """Return all names that the file defines, also those of invalid entries.
 
-    Where a section itself is in error, nobody knows what is in it.
+    So a fault in a resource gives no further faults in the series bound to it. If a whole section is invalid,
+    its names are unknown, and references are not checked.
     """
-    if any(len(path) == 1 and path != ("version",) for path, _ in found):
-        return Names(None, None, None, outside.reporters, outside.groups, has_all_series=False)
+    if any(len(path) == 1 and path != ("version",) for path, _ in faults):
+        return KnownNames(None, None, None, depot_names.reporters, depot_names.groups, has_all_series=False)
     sites, resources, suites = (list(_below(root, section)) for section in ("sites", "resources", "suites"))
-    has_all_series = not any(path[0] == "series" for path, _ in found)
-    return Names(sites, resources, suites, outside.reporters, outside.groups, has_all_series)
+    has_all_series = not any(path[0] == "series" for path, _ in faults)
+    return KnownNames(sites, resources, suites, depot_names.reporters, depot_names.groups, has_all_series)
 
 
 def _below(root: Node, section: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From plain values to the models of the format, with every error in the words of this house."""
+"""Validate plain values with the models of the format; translate pydantic's errors."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from monitor.gridfile.format import NAME, VERSION, GridFile
-from monitor.gridfile.problems import Path, nearest, shown
+from monitor.gridfile.problems import Fault, Path, quoted, suggestion
 
 _EXPECTED = {
     "string_type": "a text",
     "bool_type": "true or false",
     "float_type": "a number",
     "int_type": "a whole number",
-    "dict_type": "names and values",
-    "model_type": "names and values",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
     "list_type": "a list, such as [a, b]",
     "datetime_type": "a time, such as 2005-03-01T00:00:00Z",
     "string_pattern_mismatch": f"a name of {NAME}",
@@ -36,25 +36,22 @@ _ABSOLUTE = "^/"
 _MERGE = "<<"
 _MACROS = ("for", "mesh")
 
-Found = tuple[Path, str]
 
+def parse(data: Any) -> tuple[GridFile, list[Fault]]:
+    """Return the valid part of *data* as a file, and its faults.
 
-def parse(data: Any) -> tuple[GridFile, list[Found]]:
-    """The file that *data* is, and what is wrong with it.
-
-    What is wrong is left out of the file, so that the rest can be looked at: a key if it may be left out,
-    else its noun.
+    Invalid keys are removed, and entries without a required key, so that the rest can be checked further.
     """
-    found = list(_errors(data))
-    sound = data if isinstance(data, dict) else {}
-    for path, _ in found:
-        sound = _without(sound, _removable(path))
-    for path, _ in list(_errors(sound)):
-        sound = _without(sound, path[:2])
-    return GridFile.model_validate({**sound, "version": VERSION}), found
+    faults = list(_faults(data))
+    valid = data if isinstance(data, dict) else {}
+    for path, _ in faults:
+        valid = _without(valid, _removable(path))
+    for path, _ in list(_faults(valid)):
+        valid = _without(valid, path[:2])
+    return GridFile.model_validate({**valid, "version": VERSION}), faults
 
 
-def _errors(data: Any) -> Iterator[Found]:
+def _faults(data: Any) -> Iterator[Fault]:
     try:
         GridFile.model_validate(data)
     except ValidationError as error:
@@ -64,38 +61,38 @@ def _errors(data: Any) -> Iterator[Found]:
 
 
 def _removable(path: Path) -> Path:
-    """What goes with *path*: a list as a whole, and of a macro all that it makes."""
+    """Return what to remove for a fault at *path*: a whole list; for a macro its whole entry."""
     if len(path) > 2 and path[2] in _MACROS:
         return path[:2]
     return path[: next((i for i, part in enumerate(path) if isinstance(part, int)), len(path))]
 
 
 def _without(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """*data* without what is at *path*."""
+    """Return *data* without the value at *path*."""
     if not path or path[0] not in data:
         return data
-    kept, key = dict(data), str(path[0])
-    inner = kept.pop(key)
+    remaining, key = dict(data), str(path[0])
+    inner = remaining.pop(key)
     if len(path) > 1 and isinstance(inner, dict):
-        kept[key] = _without(inner, path[1:])
-    return kept
+        remaining[key] = _without(inner, path[1:])
+    return remaining
 
 
 def _message(path: Path, detail: ErrorDetails) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(path[-1]), _properties(path[:-1]))
+        return _unknown_key(str(path[-1]), _properties(path[:-1]))
     if kind == "missing":
         return f"it is missing; expected {_description(path)}"
     if kind == "value_error":
         return str(context["error"])
-    return f"expected {_expected(kind, context) or detail['msg']}, got {shown(value)}{_hint(kind, value)}"
+    return f"expected {_expected(kind, context) or detail['msg']}, got {quoted(value)}{_hint(kind, value)}"
 
 
-def _unknown(key: str, known: Collection[str]) -> str:
+def _unknown_key(key: str, valid_keys: Collection[str]) -> str:
     if key == _MERGE:
-        return "merge keys are not read; say it in each place, or once for many with for"
-    return f"there is no such key{nearest(key, known)}"
+        return "merge keys are not supported; repeat the value, or use for"
+    return f"unknown key{suggestion(key, valid_keys)}"
 
 
 def _expected(kind: str, context: Mapping[str, Any]) -> str:
@@ -122,7 +119,7 @@ def _description(path: Path) -> str:
 
 
 def _properties(path: Path) -> Mapping[str, Any]:
-    """The keys that there may be at *path*, each with its schema."""
+    """Return the schemas of the keys that are valid at *path*."""
     schema: Mapping[str, Any] = _schema()
     for part in path:
         schema = _below(schema, part)
@@ -131,16 +128,16 @@ def _properties(path: Path) -> Mapping[str, Any]:
 
 
 def _below(schema: Mapping[str, Any], part: str | int) -> Mapping[str, Any]:
-    """The schema of *part* of what *schema* describes."""
+    """Return the schema of *part*, a key or an index, of a value with *schema*."""
     inner = schema.get("properties", {}).get(part)
     if inner is None:
         patterns = schema.get("patternProperties", {})
-        of_list = schema.get("items") if isinstance(part, int) else None
-        inner = of_list or next(iter(patterns.values()), None) or schema.get("additionalProperties") or {}
-    for one in _alternatives(inner):
-        if "$ref" in one:
-            found: Mapping[str, Any] = _schema()["$defs"][one["$ref"].rpartition("/")[2]]
-            return found
+        items = schema.get("items") if isinstance(part, int) else None
+        inner = items or next(iter(patterns.values()), None) or schema.get("additionalProperties") or {}
+    for alternative in _alternatives(inner):
+        if "$ref" in alternative:
+            referenced: Mapping[str, Any] = _schema()["$defs"][alternative["$ref"].rpartition("/")[2]]
+            return referenced
     return inner if isinstance(inner, dict) else {}
 
 

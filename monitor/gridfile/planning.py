@@ -1,4 +1,4 @@
-"""What would change if the depot became what a file says: plain values in, plain values and text out."""
+"""Compare two grids; plan and describe the changes from one to the other. Pure functions of values."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from monitor.alerts import conditions
-from monitor.gridfile.definition import AlertDefinition, Definition, Grid
+from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition
 from monitor.gridfile.format import MODELS
-from monitor.gridfile.problems import NOUNS, shown
+from monitor.gridfile.problems import NOUNS, quoted
 
 _ABSENT = object()
-NOTHING_TO_DO = "Nothing to do: the depot is as the file says."
+NO_CHANGES = "No changes: the depot matches the file."
 
 
 @dataclass(frozen=True)
 class Change:
-    """One noun before and after; None where it is not there."""
+    """One definition before and after; None if it does not exist."""
 
-    noun: str  # "sites" ...
+    noun: str  # a section of the file: "sites" ...
     before: Definition | None
     after: Definition | None
 
     @property
     def name(self) -> str:
-        return next(one.name for one in (self.before, self.after) if one is not None)
+        return next(definition.name for definition in (self.before, self.after) if definition is not None)
 
     def values(self) -> Iterator[tuple[str, Any, Any]]:
-        """Every value that is not the same, by its key; of a new noun those that are no default."""
-        before = {} if self.before is None else _opened(written(self.noun, self.before, defaults=True))
-        after = {} if self.after is None else _opened(written(self.noun, self.after, defaults=bool(before)))
+        """Yield (key, old, new) of each value that differs; for a new definition omit defaults."""
+        before = {} if self.before is None else _flatten(to_entry(self.noun, self.before, defaults=True))
+        after = {} if self.after is None else _flatten(to_entry(self.noun, self.after, defaults=bool(before)))
         for key in sorted({*before, *after}, key=self._order):
             old, new = before.get(key, _ABSENT), after.get(key, _ABSENT)
             if old != new:
                 yield key, old, new
 
     def _order(self, key: str) -> tuple[int, str]:
-        """That of the format; of ``bindings.sources`` and the like, by the second word."""
+        """Order keys as the format does; keys such as ``bindings.sources`` also by their second part."""
         first, _, second = key.partition(".")
         return list(MODELS[self.noun].model_fields).index(first), second
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is in the depot and not in the file, and stays; *why* says so."""
+class KeptDefinition:
+    """A definition of the depot that is not in the file, and the reason to keep it."""
 
     noun: str
     name: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class Plan:
-    """From *before* to *after*; *kept* is in both, and not in the file."""
+    """The grid *before* and *after*; *kept* lists what is in both, but not in the file."""
 
-    before: Grid
-    after: Grid
-    kept: tuple[Kept, ...] = ()
+    before: GridDefinition
+    after: GridDefinition
+    kept: tuple[KeptDefinition, ...] = ()
 
     def changes(self) -> list[Change]:
-        """In the order in which they can be done: what others refer to comes first; removals are last."""
-        made = [change for noun in NOUNS for change in self._of(noun) if change.after is not None]
-        removed = [change for noun in reversed(NOUNS) for change in self._of(noun) if change.after is None]
-        return made + removed
+        """Return the changes in executable order: referenced definitions first, removals last."""
+        writes = [change for noun in NOUNS for change in self._of(noun) if change.after is not None]
+        removals = [change for noun in reversed(NOUNS) for change in self._of(noun) if change.after is None]
+        return writes + removals
 
     def _of(self, noun: str) -> Iterator[Change]:
         before: Mapping[str, Definition] = getattr(self.before, noun)
@@ -79,117 +79,122 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """What must not be removed: *series* that have runs, *sites* with accounts of them, *alerts*: rules that
-    have opened some."""
+    """Names that must not be removed: series with runs, sites with usage, rules that opened alerts."""
 
     series: Collection[str] = ()
     sites: Collection[str] = ()
     alerts: Collection[str] = ()
 
 
-def plan(depot: Grid, file: Grid, *, prune: bool, history: History = History()) -> Plan:
-    """How *depot* becomes what *file* says.
+def plan(depot: GridDefinition, file: GridDefinition, *, prune: bool, history: History = History()) -> Plan:
+    """Plan how *depot* becomes what *file* defines.
 
-    What is not in the file stays; with *prune* it goes, unless something that stays needs it. A series with
-    runs is switched off instead: nothing that was measured is ever lost here.
+    Definitions that are not in the file are kept. With *prune* they are removed, unless a kept definition
+    refers to them. A series with runs is disabled instead: a plan never deletes measurements.
     """
     if prune:
         return _pruned(depot, file, history)
     kept = tuple(
-        Kept(noun, name, "not in the file; kept (removed only with --prune)")
+        KeptDefinition(noun, name, "not in the file; kept (removed only with --prune)")
         for noun in NOUNS
         for name in sorted(getattr(depot, noun).keys() - getattr(file, noun).keys())
     )
     merged = {noun: {**getattr(depot, noun), **getattr(file, noun)} for noun in NOUNS}
-    return Plan(depot, Grid(**merged), kept)
+    return Plan(depot, GridDefinition(**merged), kept)
 
 
-def _pruned(depot: Grid, file: Grid, history: History) -> Plan:
+def _pruned(depot: GridDefinition, file: GridDefinition, history: History) -> Plan:
     old = {
         name: replace(depot.series[name], enabled=False)
         for name in sorted(_with_leaders(depot, history.series) - file.series.keys())
     }
     series = {**file.series, **old}
-    bound = {name for one in old.values() for names in one.bindings.values() for name in names}
+    bound = {name for kept in old.values() for names in kept.bindings.values() for name in names}
     resources = {**_needed(depot.resources, bound), **file.resources}
-    suites = {**_needed(depot.suites, {one.suite for one in old.values()}), **file.suites}
-    located = {one.site for one in resources.values()}
+    suites = {**_needed(depot.suites, {kept.suite for kept in old.values()}), **file.suites}
+    located = {resource.site for resource in resources.values()}
     sites = {**_needed(depot.sites, located.union(history.sites)), **file.sites}
-    why = {
-        "series": "not in the file; kept but switched off: it, or what follows it, has runs",
-        "resources": "not in the file; kept, because a series that is kept is bound to it",
-        "suites": "not in the file; kept, because a series that is kept is in it",
-        "sites": "not in the file; kept, because a resource or an account of runs is there",
-        "alerts": "not in the file; kept but switched off: it has opened alerts",
+    reasons = {
+        "series": "not in the file; kept but disabled: it, or a series that follows it, has runs",
+        "resources": "not in the file; kept, because a kept series is bound to it",
+        "suites": "not in the file; kept, because a kept series belongs to it",
+        "sites": "not in the file; kept, because a kept resource belongs to it, or it has recorded usage",
+        "alerts": "not in the file; kept but disabled: it has opened alerts",
     }
     after = replace(file, sites=sites, resources=resources, suites=suites, series=series)
-    after = replace(after, alerts={**_switched_off(depot, history.alerts, after), **file.alerts})
+    after = replace(after, alerts={**_disabled(depot, history.alerts, after), **file.alerts})
     kept = tuple(
-        Kept(noun, name, why[noun])
+        KeptDefinition(noun, name, reasons[noun])
         for noun in NOUNS
         for name in sorted(getattr(after, noun).keys() - getattr(file, noun).keys())
     )
     return Plan(depot, after, kept)
 
 
-def _switched_off(depot: Grid, names: Collection[str], after: Grid) -> dict[str, AlertDefinition]:
-    """These rules, with what is left of what they watch."""
+def _disabled(
+    depot: GridDefinition, names: Collection[str], after: GridDefinition
+) -> dict[str, AlertDefinition]:
+    """Return these rules disabled, without the names that *after* no longer has."""
     rules = (depot.alerts[name] for name in sorted(names))
-    return {rule.name: replace(rule, enabled=False, watches=_left(rule.watches, after)) for rule in rules}
+    return {
+        rule.name: replace(rule, enabled=False, watches=_remaining(rule.watches, after)) for rule in rules
+    }
 
 
-def _left(watches: Mapping[str, Any], after: Grid) -> dict[str, Any]:
-    named = {
+def _remaining(watches: Mapping[str, Any], after: GridDefinition) -> dict[str, Any]:
+    remaining = {
         noun: tuple(name for name in names if name in getattr(after, noun))
         for noun, names in watches.items()
         if noun != "everything"
     }
-    kept = {noun: names for noun, names in named.items() if names}
+    kept = {noun: names for noun, names in remaining.items() if names}
     return {"everything": True, **kept} if watches.get("everything") else kept
 
 
-def _with_leaders(grid: Grid, names: Collection[str]) -> set[str]:
-    """*names*, and those whom they follow."""
+def _with_leaders(grid: GridDefinition, names: Collection[str]) -> set[str]:
+    """Return *names* and the leaders of these series."""
     leaders = {grid.series[name].leader for name in names}
     return {*names, *(leader for leader in leaders if leader is not None)}
 
 
 def _needed(definitions: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    return {name: one for name, one in definitions.items() if name in names}
+    return {name: definition for name, definition in definitions.items() if name in names}
 
 
-def text(plan: Plan) -> str:
-    """*plan* for a person: ``+`` is added, ``~`` changed, ``-`` removed or not in the file."""
+def format_plan(plan: Plan) -> str:
+    """Return *plan* as text: ``+`` is added, ``~`` changed, ``-`` removed or not in the file."""
     changes = plan.changes()
     lines = [line for change in changes for line in _lines(change)]
-    lines += [f"- {NOUNS[one.noun]} {one.name}: {one.why}" for one in plan.kept]
+    lines += [f"- {NOUNS[kept.noun]} {kept.name}: {kept.reason}" for kept in plan.kept]
     return "\n".join([*lines, _summary(changes, len(plan.kept))])
 
 
 def _lines(change: Change) -> Iterator[str]:
-    what = f"{NOUNS[change.noun]} {change.name}"
+    label = f"{NOUNS[change.noun]} {change.name}"
     if change.after is None:
-        yield f"- {what}"
+        yield f"- {label}"
     elif change.before is None:
-        yield f"+ {what}"
-        yield from (f"    {key}: {_shown(new)}" for key, _, new in change.values())
+        yield f"+ {label}"
+        yield from (f"    {key}: {_value_text(new)}" for key, _, new in change.values())
     else:
-        yield f"~ {what}"
-        yield from (f"    {key}: {_shown(old)} -> {_shown(new)}" for key, old, new in change.values())
+        yield f"~ {label}"
+        yield from (
+            f"    {key}: {_value_text(old)} -> {_value_text(new)}" for key, old, new in change.values()
+        )
 
 
 def _summary(changes: list[Change], kept: int) -> str:
     also = f" {kept} not in the file {'is' if kept == 1 else 'are'} kept." if kept else ""
     if not changes:
-        return NOTHING_TO_DO + also
+        return NO_CHANGES + also
     added = sum(change.before is None for change in changes)
     removed = sum(change.after is None for change in changes)
     changed = len(changes) - added - removed
     return f"{added} to add, {changed} to change, {removed} to remove.{also}"
 
 
-def written(noun: str, definition: Definition, *, defaults: bool = False) -> dict[str, Any]:
-    """What a file says of *definition*, in the order of the format; *defaults* may be left out."""
+def to_entry(noun: str, definition: Definition, *, defaults: bool = False) -> dict[str, Any]:
+    """Return the entry of *definition* in a file, in the order of the format; omit defaults on request."""
     attributes = {**vars(definition), **_condition(definition)}
     keys = ((key, field) for key, field in MODELS[noun].model_fields.items() if key in attributes)
     values = ((key, _plain(attributes[key]), field) for key, field in keys)
@@ -197,7 +202,7 @@ def written(noun: str, definition: Definition, *, defaults: bool = False) -> dic
 
 
 def _condition(definition: Definition) -> dict[str, int | None]:
-    """The condition of an alert rule as a file has it: a key for each kind, of which one has a value."""
+    """Return the condition of an alert rule as in a file: one key per kind, of which one has a value."""
     if not isinstance(definition, AlertDefinition):
         return {}
     return {
@@ -211,24 +216,26 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As YAML has it."""
+    """Return *value* as YAML can represent it."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(inner) for inner in value]
     return value
 
 
-def _opened(values: Mapping[str, Any]) -> dict[str, Any]:
-    """*values* with the mappings among them opened: ``bindings.sources``."""
-    opened: dict[str, Any] = {}
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *values* with nested mappings flattened: ``bindings.sources``."""
+    flat: dict[str, Any] = {}
     for key, value in values.items():
-        inner = {f"{key}.{one}": of for one, of in value.items()} if isinstance(value, dict) else {key: value}
-        opened.update(inner)
-    return opened
+        if isinstance(value, dict):
+            flat.update({f"{key}.{inner_key}": inner for inner_key, inner in value.items()})
+        else:
+            flat[key] = value
+    return flat
 
 
-def _shown(value: Any) -> str:
-    return "nothing" if value is _ABSENT else shown(value)
+def _value_text(value: Any) -> str:
+    return "unset" if value is _ABSENT else quoted(value)

@@ -1,7 +1,7 @@
-"""Read YAML into nodes that know their places. Nothing is constructed, and everything is bounded.
+"""Read YAML into nodes with positions, with bounds on size and depth, and without constructing objects.
 
-The parser's events are composed here, so that no file, however deep or however often it repeats itself, costs
-more than the limits below. Plain words are read as in YAML 1.2: ``no`` and ``on`` are words, dates are text.
+The module composes the events of the parser itself, so neither nesting nor repeated aliases exceed the limits
+below. Plain scalars are resolved as in YAML 1.2: ``no`` and ``on`` are text, and so are dates.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 import yaml
 
-from monitor.gridfile.problems import InvalidGridFile, Path, Place, Problem, shown
+from monitor.gridfile.problems import InvalidGridFile, Path, Position, Problem, quoted
 
 MAX_BYTES = 5_000_000
-MAX_NODES = 500_000  # each counted as often as it is repeated by an alias
+MAX_NODES = 500_000  # including every repetition by an alias
 MAX_DEPTH = 20
-MAX_DIGITS = 18  # of a whole number: more does not fit 64 bits
+MAX_DIGITS = 18  # of an integer: more digits exceed 64 bits
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_UNREADABLE = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FORBIDDEN_CHARACTERS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FRACTION = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _CONSTANTS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -33,192 +33,197 @@ _CONSTANTS = {
 }
 
 
-@dataclass(slots=True)  # there are many
+@dataclass(slots=True)  # a file has many
 class Node:
-    """A value at its *place*: a list of nodes, a mapping of names to nodes, or a scalar.
+    """A value and its *position*: a list of nodes, a mapping of names to nodes, or a scalar.
 
-    *size* counts the values in it, *height* how deep they are nested; *keys* are the places of a mapping's
-    names.
+    *size* is the number of values in it, *height* the depth of their nesting; *keys* are the positions of
+    the names of a mapping.
     """
 
-    place: Place
+    position: Position
     value: Any
     size: int = 1
     height: int = 1
-    keys: Mapping[str, Place] | None = None
+    keys: Mapping[str, Position] | None = None
 
     def plain(self) -> Any:
-        """The value without places, as JSON has it."""
+        """Return the value without positions, as in JSON."""
         if isinstance(self.value, dict):
             return {name: node.plain() for name, node in self.value.items()}
         if isinstance(self.value, list):
             return [node.plain() for node in self.value]
         return self.value
 
-    def locate(self, path: Path) -> Place:
-        """Where *path* is: its key, or the item of a list; of what is not there, what it would be in."""
-        node, place = self, self.place
+    def locate(self, path: Path) -> Position:
+        """Return the position of *path*, or of its last part that exists."""
+        node, position = self, self.position
         for part in path:
             if isinstance(node.value, dict) and part in node.value:
-                place, node = (node.keys or {})[str(part)], node.value[part]
+                position, node = (node.keys or {})[str(part)], node.value[part]
             elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
                 node = node.value[part]
-                place = node.place
+                position = node.position
             else:
                 break
-        return place
+        return position
 
 
 def read(content: bytes, name: str) -> tuple[Node, list[Problem]]:
-    """The document in *content*, and what is wrong with it that did not keep it from being read.
+    """Return the document in *content*, and the problems that did not prevent reading it.
 
     Raises:
-        InvalidGridFile: it is too large, no text or no YAML, or repeats or nests without measure.
+        InvalidGridFile: *content* is not YAML text, or exceeds a limit.
     """
     text = _decoded(content, name)
     composer = _Composer()
     try:
         return composer.document(yaml.parse(text, Loader=_PARSER)), composer.problems
-    except _CannotGoOn as stop:
-        raise InvalidGridFile(name, [*composer.problems, stop.problem]) from None
+    except _FatalProblem as error:
+        raise InvalidGridFile(name, [*composer.problems, error.problem]) from None
     except yaml.MarkedYAMLError as error:
         raise InvalidGridFile(name, [*composer.problems, _syntax(error, text)]) from None
 
 
 def _decoded(content: bytes, name: str) -> str:
     if len(content) > MAX_BYTES:
-        raise InvalidGridFile(name, [Problem(Place(), "", f"it is larger than {MAX_BYTES:,} bytes")])
+        raise InvalidGridFile(name, [Problem(Position(), "", f"the file is larger than {MAX_BYTES:,} bytes")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        place = _place_in(content[: error.start].decode("utf-8"))
-        why = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise InvalidGridFile(name, [Problem(place, "", why)]) from None
-    unreadable = _UNREADABLE.search(text)
-    if unreadable:
-        why = f"character U+{ord(unreadable[0]):04X} is none of a text"
-        raise InvalidGridFile(name, [Problem(_place_in(text[: unreadable.start()]), "", why)])
+        position = _position_after(content[: error.start].decode("utf-8"))
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        raise InvalidGridFile(name, [Problem(position, "", message)]) from None
+    forbidden = _FORBIDDEN_CHARACTERS.search(text)
+    if forbidden:
+        message = f"character U+{ord(forbidden[0]):04X} is not allowed"
+        raise InvalidGridFile(name, [Problem(_position_after(text[: forbidden.start()]), "", message)])
     return text
 
 
-def _place_in(before: str) -> Place:
-    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+def _position_after(before: str) -> Position:
+    return Position(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
-    place = Place(mark.line + 1, mark.column + 1) if mark else Place()
+    position = Position(mark.line + 1, mark.column + 1) if mark else Position()
     lines = text.splitlines()
-    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    line = lines[position.line - 1] if position.line <= len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return Problem(place, "", "a tab in front; YAML is indented with spaces")
+        return Problem(position, "", "a tab in the indentation; YAML requires spaces")
     context = f"{error.context}, " if error.context else ""
-    return Problem(place, "", f"not YAML: {context}{error.problem}")
+    return Problem(position, "", f"not YAML: {context}{error.problem}")
 
 
-class _CannotGoOn(Exception):
-    def __init__(self, place: Place, message: str) -> None:
+class _FatalProblem(Exception):
+    def __init__(self, position: Position, message: str) -> None:
         super().__init__(message)
-        self.problem = Problem(place, "", message)
+        self.problem = Problem(position, "", message)
 
 
 class _Composer:
-    """Makes nodes of events; what can be passed over is noted in *problems*."""
+    """Composes nodes from parser events; collects errors that do not end the composition in *problems*."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._anchors: dict[str, Node | None] = {}  # None: it has begun, and not ended
+        self._anchors: dict[str, Node | None] = {}  # None: the anchored node is still being composed
         self._nodes = 0
 
     def document(self, events: Iterator[Any]) -> Node:
-        """The first document; a second is a problem."""
+        """Return the only document; a second one is an error."""
         root: Node | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _CannotGoOn(_place(event), "a second document begins; a grid file is one")
+                raise _FatalProblem(_position(event), "a second document; a grid file has only one")
             if isinstance(event, yaml.NodeEvent):
                 root = self._node(event, events, 1)
         if root is None:
-            raise _CannotGoOn(Place(), 'it is empty; expected "version: 1" and what the grid has')
+            raise _FatalProblem(
+                Position(), 'the file is empty; expected "version: 1" and the sections of the grid'
+            )
         return root
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
-        place = _place(event)
-        node = self._alias(event, place) if isinstance(event, yaml.AliasEvent) else None
+        position = _position(event)
+        node = self._alias(event, position) if isinstance(event, yaml.AliasEvent) else None
         if depth + (node.height if node else 1) - 1 > MAX_DEPTH:
-            raise _CannotGoOn(place, f"nested more than {MAX_DEPTH} deep")
+            raise _FatalProblem(position, f"nested more than {MAX_DEPTH} deep")
         if node is not None:
             return node
-        self._count(1, place)
+        self._count(1, position)
         if event.tag is not None:
-            self._note(place, f"tag {shown(event.tag)} is not read; write plain values")
+            self._add_problem(position, f"tag {quoted(event.tag)} is not supported; write plain values")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        node = self._composed(event, events, depth, place)
+        node = self._composed(event, events, depth, position)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _composed(self, event: Any, events: Iterator[Any], depth: int, place: Place) -> Node:
+    def _composed(self, event: Any, events: Iterator[Any], depth: int, position: Position) -> Node:
         if isinstance(event, yaml.ScalarEvent):
-            return Node(place, self._scalar(event, place))
+            return Node(position, self._scalar(event, position))
         if isinstance(event, yaml.SequenceStartEvent):
-            items = [self._node(one, events, depth + 1) for one in _until(events, yaml.SequenceEndEvent)]
-            return Node(place, items, *_measure(items))
-        return self._mapping(events, depth, place)
+            starts = _until(events, yaml.SequenceEndEvent)
+            items = [self._node(start, events, depth + 1) for start in starts]
+            return Node(position, items, *_measure(items))
+        return self._mapping(events, depth, position)
 
-    def _mapping(self, events: Iterator[Any], depth: int, place: Place) -> Node:
+    def _mapping(self, events: Iterator[Any], depth: int, position: Position) -> Node:
         nodes: dict[str, Node] = {}
-        keys: dict[str, Place] = {}
+        keys: dict[str, Position] = {}
         for key in _until(events, yaml.MappingEndEvent):
-            name, at = self._key(key), _place(key)
+            name, at = self._key(key), _position(key)
             node = self._node(next(events), events, depth + 1)
             if name in nodes:
-                self._note(at, f"key {shown(name)} is here twice; first in line {keys[name].line}")
+                self._add_problem(at, f"key {quoted(name)} is defined twice; first in line {keys[name].line}")
                 continue
             nodes[name], keys[name] = node, at
-        return Node(place, nodes, *_measure(nodes.values()), keys)
+        return Node(position, nodes, *_measure(nodes.values()), keys)
 
     def _key(self, event: Any) -> str:
-        """The text of a key as it is written: a site may be called "no", or "2005"."""
-        place = _place(event)
+        """Return the text of a key unresolved: "no" and "2005" are valid names of sites."""
+        position = _position(event)
         if not isinstance(event, yaml.ScalarEvent):
-            raise _CannotGoOn(place, "expected a name as key, got a list, a mapping or an alias")
-        self._count(1, place)
+            raise _FatalProblem(position, "expected a name as key, got a list, a mapping or an alias")
+        self._count(1, position)
         if event.tag is not None or event.anchor is not None:
-            self._note(place, f"key {shown(event.value)}: a key has no tag and no anchor")
+            self._add_problem(
+                position, f"key {quoted(event.value)}: tags and anchors of keys are not supported"
+            )
         return str(event.value)
 
-    def _alias(self, event: Any, place: Place) -> Node:
-        name = shown(f"*{event.anchor}")
+    def _alias(self, event: Any, position: Position) -> Node:
+        name = quoted(f"*{event.anchor}")
         if event.anchor not in self._anchors:
-            raise _CannotGoOn(place, f"alias {name} names nothing that was before it")
+            raise _FatalProblem(position, f"alias {name} refers to no anchor before it")
         node = self._anchors[event.anchor]
         if node is None:
-            raise _CannotGoOn(place, f"alias {name} is inside of what it names: a cycle")
-        self._count(node.size, place)
+            raise _FatalProblem(position, f"alias {name} is inside its own anchor: a cycle")
+        self._count(node.size, position)
         return node
 
-    def _scalar(self, event: Any, place: Place) -> Any:
+    def _scalar(self, event: Any, position: Position) -> Any:
         text = str(event.value)
-        if _UNREADABLE.search(text):  # by an escape in quotes
-            self._note(place, f"{shown(text)} has a character that is none of a text")
-        return resolved(text) if event.implicit[0] else text  # what is in quotes is a text
+        if _FORBIDDEN_CHARACTERS.search(text):  # from an escape sequence in quotes
+            self._add_problem(position, f"{quoted(text)} contains a character that is not allowed")
+        return resolve_scalar(text) if event.implicit[0] else text  # a quoted scalar is always text
 
-    def _count(self, size: int, place: Place) -> None:
+    def _count(self, size: int, position: Position) -> None:
         self._nodes += size
         if self._nodes > MAX_NODES:
-            raise _CannotGoOn(place, f"more than {MAX_NODES:,} values, aliases written out")
+            raise _FatalProblem(position, f"more than {MAX_NODES:,} values after expansion of aliases")
 
-    def _note(self, place: Place, message: str) -> None:
-        self.problems.append(Problem(place, "", message))
+    def _add_problem(self, position: Position, message: str) -> None:
+        self.problems.append(Problem(position, "", message))
 
 
-def resolved(text: str) -> Any:
-    """What a plain word means: a number, true, false, nothing, or itself, as what is too large."""
+def resolve_scalar(text: str) -> Any:
+    """Return the value of a plain scalar: a number, a boolean, None, or the text itself."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if _WHOLE.fullmatch(text):
+    if _INTEGER.fullmatch(text):
         return int(text) if len(text.lstrip("+-")) <= MAX_DIGITS else text
     if _FRACTION.fullmatch(text):
         value = float(text)
@@ -227,12 +232,12 @@ def resolved(text: str) -> Any:
 
 
 def _measure(nodes: Collection[Node]) -> tuple[int, int]:
-    """Size and height of what holds *nodes*."""
+    """Return size and height of a collection of *nodes*."""
     return 1 + sum(node.size for node in nodes), 1 + max((node.height for node in nodes), default=0)
 
 
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _position(event: Any) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _until(events: Iterator[Any], end: type[Any]) -> Iterator[Any]:

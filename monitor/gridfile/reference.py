@@ -1,4 +1,4 @@
-"""What is published of the format, made from its models: the JSON Schema and the reference page."""
+"""Generate the JSON Schema and the reference page from the models of the format."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from monitor.gridfile.format import (
+    AccessEntry,
     AlertRuleEntry,
     ChannelEntry,
     Entry,
@@ -19,14 +20,13 @@ from monitor.gridfile.format import (
     SiteEntry,
     SuiteEntry,
     Watches,
-    WayEntry,
 )
 
-_ENTRIES: tuple[type[Entry] | type[WayEntry] | type[ChannelEntry], ...] = (
+_ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     GridFile,
     SiteEntry,
     ResourceEntry,
-    WayEntry,
+    AccessEntry,
     SuiteEntry,
     SeriesEntry,
     Mesh,
@@ -35,25 +35,25 @@ _ENTRIES: tuple[type[Entry] | type[WayEntry] | type[ChannelEntry], ...] = (
     Watches,
     ChannelEntry,
 )
-_TITLES = {"GridFile": "The file", "WayEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
+_TITLES = {"GridFile": "The file", "AccessEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
 _TOP = """\
-# Grid files: the reference
+# GridDefinition files: the reference
 
-Made from `monitor/gridfile/format.py` by `manage.py grid reference`; the same as a JSON Schema for editors is
-[grid.schema.json](grid.schema.json) (`manage.py grid schema`). How to use one: [grid-file.md](grid-file.md).
+Generated from `monitor/gridfile/format.py` by `manage.py grid reference`. The equivalent JSON Schema is
+[grid.schema.json](grid.schema.json) (`manage.py grid schema`). Guide: [grid-file.md](grid-file.md).
 
-Any other key is an error. A name of anything in the file has letters, digits, `-` and `_`.
+Any other key is an error. Names consist of letters, digits, `-` and `_`.
 """
 
 
 def schema() -> str:
-    """The JSON Schema of a grid file."""
+    """Return the JSON Schema of grid files."""
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridFile.model_json_schema()}
     return json.dumps(document, indent=2) + "\n"
 
 
 def page() -> str:
-    """The reference page, Markdown."""
+    """Return the reference page in Markdown."""
     whole = GridFile.model_json_schema()
     schemas = {"GridFile": whole, **whole["$defs"]}
     return "\n".join([_TOP, *(line for noun in _ENTRIES for line in _section(noun.__name__, schemas))])
@@ -84,13 +84,13 @@ def _default(value: Mapping[str, Any]) -> str:
 
 
 def _type(value: Mapping[str, Any]) -> str:
-    """*value*'s type in words, with its limits."""
-    for key, said in _SAID.items():
+    """Return the type of *value* in words, with its limits."""
+    for key, phrase in _TYPE_PHRASES.items():
         if key in value:
-            return said(value)
+            return phrase(value)
     kind = value["type"]
     if isinstance(kind, list):
-        return ", ".join(_WORDS[one] for one in kind)
+        return ", ".join(_WORDS[name] for name in kind)
     word = _WORDS[value.get("format", kind)]
     limits = [limit.format(value[key]) for key, limit in _LIMITS.items() if key in value]
     return f"{word} ({', '.join(limits)})" if limits else word
@@ -103,13 +103,13 @@ def _reference(value: Mapping[str, Any]) -> str:
 
 
 def _alternatives(value: Mapping[str, Any]) -> str:
-    return " or ".join(_type(one) for one in value["anyOf"] if one.get("type") != "null")
+    return " or ".join(_type(option) for option in value["anyOf"] if option.get("type") != "null")
 
 
-_SAID: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_TYPE_PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "$ref": _reference,
     "anyOf": _alternatives,
-    "enum": lambda value: " or ".join(f"`{one}`" for one in value["enum"] if one),
+    "enum": lambda value: " or ".join(f"`{option}`" for option in value["enum"] if option),
     "const": lambda value: f"`{value['const']}`",
     "items": lambda value: f"list of {_type(value['items'])}",
     "additionalProperties": lambda value: f"{_type(value['additionalProperties'])} by name",

@@ -1,4 +1,4 @@
-"""Make the depot what a plan says, in few statements: thousands of series are written at once."""
+"""Write a plan to the depot in few statements, also for thousands of series."""
 
 from __future__ import annotations
 
@@ -37,26 +37,27 @@ _REFERENCES: Mapping[str, Table] = {
     "reporter": Reporter.objects,
     "leader": Series.objects,
 }
-_JOINED = {"viewers", "bindings", "sites", "watches"}  # rows of their own
+_JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
 _BATCH = 1000
 
 Ids = Mapping[str, Mapping[str, int]]
 
 
 def write(plan: Plan) -> None:
-    """Do what *plan* says. To be called in a transaction.
+    """Execute *plan* inside the caller's transaction.
 
-    Who leads is written before who follows, and removed after him; else it goes by name, as the ledger locks.
+    Leaders are written before the series that follow them and removed after them; otherwise rows are written
+    by name, in the order in which the ledger locks them.
     """
     changes = plan.changes()
     for noun, table in _TABLES.items():
-        mine = [change for change in changes if change.noun == noun and change.after is not None]
-        _write(table, [change for change in mine if not _follows(change.after)])
-        _write(table, [change for change in mine if _follows(change.after)])
+        written = [change for change in changes if change.noun == noun and change.after is not None]
+        _write(table, [change for change in written if not _follows(change.after)])
+        _write(table, [change for change in written if _follows(change.after)])
     for noun in reversed(_TABLES):
-        gone = [change for change in changes if change.noun == noun and change.after is None]
-        for following in (True, False):
-            names = [change.name for change in gone if _follows(change.before) == following]
+        removed = [change for change in changes if change.noun == noun and change.after is None]
+        for is_follower in (True, False):
+            names = [change.name for change in removed if _follows(change.before) == is_follower]
             _TABLES[noun].filter(name__in=names).delete()
 
 
@@ -68,7 +69,9 @@ def _write(table: Table, changes: Sequence[Change]) -> None:
     if not changes:
         return
     ids = _ids(change.after for change in changes if change.after)
-    new = [table.model(**_row(one.after, ids)) for one in changes if one.before is None and one.after]
+    new = [
+        table.model(**_row(change.after, ids)) for change in changes if change.before is None and change.after
+    ]
     table.bulk_create(new, batch_size=_BATCH)
     for change in changes:
         if change.before is not None and change.after is not None:
@@ -76,70 +79,75 @@ def _write(table: Table, changes: Sequence[Change]) -> None:
             changed = {column: value for column, value in after.items() if value != before[column]}
             if changed:
                 table.filter(name=change.name).update(**changed)
-    _join_viewers(changes)
-    _join_sites(changes)
-    _watch(changes)
-    _bind(changes)
+    _write_viewers(changes)
+    _write_sites(changes)
+    _write_watches(changes)
+    _write_bindings(changes)
 
 
 def _ids(definitions: Iterable[Definition]) -> Ids:
-    """The ids of everything that *definitions* may refer to, by kind and name."""
-    kinds = {field.name for one in definitions for field in fields(one)} & _REFERENCES.keys()
+    """Return the ids of all rows that *definitions* may refer to, by column and name."""
+    kinds = {field.name for definition in definitions for field in fields(definition)} & _REFERENCES.keys()
     if "reporter" in kinds:
         Reporter.objects.get_or_create(name=HOME)
     return {kind: dict(_REFERENCES[kind].values_list("name", "pk")) for kind in kinds}
 
 
 def _row(definition: Definition, ids: Ids) -> dict[str, Any]:
-    """The columns of the row of *definition*."""
-    row = {one.name: getattr(definition, one.name) for one in fields(definition) if one.name not in _JOINED}
+    """Return the columns of the row of *definition*."""
+    columns = [field.name for field in fields(definition) if field.name not in _JOINED]
+    row = {column: getattr(definition, column) for column in columns}
     for reference in ids.keys() & row.keys():
         name = row.pop(reference)
         row[f"{reference}_id"] = None if name is None else ids[reference][name]
     return row
 
 
-def _join_viewers(changes: Iterable[Change]) -> None:
+def _write_viewers(changes: Iterable[Change]) -> None:
     for change in changes:
         after, before = change.after, change.before
         if isinstance(after, SuiteDefinition):
-            had = before.viewers if isinstance(before, SuiteDefinition) else ()
-            if after.viewers != had:
+            old_viewers = before.viewers if isinstance(before, SuiteDefinition) else ()
+            if after.viewers != old_viewers:
                 groups = Group.objects.filter(name__in=after.viewers)
                 Suite.objects.get(name=after.name).viewers.set(groups)
 
 
-def _join_sites(changes: Iterable[Change]) -> None:
+def _write_sites(changes: Iterable[Change]) -> None:
     for change in changes:
         after, before = change.after, change.before
         if isinstance(after, MaintenanceDefinition):
-            had = before.sites if isinstance(before, MaintenanceDefinition) else ()
-            if after.sites != had:
+            old_sites = before.sites if isinstance(before, MaintenanceDefinition) else ()
+            if after.sites != old_sites:
                 MaintenanceWindow.objects.get(name=after.name).sites.set(
                     Site.objects.filter(name__in=after.sites)
                 )
 
 
-def _watch(changes: Iterable[Change]) -> None:
-    rules = [one.after for one in changes if isinstance(one.after, AlertDefinition) and _is_rewatched(one)]
+def _write_watches(changes: Iterable[Change]) -> None:
+    rules = [
+        change.after
+        for change in changes
+        if isinstance(change.after, AlertDefinition) and _has_new_watches(change)
+    ]
     if not rules:
         return
     ids = dict(AlertRule.objects.filter(name__in=[rule.name for rule in rules]).values_list("name", "pk"))
     for everything in (True, False):
         names = [rule.name for rule in rules if ("everything" in rule.watches) == everything]
         AlertRule.objects.filter(name__in=names).update(everything=everything)
-    for noun, one in WATCHED.items():
+    for noun, singular in WATCHED.items():
         through = getattr(AlertRule, noun).through
         keys = dict(_TABLES[noun].values_list("name", "pk"))
         through.objects.filter(alertrule__in=ids.values()).delete()
         through.objects.bulk_create(
-            through(**{"alertrule_id": ids[rule.name], f"{one}_id": keys[name]})
+            through(**{"alertrule_id": ids[rule.name], f"{singular}_id": keys[name]})
             for rule in rules
             for name in rule.watches.get(noun, ())
         )
 
 
-def _is_rewatched(change: Change) -> bool:
+def _has_new_watches(change: Change) -> bool:
     before, after = change.before, change.after
     return not (
         isinstance(before, AlertDefinition)
@@ -148,26 +156,28 @@ def _is_rewatched(change: Change) -> bool:
     )
 
 
-def _bind(changes: Iterable[Change]) -> None:
-    rebound = [change.after for change in changes if _is_rebound(change)]
-    series = [one for one in rebound if isinstance(one, SeriesDefinition)]
+def _write_bindings(changes: Iterable[Change]) -> None:
+    rebound = [change.after for change in changes if _has_new_bindings(change)]
+    series = [definition for definition in rebound if isinstance(definition, SeriesDefinition)]
     if not series:
         return
-    ids = dict(Series.objects.filter(name__in=[one.name for one in series]).values_list("name", "pk"))
+    ids = dict(
+        Series.objects.filter(name__in=[definition.name for definition in series]).values_list("name", "pk")
+    )
     resources = dict(Resource.objects.values_list("name", "pk"))
     Binding.objects.filter(series__in=ids.values()).delete()
     Binding.objects.bulk_create(
         [
-            Binding(series_id=ids[one.name], role=role, position=i, resource_id=resources[name])
-            for one in series
-            for role, names in one.bindings.items()
+            Binding(series_id=ids[definition.name], role=role, position=i, resource_id=resources[name])
+            for definition in series
+            for role, names in definition.bindings.items()
             for i, name in enumerate(names)
         ],
         batch_size=_BATCH,
     )
 
 
-def _is_rebound(change: Change) -> bool:
+def _has_new_bindings(change: Change) -> bool:
     before, after = change.before, change.after
     if not isinstance(after, SeriesDefinition):
         return False

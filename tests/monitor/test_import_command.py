@@ -344,7 +344,7 @@ def test_pages_of_an_imported_series_offer_no_run_now(
     imported_output(values(), "--site=here")
     client.force_login(User.objects.create_superuser("ada"))
     page = client.get("/series/bw/").content.decode()
-    assert "Imported: somebody else measured it" in page
+    assert "Imported history" in page
     assert "Run now" not in page
     run = client.get(f"/runs/{Run.objects.latest('slot').pk}/").content.decode()
     assert "import: nws" in run
@@ -357,8 +357,8 @@ def test_a_grid_with_imported_series_survives_export_and_parsing(
     db: None, values: Callable[..., str]
 ) -> None:
     imported_output(values(), "--site=here")
-    text = exporting.text(depot.read())
-    assert depot.read() == loading.parse(text.encode(), "exported", depot.outside())
+    text = exporting.to_yaml(depot.read())
+    assert depot.read() == loading.parse(text.encode(), "exported", depot.names())
 
 
 class InterruptedFile(io.BytesIO):

@@ -1,4 +1,4 @@
-"""``manage.py grid``: the grid as one file under version control."""
+"""``manage.py grid``: the configuration of the grid as one file under version control."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
-from monitor.gridfile.loading import STDIN, Outside
+from monitor.gridfile.loading import STDIN, DepotNames
 from monitor.gridfile.problems import NOUNS, InvalidGridFile
 
 if TYPE_CHECKING:
@@ -17,29 +17,31 @@ if TYPE_CHECKING:
 
     from monitor.gridfile.planning import Plan
 
-CHANGES = 2  # the exit status of a plan that changes something, for who asks
+CHANGES = 2  # exit status of ``plan --exit-code`` if there are changes
 
 
 class Command(BaseCommand):
-    help = "Compare the grid with a file, make it so, or write it to one (docs/grid-file.md)."
+    help = "Validate, plan, apply and export grid files (docs/grid-file.md)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        validate = verbs.add_parser("validate", help="tell everything that is wrong with a file")
+        validate = verbs.add_parser("validate", help="report all errors of a file")
         validate.add_argument(
-            "--alone", action="store_true", help="without a depot, which knows the reporters"
+            "--alone",
+            action="store_true",
+            help="check without a depot: accept all names of reporters and user groups",
         )
         plan = verbs.add_parser("plan", help="show what applying a file would change; change nothing")
         plan.add_argument(
-            "--exit-code", action="store_true", help=f"exit with {CHANGES} if it changes something"
+            "--exit-code", action="store_true", help=f"exit with {CHANGES} if there are changes"
         )
-        apply = verbs.add_parser("apply", help="make the depot what a file says, all of it or nothing")
+        apply = verbs.add_parser("apply", help="apply a file to the depot in one transaction")
         for verb in (plan, apply):
             verb.add_argument("--prune", action="store_true", help="remove what is not in the file")
-        export = verbs.add_parser("export", help="write what the depot has to a file")
+        export = verbs.add_parser("export", help="write the grid of the depot to a file")
         for verb in (validate, plan, apply, export):
             verb.add_argument("file", metavar="FILE", help="a grid file; - for standard input or output")
-        example = verbs.add_parser("example", help="print a grid file to begin with")
+        example = verbs.add_parser("example", help="print an example of a grid file")
         example.add_argument("name", choices=examples.names())
         verbs.add_parser("schema", help="print the JSON Schema of grid files")
         verbs.add_parser("reference", help="print the reference page of grid files")
@@ -54,12 +56,12 @@ class Command(BaseCommand):
             raise CommandError(f"{options['file']}: {error.strerror}") from error
 
     def _validate(self, *, file: str, alone: bool, **_: Any) -> None:
-        grid = loading.load(file, Outside() if alone else depot.outside())
+        grid = loading.load(file, DepotNames() if alone else depot.names())
         counts = ", ".join(f"{len(getattr(grid, noun))} {noun}" for noun in NOUNS)
         self.stdout.write(f"Valid: {counts}.")
 
     def _plan(self, *, file: str, prune: bool, exit_code: bool, **_: Any) -> None:
-        plan = applying.planned(file, prune=prune)
+        plan = applying.plan_file(file, prune=prune)
         self._show(plan)
         if exit_code and plan.changes():
             sys.exit(CHANGES)
@@ -68,12 +70,14 @@ class Command(BaseCommand):
         self._show(applying.apply(file, prune=prune))
 
     def _export(self, *, file: str, **_: Any) -> None:
-        text = exporting.text(depot.read())
+        text = exporting.to_yaml(depot.read())
         if file == STDIN:
             self.stdout.write(text, ending="")
         else:
             exporting.save(text, Path(file))
-        loading.parse(text.encode(), file, depot.outside())  # what was set up elsewhere may be no valid file
+        loading.parse(
+            text.encode(), file, depot.names()
+        )  # pages and commands can create names that no file allows
 
     def _example(self, *, name: str, **_: Any) -> None:
         self.stdout.write(examples.path(name).read_text(encoding="utf-8"), ending="")
@@ -85,4 +89,4 @@ class Command(BaseCommand):
         self.stdout.write(reference.page(), ending="")
 
     def _show(self, plan: Plan) -> None:
-        self.stdout.write(planning.text(plan))
+        self.stdout.write(planning.format_plan(plan))

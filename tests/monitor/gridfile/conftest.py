@@ -1,4 +1,4 @@
-"""A whole grid file, and the command over files."""
+"""A complete grid file, and the command for grid files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 DATA = Path(__file__).parent / "data"
 
-Grid = Callable[..., tuple[int, str]]
+GridCommand = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def whole() -> str:
 
 @pytest.fixture
 def operators(db: None) -> Group:
-    """The group of users that the whole file names."""
+    """Create the user group that the complete file names."""
     return Group.objects.create(name="operators")
 
 
 @pytest.fixture
-def grid() -> Grid:
-    """``manage.py grid ...``: its exit status, and what it printed or complained of."""
+def grid() -> GridCommand:
+    """Run ``manage.py grid``; return its exit status, and its output with errors."""
 
     def run(*arguments: str | Path) -> tuple[int, str]:
         output = StringIO()

@@ -1,4 +1,4 @@
-"""What is exported says the same again, in one order, and is written at once or not at all."""
+"""Exports: equivalent to the grid, sorted, and written atomically."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from monitor.gridfile import depot, exporting
 from monitor.gridfile.definition import (
     AlertDefinition,
+    GridDefinition,
     MaintenanceDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.definition import Grid as Definitions
-from monitor.gridfile.loading import Outside, parse
+from monitor.gridfile.loading import DepotNames, parse
 from monitor.gridfile.reading import read
 from monitor.models import Site
-from tests.monitor.gridfile.conftest import DATA, Grid
+from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WORDS = [
     "",
@@ -57,23 +57,23 @@ moments = st.none() | some_moment
 
 
 def by_name(definitions: list[Any]) -> dict[str, Any]:
-    return {one.name: one for one in definitions}
+    return {definition.name: definition for definition in definitions}
 
 
 @st.composite
-def works(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition:
-    """One window, or one at every slot of a schedule."""
-    begun: datetime = draw(some_moment)
-    ended: datetime = begun + draw(st.timedeltas(timedelta(seconds=1), timedelta(days=1000)))
-    where = tuple(sorted(draw(st.sets(st.sampled_from(sites)))))
+def windows(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition:
+    """A single maintenance window, or a scheduled one."""
+    starts_at: datetime = draw(some_moment)
+    ends_at: datetime = starts_at + draw(st.timedeltas(timedelta(seconds=1), timedelta(days=1000)))
+    affected = tuple(sorted(draw(st.sets(st.sampled_from(sites)))))
     if draw(st.booleans()):
-        return MaintenanceDefinition(name, draw(texts), where, begun, ended)
+        return MaintenanceDefinition(name, draw(texts), affected, starts_at, ends_at)
     return MaintenanceDefinition(
         name,
         draw(texts),
-        where,
-        draw(st.sampled_from([None, begun])),
-        draw(st.sampled_from([None, ended])),
+        affected,
+        draw(st.sampled_from([None, starts_at])),
+        draw(st.sampled_from([None, ends_at])),
         draw(st.sampled_from(["0 8 * * tue", "*/30 1-3 1 * *", "0 0 1 jan,jul *"])),
         draw(st.sampled_from(["UTC", "Europe/Berlin"])),
         draw(st.integers(1, 1800)),
@@ -81,9 +81,9 @@ def works(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition
 
 
 @st.composite
-def rules(draw: st.DrawFn, name: str, there: dict[str, list[str]]) -> AlertDefinition:
-    """A rule that watches everything, or some of what is there."""
-    named = {noun: draw(st.sets(st.sampled_from(one))) for noun, one in there.items() if one}
+def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDefinition:
+    """A rule that watches everything, or some of the *existing* names."""
+    named = {noun: draw(st.sets(st.sampled_from(one))) for noun, one in existing.items() if one}
     watches = {noun: tuple(sorted(one)) for noun, one in named.items() if one}
     everything: bool = draw(st.booleans())
     condition, threshold = draw(
@@ -100,12 +100,12 @@ def rules(draw: st.DrawFn, name: str, there: dict[str, list[str]]) -> AlertDefin
     )
 
 
-kept = st.sampled_from([(), (7,), (None, 90), (1, 7, 90), (400, 30, 30, 36_500)])
+retentions = st.sampled_from([(), (7,), (None, 90), (1, 7, 90), (400, 30, 30, 36_500)])
 
 
 @st.composite
-def grids(draw: st.DrawFn) -> Definitions:
-    """A grid of any names and titles, with two resources or more and a series between them."""
+def grids(draw: st.DrawFn) -> GridDefinition:
+    """A grid with arbitrary names and titles, at least two resources, and series."""
     sites = draw(st.lists(names, min_size=1, max_size=3, unique=True))
     resources = draw(st.lists(names, min_size=2, max_size=4, unique=True))
     suites = draw(st.lists(names, min_size=1, max_size=2, unique=True))
@@ -113,7 +113,7 @@ def grids(draw: st.DrawFn) -> Definitions:
     work = draw(st.lists(names, max_size=3, unique=True))
     alerts = draw(st.lists(names, max_size=2, unique=True))
     shell = {"kind": "ssh", "host": "login.example.org"}
-    return Definitions(
+    return GridDefinition(
         by_name([SiteDefinition(name, draw(texts)) for name in sites]),
         by_name(
             [
@@ -130,7 +130,10 @@ def grids(draw: st.DrawFn) -> Definitions:
             ]
         ),
         by_name(
-            [SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)})), *draw(kept)) for name in suites]
+            [
+                SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)})), *draw(retentions))
+                for name in suites
+            ]
         ),
         by_name(
             [
@@ -150,33 +153,33 @@ def grids(draw: st.DrawFn) -> Definitions:
                 for name in series
             ]
         ),
-        by_name([draw(works(name, sites)) for name in work]),
+        by_name([draw(windows(name, sites)) for name in work]),
         by_name([draw(rules(name, {"sites": sites, "suites": suites, "series": series})) for name in alerts]),
     )
 
 
 @given(grids())
-def test_any_grid_is_the_same_after_a_way_through_a_file(grid: Definitions) -> None:
-    text = exporting.text(grid)
-    assert parse(text.encode(), "grid.yaml", Outside()) == grid
+def test_any_grid_survives_export_and_parsing(grid: GridDefinition) -> None:
+    text = exporting.to_yaml(grid)
+    assert parse(text.encode(), "grid.yaml", DepotNames()) == grid
 
 
 @given(texts)
-def test_any_text_is_read_as_it_was_written(text: str) -> None:
-    written = exporting.text(Definitions(sites={"a": SiteDefinition("a", text)}))
+def test_any_text_survives_export_and_reading(text: str) -> None:
+    written = exporting.to_yaml(GridDefinition(sites={"a": SiteDefinition("a", text)}))
     root, problems = read(written.encode(), "grid.yaml")
     assert not problems
     assert root.plain()["sites"]["a"].get("title", "") == text
 
 
-def test_what_is_exported_has_nothing_to_do(grid: Grid, operators: Group, tmp_path: Path) -> None:
+def test_an_exported_file_gives_an_empty_plan(grid: GridCommand, operators: Group, tmp_path: Path) -> None:
     grid("apply", DATA / "whole.yaml")
     assert grid("export", tmp_path / "out.yaml") == (0, "")
     assert grid("plan", "--prune", "--exit-code", tmp_path / "out.yaml")[0] == 0
 
 
-def test_two_exports_are_the_same_and_so_is_one_of_what_was_exported(
-    grid: Grid, operators: Group, tmp_path: Path
+def test_exports_are_identical_before_and_after_applying_one(
+    grid: GridCommand, operators: Group, tmp_path: Path
 ) -> None:
     grid("apply", DATA / "whole.yaml")
     _, first = grid("export", "-")
@@ -187,7 +190,7 @@ def test_two_exports_are_the_same_and_so_is_one_of_what_was_exported(
     assert depot.read() == before
 
 
-def test_an_export_is_short_and_in_order(grid: Grid, operators: Group) -> None:
+def test_an_export_is_sorted_and_omits_defaults(grid: GridCommand, operators: Group) -> None:
     grid("apply", DATA / "whole.yaml")
     _, text = grid("export", "-")
     assert text.startswith(
@@ -206,9 +209,9 @@ def test_an_export_is_short_and_in_order(grid: Grid, operators: Group) -> None:
 
 
 @pytest.mark.django_db
-def test_an_export_to_a_place_that_is_not_there_leaves_nothing(grid: Grid, tmp_path: Path) -> None:
+def test_a_failed_export_leaves_no_file(grid: GridCommand, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="No such file or directory"):
-        grid("export", tmp_path / "nowhere" / "grid.yaml")
+        grid("export", tmp_path / "noaffected" / "grid.yaml")
     (tmp_path / "grid.yaml").mkdir()
     with pytest.raises(Exception, match="Is a directory"):
         grid("export", tmp_path / "grid.yaml")
@@ -216,7 +219,7 @@ def test_an_export_to_a_place_that_is_not_there_leaves_nothing(grid: Grid, tmp_p
 
 
 @pytest.mark.django_db
-def test_an_export_keeps_who_may_read_the_file(grid: Grid, tmp_path: Path) -> None:
+def test_an_export_keeps_the_permissions_of_the_file(grid: GridCommand, tmp_path: Path) -> None:
     (tmp_path / "grid.yaml").write_text("old", encoding="utf-8")
     (tmp_path / "grid.yaml").chmod(0o640)
     grid("export", tmp_path / "grid.yaml")
@@ -225,18 +228,17 @@ def test_an_export_keeps_who_may_read_the_file(grid: Grid, tmp_path: Path) -> No
 
 
 @pytest.mark.django_db
-def test_what_the_depot_has_and_no_file_may_say_is_exported_and_told(grid: Grid, tmp_path: Path) -> None:
+def test_a_name_that_is_invalid_in_files_is_exported_with_an_error(grid: GridCommand, tmp_path: Path) -> None:
     Site.objects.create(name="san diego")
-    status, said = grid("export", tmp_path / "grid.yaml")
+    status, output = grid("export", tmp_path / "grid.yaml")
     assert status == 1
-    assert (
-        'grid.yaml:3:3: site san diego: expected a name of letters, digits, - and _, got "san diego"' in said
-    )
+    expected = "expected a name of letters, digits, - and _"
+    assert f'grid.yaml:3:3: site san diego: {expected}, got "san diego"' in output
     assert "san diego" in (tmp_path / "grid.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.django_db
-def test_a_file_may_come_by_standard_input(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_from_standard_input(grid: GridCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BytesIO(b"version: 1\nsites:\n  anl: {titel: x}\n"))
     )

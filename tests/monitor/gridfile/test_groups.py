@@ -1,4 +1,4 @@
-"""Series that follow others: written after whom they follow, removed before them."""
+"""Series with leaders: written after their leaders, removed before them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from monitor.ledger import transitions
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
-from tests.monitor.gridfile.conftest import Grid
+from tests.monitor.gridfile.conftest import GridCommand
 
 PAIR = """\
   z-probe:
@@ -31,7 +31,7 @@ PAIR = """\
 
 @pytest.fixture
 def file(whole: str, operators: Group, tmp_path: Path) -> Path:
-    """A file of a pair: a job half an hour after its probe."""
+    """Write a file with a pair: a job half an hour after its probe."""
     (tmp_path / "grid.yaml").write_text(whole[: whole.index("  gather-main:")] + PAIR, encoding="utf-8")
     return tmp_path / "grid.yaml"
 
@@ -41,7 +41,7 @@ def without_series(file: Path) -> None:
     file.write_text(text[: text.index("series:")], encoding="utf-8")
 
 
-def test_a_series_follows_one_that_comes_later_by_name(grid: Grid, file: Path) -> None:
+def test_a_series_follows_one_that_comes_later_by_name(grid: GridCommand, file: Path) -> None:
     assert grid("apply", file)[0] == 0
     job = Series.objects.get(name="a-job")
     assert job.leader is not None
@@ -49,13 +49,13 @@ def test_a_series_follows_one_that_comes_later_by_name(grid: Grid, file: Path) -
     assert grid("plan", "--exit-code", file)[0] == 0
 
 
-def test_a_group_goes_through_an_export(grid: Grid, file: Path, tmp_path: Path) -> None:
+def test_a_group_survives_export_and_apply(grid: GridCommand, file: Path, tmp_path: Path) -> None:
     grid("apply", file)
     grid("export", tmp_path / "out.yaml")
     assert grid("plan", "--prune", "--exit-code", tmp_path / "out.yaml")[0] == 0
 
 
-def test_who_follows_may_come_to_lead(grid: Grid, file: Path) -> None:
+def test_a_follower_may_become_the_leader(grid: GridCommand, file: Path) -> None:
     grid("apply", file)
     swapped = PAIR.replace("z-probe", "x").replace("a-job", "z-probe").replace("x", "a-job")
     file.write_text(file.read_text(encoding="utf-8").replace(PAIR, swapped), encoding="utf-8")
@@ -63,14 +63,14 @@ def test_who_follows_may_come_to_lead(grid: Grid, file: Path) -> None:
     assert [one.leader and one.leader.name for one in Series.objects.order_by("name")] == [None, "a-job"]
 
 
-def test_a_group_is_pruned_as_a_whole(grid: Grid, file: Path) -> None:
+def test_a_group_is_pruned_together(grid: GridCommand, file: Path) -> None:
     grid("apply", file)
     without_series(file)
     assert grid("apply", "--prune", file)[0] == 0
     assert not Series.objects.exists()
 
 
-def test_whom_a_series_with_runs_follows_is_kept_with_it(grid: Grid, file: Path) -> None:
+def test_the_leader_of_a_series_with_runs_is_kept(grid: GridCommand, file: Path) -> None:
     grid("apply", file)
     run = run_now(Series.objects.get(name="a-job"), who="ada")
     transitions.move(Run.objects.all(), [run.pk], State.PASSED, cause="test")

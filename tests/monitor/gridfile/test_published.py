@@ -1,4 +1,4 @@
-"""What is shipped and published of grid files: examples that are sound, pages that say what models say."""
+"""Shipped examples are valid; published schema and reference agree with the models."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from django.db import models
 from monitor.alerts import conditions
 from monitor.gridfile import examples, reference
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS
-from monitor.gridfile.definition import Grid as Definitions
+from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import MODELS, VERSION
-from monitor.gridfile.loading import Outside, load
+from monitor.gridfile.loading import DepotNames, load
 from monitor.gridfile.reading import read
 from monitor.models import AlertRule, MaintenanceWindow, Resource, Series, Site, Suite
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
-from tests.monitor.gridfile.conftest import DATA, Grid
+from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TABLES: dict[str, type[models.Model]] = {
@@ -32,22 +32,22 @@ TABLES: dict[str, type[models.Model]] = {
 }
 
 
-def example(name: str) -> Definitions:
-    return load(str(examples.path(name)), Outside(["home"], []))
+def example(name: str) -> GridDefinition:
+    return load(str(examples.path(name)), DepotNames(["home"], []))
 
 
 @pytest.mark.parametrize("name", examples.names())
 @pytest.mark.django_db
-def test_every_example_can_be_applied_as_it_is(grid: Grid, name: str) -> None:
+def test_every_example_applies_without_changes(grid: GridCommand, name: str) -> None:
     assert grid("apply", examples.path(name))[0] == 0
     assert grid("plan", "--exit-code", examples.path(name))[0] == 0
 
 
-def test_the_examples_are_those_that_were_promised() -> None:
+def test_all_examples_are_shipped() -> None:
     assert examples.names() == ["demo", "geon-2005", "minimal", "teragrid-2005"]
 
 
-def test_teragrid_is_bound_as_it_was() -> None:
+def test_the_bindings_of_teragrid_match_its_publication() -> None:
     series = example("teragrid-2005").series
     site = {one.name: one.site for one in example("teragrid-2005").resources.values()}
     assert {one.name: one.shell["host"] for one in example("teragrid-2005").resources.values()} == {
@@ -80,7 +80,7 @@ def test_teragrid_is_bound_as_it_was() -> None:
         assert roles == {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
 
 
-def test_geon_is_bound_as_it_was() -> None:
+def test_the_bindings_of_geon_match_its_publication() -> None:
     grid = example("geon-2005")
     site = {one.name: one.site for one in grid.resources.values()}
     gather = {role: [site[one] for one in bound] for role, bound in grid.series["gather"].bindings.items()}
@@ -93,7 +93,7 @@ def test_geon_is_bound_as_it_was() -> None:
     assert ring == ["asu", "sdsc", "uidaho", "rice", "arizona", "isu", "utep"]
 
 
-def test_the_demos_file_says_what_the_demo_does() -> None:
+def test_the_demo_file_matches_the_definition_of_the_demo() -> None:
     grid = example("demo")
     assert list(grid.resources) == list(NAMES[:7])
     done = {one.name: one for one in definition.series(scheduled=True)}
@@ -104,7 +104,7 @@ def test_the_demos_file_says_what_the_demo_does() -> None:
     assert list(grid.alerts.values()) == definition.alerts()
 
 
-def test_the_schema_and_the_reference_are_those_of_the_models(grid: Grid) -> None:
+def test_published_schema_and_reference_match_the_models(grid: GridCommand) -> None:
     assert grid("schema") == (0, (DOCS / "grid.schema.json").read_text(encoding="utf-8"))
     assert grid("reference") == (0, (DOCS / "grid-file-reference.md").read_text(encoding="utf-8"))
 
@@ -116,22 +116,22 @@ def test_the_reference_has_every_key() -> None:
             assert f"| `{field.alias or name}` |" in page
 
 
-def test_the_guide_begins_with_the_minimal_file() -> None:
+def test_the_guide_contains_the_minimal_file() -> None:
     guide = (DOCS / "grid-file.md").read_text(encoding="utf-8")
     assert examples.path("minimal").read_text(encoding="utf-8").partition("\n")[2] in guide
 
 
-def test_the_schema_is_one_of_json() -> None:
+def test_the_schema_is_json_and_covers_every_section() -> None:
     schema = json.loads(reference.schema())
     root, _ = read((DATA / "whole.yaml").read_bytes(), "whole.yaml")
     assert schema["properties"]["version"]["const"] == VERSION
     assert set(root.plain()) == set(schema["properties"])
 
 
-# What is measured, told apart or kept elsewhere; a reference is by name.
-NOT_SAID = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
-NOT_SAID |= {"condition", "threshold"}  # a key for each kind of condition
-SAID_OTHERWISE = {
+# Columns that no file can set; references are by name.
+NOT_IN_FILES = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
+NOT_IN_FILES |= {"condition", "threshold"}  # one key per kind of condition
+STORED_ELSEWHERE = {
     "resources": set(),
     "sites": set(),
     "suites": {"viewers"},
@@ -142,16 +142,16 @@ SAID_OTHERWISE = {
 
 
 @pytest.mark.parametrize("noun", MODELS)
-def test_everything_that_can_be_set_up_can_be_said_in_a_file(noun: str) -> None:
-    columns = {column.name for column in TABLES[noun]._meta.concrete_fields} - NOT_SAID
-    assert columns == MODELS[noun].model_fields.keys() - SAID_OTHERWISE[noun]
+def test_a_file_can_set_every_configurable_column(noun: str) -> None:
+    columns = {column.name for column in TABLES[noun]._meta.concrete_fields} - NOT_IN_FILES
+    assert columns == MODELS[noun].model_fields.keys() - STORED_ELSEWHERE[noun]
 
 
 @pytest.mark.parametrize("noun", MODELS)
-def test_what_a_file_may_say_fits_the_depot(noun: str) -> None:
+def test_limits_of_the_format_match_the_columns(noun: str) -> None:
     for name, field in MODELS[noun].model_fields.items():
         limits = [one.max_length for one in field.metadata if hasattr(one, "max_length")]
-        if limits and name != "site":  # a reference is one that there is
+        if limits and name != "site":  # references must exist anyway
             column = TABLES[noun]._meta.get_field(name)
             assert limits == [getattr(column, "max_length", None)]
     assert Series._meta.get_field("name").max_length == MAX_NAME_CHARACTERS
