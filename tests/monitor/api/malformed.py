@@ -111,10 +111,10 @@ def _paths(value: object, path: Path = ()) -> Iterator[Path]:
 
 def _at(document: Document, path: Path) -> Any:
     """Return the container of the value at *path*."""
-    found: Any = document
+    shown: Any = document
     for name in path[:-1]:
-        found = found[name]
-    return found
+        shown = shown[name]
+    return shown
 
 
 def _named(path: Path) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ def history(circle: Series) -> Series:
 
 def problem(response: Any) -> dict[str, Any]:
     assert response["content-type"] == "application/problem+json"
-    found: dict[str, Any] = response.json()
-    assert found["status"] == response.status_code
-    return found
+    shown: dict[str, Any] = response.json()
+    assert shown["status"] == response.status_code
+    return shown
 
 
 def test_a_forecast_has_interval_data_age_and_track_record(history: Series, client: Client) -> None:
@@ -183,8 +183,8 @@ def test_a_closed_site_gives_the_reason_instead_of_a_forecast(history: Series, c
 def test_a_series_is_found_by_application_and_roles(history: Series, client: Client) -> None:
     wanted = client.get(URL, {"series": "circle"}).json()
     for query in ({"ring": "here,there"}, {"resources": "there,here"}):
-        found = client.get(URL, {"application": "circle", **query}).json()
-        assert (found["series"], found["forecast"]) == ("circle", wanted["forecast"])
+        shown = client.get(URL, {"application": "circle", **query}).json()
+        assert (shown["series"], shown["forecast"]) == ("circle", wanted["forecast"])
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_an_unknown_metric_is_answered_with_the_known_ones(history: Series, clie
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "said"),
+    ("query", "status", "message"),
     [
         ({}, 422, "series"),
         ({"series": "nobody-knows"}, 404, "nobody-knows"),
@@ -275,11 +275,11 @@ def test_an_unknown_metric_is_answered_with_the_known_ones(history: Series, clie
     ],
 )
 def test_an_invalid_query_names_the_error(
-    history: Series, client: Client, query: dict[str, str], status: int, said: str
+    history: Series, client: Client, query: dict[str, str], status: int, message: str
 ) -> None:
     answer = client.get(URL, query)
     assert answer.status_code == status
-    assert said in problem(answer)["detail"]
+    assert message in problem(answer)["detail"]
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer gcast_wrong", "Basic dmlld2VyOng=", "Bearer \x00"])

@@ -62,12 +62,12 @@ def test_a_second_hold_is_refused_with_the_first(circle: Series, client: Client)
     post(client, URL, ORDER)
     answer = post(client, URL, {**ORDER, "mode": "drain"})
     assert answer.status_code == 409
-    found = problem(answer)
-    assert (found["code"], found["hold"]["who"], found["hold"]["mode"]) == ("already_held", "ada", "pause")
+    result = problem(answer)
+    assert (result["code"], result["hold"]["who"], result["hold"]["mode"]) == ("already_held", "ada", "pause")
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "said"),
+    ("change", "status", "message"),
     [
         ({"why": " "}, 422, "expected a reason"),
         ({"why": "x" * 501}, 422, "at most 500"),
@@ -83,11 +83,11 @@ def test_a_second_hold_is_refused_with_the_first(circle: Series, client: Client)
     ],
 )
 def test_an_invalid_hold_is_refused(
-    circle: Series, client: Client, change: dict[str, str], status: int, said: str
+    circle: Series, client: Client, change: dict[str, str], status: int, message: str
 ) -> None:
     answer = post(client, URL, {**ORDER, **change})
     assert answer.status_code == status
-    assert said in problem(answer)["detail"]
+    assert message in problem(answer)["detail"]
     assert not Hold.objects.exists()
 
 

@@ -56,24 +56,24 @@ def test_the_latest_state_has_run_age_and_hourly_means(
     passed = builders.passed(rings[0], now - 61 * MINUTE)
     report = builders.report(rings[0], now - MINUTE)
     failed = builders.delivered(builders.failed(report, "transfer_ring", "site2-login", REFUSED))
-    found = one(client, rings[0])
-    assert (found.series, found.state, found.run) == ("ring-0", "failed", failed.pk)
-    assert (found.slot, found.stage, found.failed_resource) == (failed.slot, "transfer_ring", "site2-login")
-    assert found.outcomes == ["passed", "failed"]
-    assert found.age_seconds is not None
-    assert 0 <= found.age_seconds < 600
+    shown = one(client, rings[0])
+    assert (shown.series, shown.state, shown.run) == ("ring-0", "failed", failed.pk)
+    assert (shown.slot, shown.stage, shown.failed_resource) == (failed.slot, "transfer_ring", "site2-login")
+    assert shown.outcomes == ["passed", "failed"]
+    assert shown.age_seconds is not None
+    assert 0 <= shown.age_seconds < 600
     assert failed.ended_at is not None
-    assert found.ended_at == failed.ended_at
-    hours = [mean for mean in found.hourly_seconds if mean is not None]
+    assert shown.ended_at == failed.ended_at
+    hours = [mean for mean in shown.hourly_seconds if mean is not None]
     assert hours == [pytest.approx(sum(seconds for _, seconds in builders.CIRCLE.values()))]
-    back = int((found.hours_end - passed.slot).total_seconds() // 3600)
-    assert found.hourly_seconds[23 - back] == hours[0]
+    back = int((shown.hours_end - passed.slot).total_seconds() // 3600)
+    assert shown.hourly_seconds[23 - back] == hours[0]
 
 
 def test_a_series_without_runs_has_no_state(rings: list[Series], client: Client) -> None:
-    found = one(client, rings[0])
-    assert (found.state, found.run, found.slot, found.age_seconds) == (None, None, None, None)
-    assert (found.outcomes, set(found.hourly_seconds)) == ([], {None})
+    shown = one(client, rings[0])
+    assert (shown.state, shown.run, shown.slot, shown.age_seconds) == (None, None, None, None)
+    assert (shown.outcomes, set(shown.hourly_seconds)) == ([], {None})
 
 
 def test_stored_rows_give_the_same_answer(rings: list[Series], client: Client, now: datetime) -> None:
@@ -134,12 +134,12 @@ def _dictionary() -> str:
 
 
 def _every_page(client: Client, **query: str) -> list[str]:
-    found, after = [], ""
+    shown, after = [], ""
     while True:
         page = asked(client, limit=2, after=after, **query)
-        found += [entry.series for entry in page.latest]
+        shown += [entry.series for entry in page.latest]
         if page.after is None:
-            return found
+            return shown
         after = page.after
 
 

@@ -89,8 +89,8 @@ def check(answer: Any, which: str, fields: tuple[str, ...]) -> None:
         f"{which}: {answer.status_code} {answer.content!r:.300}"
     )
     assert answer["content-type"] == "application/problem+json", which
-    said = answer.json()
-    assert said["detail"], which
-    assert not any(receipt["accepted"] for receipt in said.get("receipts", ())), which
+    message = answer.json()
+    assert message["detail"], which
+    assert not any(receipt["accepted"] for receipt in message.get("receipts", ())), which
     if fields:
-        assert any(field in said["detail"] for field in fields), f"{which}: {said['detail']}"
+        assert any(field in message["detail"] for field in fields), f"{which}: {message['detail']}"

@@ -59,7 +59,7 @@ def forecast(circle: Series) -> Issued:
 
 def tell(client: Client, forecast: int, **changes: Any) -> Any:
     now = timezone.now()
-    said = {
+    message = {
         "job": "job-1",
         "outcome": "passed",
         "started_at": (now - timedelta(minutes=10)).isoformat(),
@@ -67,7 +67,7 @@ def tell(client: Client, forecast: int, **changes: Any) -> Any:
         "seconds": 8.0,
     }
     url = f"/api/v1/forecasts/{forecast}/outcome"
-    return client.post(url, {**said, **changes}, content_type="application/json")
+    return client.post(url, {**message, **changes}, content_type="application/json")
 
 
 def test_an_outcome_is_stored_and_updates_forecasts(
@@ -107,7 +107,7 @@ def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"job": ""}, "job"),
         ({"job": "j" * 201}, "job"),
@@ -125,12 +125,12 @@ def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(
     ],
 )
 def test_impossible_outcomes_are_refused(
-    forecast: Issued, client: Client, changes: dict[str, Any], said: str
+    forecast: Issued, client: Client, changes: dict[str, Any], message: str
 ) -> None:
     answer = tell(client, forecast.pk, **changes)
     assert answer["content-type"] == "application/problem+json"
     assert answer.status_code == 422
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
     assert not Outcome.objects.exists()
 
 
@@ -156,10 +156,10 @@ def ask(client: Client, forecast: Issued) -> list[int]:
     """Request a forecast and a ranking; return their ids."""
     series = forecast.metric.segment.series.name
     refresh_all(timezone.now())
-    said = client.get("/api/v1/forecasts", {"series": series}).json()
+    message = client.get("/api/v1/forecasts", {"series": series}).json()
     question = {"series": [series]}
     ranked = client.post("/api/v1/forecasts/rank", question, content_type="application/json").json()
-    return [said["forecast"], ranked["ranked"][0]["forecast"]]
+    return [message["forecast"], ranked["ranked"][0]["forecast"]]
 
 
 def superseded(forecast: Issued) -> None:

@@ -47,17 +47,17 @@ RINGS = {"quick": ring_of("alpha", "beta"), "slow": ring_of("beta", "gamma")}
 
 def passes(series: str, *, seconds: float, runs: int = 4) -> None:
     """Let *runs* runs of *series* pass in about *seconds* each."""
-    found = Series.objects.get(name=series)
-    bindings = current_bindings([found.pk])[found.pk]
+    shown = Series.objects.get(name=series)
+    bindings = current_bindings([shown.pk])[shown.pk]
     for number in range(runs, 0, -1):
         slot = timezone.now() - timedelta(minutes=number)
         report = circle_report(slot, series=series, ring_seconds=seconds - 3, bindings=bindings)
         ingest(wire.to_json(report))
     if runs > 2:
-        issue(Metric.objects.get(segment__series=found, name="total.seconds"), timezone.now())
-    told = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
+        issue(Metric.objects.get(segment__series=shown, name="total.seconds"), timezone.now())
+    problem_body = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
     quantiles = [seconds * (1 + probability) for probability in QUANTILE_LEVELS]
-    SuccessState.objects.update_or_create(series=found, defaults={**told, "quantiles": quantiles})
+    SuccessState.objects.update_or_create(series=shown, defaults={**problem_body, "quantiles": quantiles})
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def ask(client: Client, **asked: Any) -> Any:
 def ask_for(client: Client, *candidates: Any, **more: Any) -> dict[str, Any]:
     answer = ask(client, application="circle", candidates=list(candidates), **more)
     assert answer.status_code == 200, answer.content
-    found: dict[str, Any] = answer.json()
-    return found
+    shown: dict[str, Any] = answer.json()
+    return shown
 
 
 def test_the_fastest_candidate_comes_first(grid: None, client: Client) -> None:
@@ -198,7 +198,7 @@ def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "said"),
+    ("asked", "status", "message"),
     [
         ({}, 422, "either series"),
         ({"series": ["quick"], "application": "circle"}, 422, "either series"),
@@ -223,11 +223,11 @@ def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
     ],
 )
 def test_an_invalid_ranking_names_the_error(
-    client: Client, asked: dict[str, Any], status: int, said: str
+    client: Client, asked: dict[str, Any], status: int, message: str
 ) -> None:
     answer = ask(client, **asked)
     assert answer["content-type"] == "application/problem+json"
-    assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.json()["detail"]
+    assert (answer.status_code, message in answer.json()["detail"]) == (status, True), answer.json()["detail"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 10_000])

@@ -64,9 +64,9 @@ def send(client: Client, body: bytes, content_type: str = JSON, **headers: str) 
 
 def problem(response: Any) -> dict[str, Any]:
     assert response["content-type"] == "application/problem+json"
-    found: dict[str, Any] = response.json()
-    assert found["status"] == response.status_code
-    return found
+    shown: dict[str, Any] = response.json()
+    assert shown["status"] == response.status_code
+    return shown
 
 
 def bodies(noon: datetime, count: int) -> list[bytes]:
@@ -143,15 +143,15 @@ def test_if_all_are_refused_the_answer_names_the_field_and_has_receipts(
 ) -> None:
     answer = send(client, array([spoiled(noon, seconds=-1), spoiled(noon, slot="noon")]))
     assert answer.status_code == 422
-    said = problem(answer)
-    assert (said["code"], len(said["receipts"])) == ("refused", 2)
-    assert "seconds: expected a finite number >= 0, got -1" in said["detail"]
-    assert "slot" in said["receipts"][1]["error"]
+    message = problem(answer)
+    assert (message["code"], len(message["receipts"])) == ("refused", 2)
+    assert "seconds: expected a finite number >= 0, got -1" in message["detail"]
+    assert "slot" in message["receipts"][1]["error"]
     assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"version": 2}, "version 2 is not supported; the supported version is 1"),
         ({"version": "1"}, "version: expected an integer"),
@@ -163,16 +163,16 @@ def test_if_all_are_refused_the_answer_names_the_field_and_has_receipts(
     ],
 )
 def test_a_refused_report_names_field_and_reason(
-    circle: Series, client: Client, noon: datetime, changes: dict[str, Any], said: str
+    circle: Series, client: Client, noon: datetime, changes: dict[str, Any], message: str
 ) -> None:
     answer = send(client, spoiled(noon, **changes))
     assert answer.status_code == 422
-    assert said in problem(answer)["detail"]
+    assert message in problem(answer)["detail"]
     assert not RawReport.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "encoding", "status", "said"),
+    ("body", "content_type", "encoding", "status", "message"),
     [
         (b"", JSON, "", 422, "not JSON"),
         (b"[]", JSON, "", 400, "got none"),
@@ -193,11 +193,11 @@ def test_a_refused_report_names_field_and_reason(
     ids=lambda value: repr(value)[:20],
 )
 def test_an_unsupported_body_is_answered_with_what_is_supported(
-    circle: Series, client: Client, body: bytes, content_type: str, encoding: str, status: int, said: str
+    circle: Series, client: Client, body: bytes, content_type: str, encoding: str, status: int, message: str
 ) -> None:
     answer = send(client, body, content_type, **({"content-encoding": encoding} if encoding else {}))
     assert answer.status_code == status
-    assert said in problem(answer)["detail"]
+    assert message in problem(answer)["detail"]
     assert not Run.objects.exists()
 
 
@@ -337,6 +337,6 @@ def test_a_chunked_body_is_read_completely(circle: Series, client: Client, noon:
 
 
 def test_the_openapi_document_has_bodies_and_problems_of_reports(db: None) -> None:
-    found = Client().get("/api/v1/openapi.json").json()["paths"]["/api/v1/reports"]["post"]
-    assert set(found["requestBody"]["content"]) == {JSON, NDJSON}
-    assert {"200", "400", "401", "403", "413", "415", "422", "503"} <= set(found["responses"])
+    shown = Client().get("/api/v1/openapi.json").json()["paths"]["/api/v1/reports"]["post"]
+    assert set(shown["requestBody"]["content"]) == {JSON, NDJSON}
+    assert {"200", "400", "401", "403", "413", "415", "422", "503"} <= set(shown["responses"])

@@ -70,9 +70,9 @@ def answered(client: Client, url: str, query: dict[str, Any]) -> Any:
 def refused(client: Client, url: str, query: dict[str, Any]) -> dict[str, Any]:
     answer = client.get(url, query)
     assert answer["content-type"] == "application/problem+json"
-    found: dict[str, Any] = answer.json()
-    assert found["status"] == answer.status_code
-    return found
+    shown: dict[str, Any] = answer.json()
+    assert shown["status"] == answer.status_code
+    return shown
 
 
 def text(time: datetime) -> str:
@@ -197,8 +197,8 @@ def test_the_newest_pairs_are_listed_and_the_correlation_is_of_all(
 
 def test_too_few_pairs_have_no_correlation(runs: list[datetime], client: Client) -> None:
     query = {"application": "circle", "probe": "circle", "start": text(runs[-2])}
-    found = answered(client, "/api/v1/pairs", query)["correlation"]
-    assert (found["n"], found["why"], found["pearson"]) == (2, "too_few", None)
+    shown = answered(client, "/api/v1/pairs", query)["correlation"]
+    assert (shown["n"], shown["why"], shown["pearson"]) == (2, "too_few", None)
 
 
 @pytest.mark.parametrize("form", formats.names())
@@ -227,7 +227,7 @@ def test_an_empty_export_is_a_valid_file(runs: list[datetime], client: Client, f
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "said"),
+    ("query", "code", "message"),
     [
         ({"start": "2026-03-01T12:00:00"}, "invalid", "start"),
         ({"start": "yesterday"}, "invalid", "start"),
@@ -247,12 +247,12 @@ def test_an_empty_export_is_a_valid_file(runs: list[datetime], client: Client, f
     ],
 )
 def test_an_invalid_window_names_the_error(
-    runs: list[datetime], client: Client, query: dict[str, str], code: str, said: str
+    runs: list[datetime], client: Client, query: dict[str, str], code: str, message: str
 ) -> None:
     problem = refused(client, f"{TOTAL}/history", query)
     assert problem["status"] in {404, 422}
     assert problem["code"] == code
-    assert said in problem["detail"]
+    assert message in problem["detail"]
 
 
 @pytest.mark.parametrize(
@@ -332,5 +332,5 @@ def test_values_are_of_the_segment_that_ran_last_unless_another_is_named(
 def test_the_openapi_document_has_the_schemas_of_values(client: Client) -> None:
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     for rest in ("history", "statistics", "distribution"):
-        said = paths[f"/api/v1/series/{{name}}/metrics/{{metric}}/{rest}"]["get"]
-        assert "$ref" in said["responses"]["200"]["content"]["application/json"]["schema"]
+        message = paths[f"/api/v1/series/{{name}}/metrics/{{metric}}/{rest}"]["get"]
+        assert "$ref" in message["responses"]["200"]["content"]["application/json"]["schema"]

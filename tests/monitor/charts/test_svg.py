@@ -17,12 +17,12 @@ PASSED = (State.PASSED, Fault.NONE)
 
 def extents(drawn: str) -> dict[str, tuple[float, float]]:
     """Return the vertical extent of the strokes of every class: (top, bottom) in pixels."""
-    found = {}
+    shown = {}
     for kind, middle in re.findall(r'class="t-(\w+)" d="M\d+ ([\d.]+)h', drawn):
         width = re.search(rf"\.t-{kind} {{ stroke-width: (\d+)px", STYLES)
         assert width is not None, f"the style sheet does not say how high t-{kind} is"
-        found[kind] = (float(middle) - int(width[1]) / 2, float(middle) + int(width[1]) / 2)
-    return found
+        shown[kind] = (float(middle) - int(width[1]) / 2, float(middle) + int(width[1]) / 2)
+    return shown
 
 
 def test_outcomes_differ_in_position_and_height_not_only_in_colour() -> None:
@@ -32,10 +32,10 @@ def test_outcomes_differ_in_position_and_height_not_only_in_colour() -> None:
         (State.FAILED, Fault.ELSEWHERE),
         (State.MISSED, Fault.MONITOR),
     )
-    found = extents(svg.trend((*kinds, (State.SKIPPED, Fault.NONE))))
-    assert len(set(found.values())) == len(found) == 5
-    assert found["here"] == (0.0, 14.0)
-    assert all(0 <= top < bottom <= 14 for top, bottom in found.values())
+    shown = extents(svg.trend((*kinds, (State.SKIPPED, Fault.NONE))))
+    assert len(set(shown.values())) == len(shown) == 5
+    assert shown["here"] == (0.0, 14.0)
+    assert all(0 <= top < bottom <= 14 for top, bottom in shown.values())
 
 
 def test_equal_neighbours_form_one_path() -> None:

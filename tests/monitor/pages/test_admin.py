@@ -52,7 +52,7 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("schedule", "banana", "expected five fields"),
         ("schedule", "61 * * * *", "61"),
@@ -64,16 +64,16 @@ def edited(administrator: Client, series: Series, **changes: str) -> str:
     ],
 )
 def test_an_invalid_series_is_refused(
-    grid: Grid, administrator: Client, field: str, value: str, said: str
+    grid: Grid, administrator: Client, field: str, value: str, message: str
 ) -> None:
     before = getattr(grid.circle, field)
-    assert said in edited(administrator, grid.circle, **{field: value})
+    assert message in edited(administrator, grid.circle, **{field: value})
     grid.circle.refresh_from_db()
     assert getattr(grid.circle, field) == before
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("shell", '{"kind": "telnet"}', "there is no shell 'telnet'"),
         ("shell", '{"kind": "ssh"}', "missing a required argument: 'host'"),
@@ -88,10 +88,10 @@ def test_an_invalid_series_is_refused(
     ],
 )
 def test_an_unknown_access_method_is_refused(
-    grid: Grid, administrator: Client, field: str, value: str, said: str
+    grid: Grid, administrator: Client, field: str, value: str, message: str
 ) -> None:
     resource = Resource.objects.earliest("pk")
-    assert html.escape(said) in edited_resource(administrator, resource, **{field: value})
+    assert html.escape(message) in edited_resource(administrator, resource, **{field: value})
     before = getattr(resource, field)
     resource.refresh_from_db()
     assert getattr(resource, field) == before
@@ -117,7 +117,7 @@ TUESDAYS = {"schedule": "0 8 * * tue", "duration_seconds": "14400"}
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({}, "expected starts_at and ends_at, or schedule and duration_seconds"),
         ({**ONE_DAY, "ends_at_0": "2026-02-02"}, "2026-02-02T08:00:00+00:00 is not after starts_at"),
@@ -133,9 +133,9 @@ TUESDAYS = {"schedule": "0 8 * * tue", "duration_seconds": "14400"}
     ],
 )
 def test_a_maintenance_window_with_invalid_times_is_refused(
-    administrator: Client, values: dict[str, str], said: str
+    administrator: Client, values: dict[str, str], message: str
 ) -> None:
-    assert said in added(administrator, **values)
+    assert message in added(administrator, **values)
     assert not MaintenanceWindow.objects.exists()
 
 
@@ -215,7 +215,7 @@ def test_the_hash_of_a_token_is_not_shown(administrator: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("notify", "said"),
+    ("notify", "message"),
     [
         ('{"kind": "log"}', "Expected a list of channels"),
         ('[{"kind": "pigeon"}]', "there is no channel"),
@@ -224,7 +224,7 @@ def test_the_hash_of_a_token_is_not_shown(administrator: Client) -> None:
     ],
 )
 def test_an_alert_rule_with_an_unknown_channel_is_refused(
-    administrator: Client, notify: str, said: str
+    administrator: Client, notify: str, message: str
 ) -> None:
     form = {
         "name": "three",
@@ -234,7 +234,7 @@ def test_an_alert_rule_with_an_unknown_channel_is_refused(
         "notify": notify,
     }
     answer = administrator.post(reverse("admin:monitor_alertrule_add"), form, follow=True)
-    assert said in html.unescape(answer.content.decode())
+    assert message in html.unescape(answer.content.decode())
 
 
 def test_the_threshold_of_an_alert_rule_keeps_the_bounds_of_its_condition(administrator: Client) -> None:

@@ -32,10 +32,10 @@ def rule(db: None) -> AlertRule:
     )
 
 
-def alert(rule: AlertRule, of: Series, now: datetime, said: str = "it is <b>down") -> Alert:
+def alert(rule: AlertRule, of: Series, now: datetime, message: str = "it is <b>down") -> Alert:
     run = builders.not_run(of, now - timedelta(minutes=Run.objects.count()), State.MISSED, "")
     return Alert.objects.create(
-        rule=rule, series=of, since=now - timedelta(hours=1), opened_at=now, opened_by=run, text=said
+        rule=rule, series=of, since=now - timedelta(hours=1), opened_at=now, opened_by=run, text=message
     )
 
 
@@ -46,15 +46,15 @@ def close(one: Alert, now: datetime) -> None:
 
 
 def test_without_rules_the_page_says_how_to_define_them(grid: Grid, client: Client) -> None:
-    found = text(client)
-    assert "No rules defined" in found
-    assert "No resolved alerts" in found
+    shown = text(client)
+    assert "No rules defined" in shown
+    assert "No resolved alerts" in shown
 
 
 def test_without_open_alerts_the_page_says_so(grid: Grid, client: Client, rule: AlertRule) -> None:
-    found = text(client)
-    assert "1 rule enabled" in found
-    assert "No open alerts" in found
+    shown = text(client)
+    assert "1 rule enabled" in shown
+    assert "No open alerts" in shown
 
 
 def test_open_alerts_come_first_with_reason_start_and_run(
@@ -63,11 +63,11 @@ def test_open_alerts_come_first_with_reason_start_and_run(
     over = alert(rule, grid.circle, now, "it was down")
     close(over, now)
     one = alert(rule, grid.gather, now)
-    found = text(client)
-    assert found.index("It is &lt;b&gt;down") < found.index("It was down") < found.index("Passed at noon")
-    assert "<b>down" not in found
+    shown = text(client)
+    assert shown.index("It is &lt;b&gt;down") < shown.index("It was down") < shown.index("Passed at noon")
+    assert "<b>down" not in shown
     for part in ("three-in-a-row", "/series/gather-main/", f"/runs/{one.opened_by_id}/", ">1 h ago<"):
-        assert part in found
+        assert part in shown
 
 
 @pytest.mark.parametrize("path", ["/", "/series/gather-main/", "/holds/"])
@@ -131,10 +131,10 @@ def test_alerts_of_invisible_series_are_not_shown(
         ),
         now,
     )
-    found = text(client)
-    assert "Everybody knows" in found
-    assert "obody shall know" not in found
-    assert 'class="count"' not in found
+    shown = text(client)
+    assert "Everybody knows" in shown
+    assert "obody shall know" not in shown
+    assert 'class="count"' not in shown
     assert "1 alert</a>" not in text(client, "/")
 
 
@@ -150,9 +150,9 @@ def test_an_undelivered_notification_is_shown_to_administrators_with_its_error(
     Notification.objects.create(
         alert=one, event=Event.OPENED, channel=channel, attempts=6, error="550 go away"
     )
-    found = text(client)
-    assert "email not delivered" in found
-    assert "550 go away" not in found
+    shown = text(client)
+    assert "email not delivered" in shown
+    assert "550 go away" not in shown
     admin = Client()
     admin.force_login(User.objects.create_superuser("admin"))
     assert "550 go away" in text(admin)

@@ -236,8 +236,8 @@ def test_text_has_enough_contrast_in_light_and_dark(visitors: Visitors, watched:
 
 def contrast(page: Page, one: str, other: str) -> float:
     """Return the contrast of two custom properties as WCAG 2 defines it, 1 to 21."""
-    found = [_luminance(page, name) for name in (one, other)]
-    return (max(found) + 0.05) / (min(found) + 0.05)
+    shown = [_luminance(page, name) for name in (one, other)]
+    return (max(shown) + 0.05) / (min(shown) + 0.05)
 
 
 def _luminance(page: Page, name: str) -> float:

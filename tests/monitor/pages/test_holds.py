@@ -29,20 +29,20 @@ def pause(kind: HoldKind, name: str, now: datetime, why: str = "disk swap") -> H
 
 
 def test_the_page_says_that_nothing_is_paused(grid: Grid, client: Client) -> None:
-    found = text(client, "/holds/")
-    assert "Nothing is paused" in found
-    assert "Nothing has been paused yet" in found
+    shown = text(client, "/holds/")
+    assert "Nothing is paused" in shown
+    assert "Nothing has been paused yet" in shown
 
 
 def test_holds_are_listed_with_user_and_reason_and_so_is_their_end(grid: Grid, runner: Client) -> None:
     runner.post(f"{SITE}act/", {"verb": "drain", "why": "disk <swap>"})
-    found = text(runner, "/holds/")
+    shown = text(runner, "/holds/")
     for part in ("site site2", "drained", "runner", "disk &lt;swap&gt;"):
-        assert part in found
+        assert part in shown
     runner.post(f"{SITE}act/", {"verb": "resume", "why": "new disks"})
-    found = text(runner, "/holds/")
+    shown = text(runner, "/holds/")
     for part in ("Nothing is paused", "resumed", "new disks", "disk &lt;swap&gt;"):
-        assert part in found
+        assert part in shown
 
 
 def test_a_hold_may_have_a_duration(grid: Grid, runner: Client) -> None:
@@ -56,14 +56,14 @@ def test_pages_of_held_scopes_show_user_and_reason(
     grid: Grid, client: Client, now: datetime, path: str
 ) -> None:
     pause(HoldKind.SITE, "site2", now, "<i>disk swap")
-    found = text(client, path)
-    assert "&lt;i&gt;disk swap" in found
-    assert "<i>disk" not in found
-    assert "paused" in found
+    shown = text(client, path)
+    assert "&lt;i&gt;disk swap" in shown
+    assert "<i>disk" not in shown
+    assert "paused" in shown
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
         ({"verb": "pause", "why": " "}, "expected a reason"),
         ({"verb": "pause", "why": "x" * 501}, "at most 500 characters"),
@@ -74,11 +74,11 @@ def test_pages_of_held_scopes_show_user_and_reason(
     ],
 )
 def test_an_invalid_order_shows_the_error_above_the_form(
-    grid: Grid, runner: Client, form: dict[str, str], said: str
+    grid: Grid, runner: Client, form: dict[str, str], message: str
 ) -> None:
     answer = runner.post(f"{SITE}act/", form)
     assert answer.status_code == 409
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Hold.objects.exists()
 
 
@@ -125,9 +125,9 @@ def test_invisible_scopes_are_not_found(grid: Grid, client: Client, now: datetim
     for path in ("suite/closed", "site/bunker", "series/secret-ring", "site/nowhere", "planet/earth"):
         assert client.get(f"/holds/{path}/").status_code == 404
     for path in ("/holds/", "/"):
-        found = text(client, path)
-        assert "nobody shall know" not in found
-        assert "bunker" not in found
+        shown = text(client, path)
+        assert "nobody shall know" not in shown
+        assert "bunker" not in shown
 
 
 def test_maintenance_is_listed_with_its_next_occurrence(grid: Grid, client: Client, now: datetime) -> None:
@@ -139,12 +139,12 @@ def test_maintenance_is_listed_with_its_next_occurrence(grid: Grid, client: Clie
         name="weekly", title="<Disks>", schedule="* * * * *", timezone="Asia/Tokyo", duration_seconds=60
     )
     weekly.sites.add(Site.objects.get(name="site2"))
-    found = text(client, "/holds/")
-    assert "past" not in found
-    assert "<strong>now</strong>" in found
-    assert "* * * * * Asia/Tokyo" in found
-    assert found.index("&lt;Disks&gt;") < found.index("cables")
-    assert f"{tomorrow:%Y-%m-%d %H:%M:%S}" in found
+    shown = text(client, "/holds/")
+    assert "past" not in shown
+    assert "<strong>now</strong>" in shown
+    assert "* * * * * Asia/Tokyo" in shown
+    assert shown.index("&lt;Disks&gt;") < shown.index("cables")
+    assert f"{tomorrow:%Y-%m-%d %H:%M:%S}" in shown
     assert "in maintenance until" in text(client, "/series/gather-main/")
 
 
@@ -157,9 +157,9 @@ def test_maintenance_at_invisible_sites_is_not_shown(grid: Grid, client: Client,
         assert "digging" not in text(client, path)
     work.sites.add(Site.objects.get(name="site1"))
     for path in ("/holds/", "/", "/series/gather-main/"):
-        found = text(client, path)
-        assert "digging" in found
-        assert "bunker" not in found
+        shown = text(client, path)
+        assert "digging" in shown
+        assert "bunker" not in shown
 
 
 def test_a_site_with_invisible_series_cannot_be_held(grid: Grid, runner: Client) -> None:

@@ -144,11 +144,11 @@ def test_a_list_is_filtered_by_site_suite_or_state_and_sorted_worst_first(
     builders.passed(rings[0], now - minute)
     failed = fails(rings[7], now - 2 * minute, "site2-login")
     builders.not_run(rings[3], now, State.MISSED, "")
-    found = list_series(reader, now, SeriesFilter(site="site1"))
-    assert [line.name for line in found.lines[:3]] == ["ring-007", "ring-003", "ring-000"]
-    assert found.lines[0].cell.words == "failed elsewhere"
-    assert (found.lines[0].site, found.lines[0].cell.last) == ("site2", found.lines[0].cell.last)
-    assert found.series_count == MANY
+    shown = list_series(reader, now, SeriesFilter(site="site1"))
+    assert [line.name for line in shown.lines[:3]] == ["ring-007", "ring-003", "ring-000"]
+    assert shown.lines[0].cell.words == "failed elsewhere"
+    assert (shown.lines[0].site, shown.lines[0].cell.last) == ("site2", shown.lines[0].cell.last)
+    assert shown.series_count == MANY
     assert names(list_series(reader, now, SeriesFilter(state=NOT_WORKING)).lines) == ["ring-007", "ring-003"]
     assert names(list_series(reader, now, SeriesFilter(state="passed")).lines) == ["ring-000"]
     assert names(list_series(reader, now, SeriesFilter(site="site3")).lines) == []

@@ -67,11 +67,11 @@ def scored(circle: Series) -> Metric:
             day = (now - timedelta(days=ago)).date()
             DayScore.objects.create(day=day, site=site, **of, **counts, **sums)
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 1, "last_time": now})
-    said = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "truth": 9.0, "truth_time": now}
+    message = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "truth": 9.0, "truth_time": now}
     times = {"issued_at": now, "last_time": now, "last_known_at": now}
-    forecast = Forecast.objects.create(metric=total, method=METHOD, level=0.8, n=9, **said, **times)
-    told = {"metric": total, "series": circle, "name": "stage.compare.seconds", "n": 40, "gain": -0.1}
-    ForecastPredictor.objects.create(p_value=0.4, is_kept=False, **told)
+    forecast = Forecast.objects.create(metric=total, method=METHOD, level=0.8, n=9, **message, **times)
+    problem_body = {"metric": total, "series": circle, "name": "stage.compare.seconds", "n": 40, "gain": -0.1}
+    ForecastPredictor.objects.create(p_value=0.4, is_kept=False, **problem_body)
     Outcome.objects.create(
         forecast=forecast,
         metric=total,
@@ -87,22 +87,22 @@ def scored(circle: Series) -> Metric:
 
 
 def test_without_scores_the_page_says_how_they_come_about(browser: Client) -> None:
-    found = text(browser)
-    assert "No scored forecasts" in found
-    assert "No job outcomes yet of your own" in found
-    assert "No predictors evaluated" in found
+    shown = text(browser)
+    assert "No scored forecasts" in shown
+    assert "No job outcomes yet of your own" in shown
+    assert "No predictors evaluated" in shown
 
 
 def test_the_page_shows_errors_and_coverage(browser: Client, scored: Metric) -> None:
-    found = text(browser)
-    assert "Scored forecasts 20" in found
-    assert "Mean absolute error 1.5 s 12 % of the actual value" in found
-    assert "Error vs. last value (MASE) 0.75" in found
-    assert "80 % coverage 80 % of 20" in found
-    assert "90 % coverage 90 % of 20" in found
-    assert "circle 7.0 s 6.0 s to 8.0 s 9.0 s outside 2.0 s" in found
-    assert "circle circle stage.compare.seconds -10 % 0.400 40 dropped" in found
-    assert "reader 1 1 0.70 s (9 %) 100 %" in found
+    shown = text(browser)
+    assert "Scored forecasts 20" in shown
+    assert "Mean absolute error 1.5 s 12 % of the actual value" in shown
+    assert "Error vs. last value (MASE) 0.75" in shown
+    assert "80 % coverage 80 % of 20" in shown
+    assert "90 % coverage 90 % of 20" in shown
+    assert "circle 7.0 s 6.0 s to 8.0 s 9.0 s outside 2.0 s" in shown
+    assert "circle circle stage.compare.seconds -10 % 0.400 40 dropped" in shown
+    assert "reader 1 1 0.70 s (9 %) 100 %" in shown
 
 
 def test_the_filters_are_in_the_address(browser: Client, scored: Metric) -> None:
@@ -183,8 +183,10 @@ def test_programs_download_the_same_tables_with_a_token(browser: Client, scored:
     assert program.get("/api/v1/scoreboard/nothing.csv").status_code == 422
     assert Client().get("/api/v1/scoreboard/times.csv").status_code == 401
     of_reports = ApiToken.objects.issue(builders.user("reporter"), "reporter", [REPORT])
-    told = Client(headers={"authorization": f"Bearer {of_reports}"}).get("/api/v1/scoreboard/times.csv")
-    assert told.status_code == 403
+    problem_body = Client(headers={"authorization": f"Bearer {of_reports}"}).get(
+        "/api/v1/scoreboard/times.csv"
+    )
+    assert problem_body.status_code == 403
 
 
 def test_a_line_is_interrupted_where_there_is_no_value() -> None:

@@ -36,9 +36,9 @@ def page(client: Client, name: str, **query: str) -> str:
 
 
 def chart_data(text: str) -> dict[str, Any]:
-    found = re.search(r'<script id="chart-data" type="application/json">(.+?)</script>', text, re.DOTALL)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
+    shown = re.search(r'<script id="chart-data" type="application/json">(.+?)</script>', text, re.DOTALL)
+    assert shown is not None
+    data: dict[str, Any] = json.loads(shown[1])
     return data
 
 
@@ -183,19 +183,19 @@ def test_no_more_points_than_a_browser_can_draw_are_sent(
     monkeypatch.setattr(charts, "MOST_POINTS", 60)
     for number in range(8):
         builders.passed(grid.circle, now - number * minute)
-    found = chart(grid.circle, stretch, now, None)
-    sent = len(found.runs) * (len(found.stages) + len(found.rates) + 5)
+    shown = chart(grid.circle, stretch, now, None)
+    sent = len(shown.runs) * (len(shown.stages) + len(shown.rates) + 5)
     assert 0 < sent <= 60
-    assert found.cut
-    assert found.runs[-1].slot == now
+    assert shown.cut
+    assert shown.runs[-1].slot == now
 
 
 def test_a_complete_range_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
     for number in range(60):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
-    found = chart(grid.circle, named("50"), now, None)
-    assert len(found.runs) == 50
-    assert not found.cut
+    shown = chart(grid.circle, named("50"), now, None)
+    assert len(shown.runs) == 50
+    assert not shown.cut
 
 
 def test_the_csv_has_every_value_with_its_unit_and_outcome(
@@ -203,13 +203,13 @@ def test_the_csv_has_every_value_with_its_unit_and_outcome(
 ) -> None:
     builders.passed(grid.circle, now - minute)
     builders.not_run(grid.circle, now, State.MISSED, "no report")
-    found = rows(client, "circle-ring")
-    totals = [row for row in found if row["name"] == "total.seconds"]
+    shown = rows(client, "circle-ring")
+    totals = [row for row in shown if row["name"] == "total.seconds"]
     assert [row["outcome"] for row in totals] == ["passed", "missed"]
     assert [row["value"] for row in totals] == ["6.8", ""]
     assert totals[0]["time"] == f"{now - minute:%Y-%m-%dT%H:%M:%S}.000000Z"
-    assert {row["unit"] for row in found} == {"seconds", "bytes_per_second"}
-    assert len(found) == len(builders.CIRCLE) + 3 + 1 + 1  # stages, totals, a rate; the missed run
+    assert {row["unit"] for row in shown} == {"seconds", "bytes_per_second"}
+    assert len(shown) == len(builders.CIRCLE) + 3 + 1 + 1  # stages, totals, a rate; the missed run
 
 
 def test_the_csv_has_the_range_of_the_chart(

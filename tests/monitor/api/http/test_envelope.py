@@ -151,7 +151,7 @@ def test_millions_of_items_take_at_most_two_copies_of_memory(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"[{}", r"reports\[0\]: expected a comma"),
         (b"[{} {}]", r"reports\[0\]: expected a comma .* \(byte 3\)"),
@@ -163,8 +163,8 @@ def test_millions_of_items_take_at_most_two_copies_of_memory(what: str) -> None:
     ],
     ids=range(7),
 )
-def test_a_malformed_array_names_the_position(body: bytes, said: str) -> None:
-    with pytest.raises(MalformedBody, match=said):
+def test_a_malformed_array_names_the_position(body: bytes, message: str) -> None:
+    with pytest.raises(MalformedBody, match=message):
         reports(body, JSON)
 
 

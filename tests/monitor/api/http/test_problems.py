@@ -25,9 +25,9 @@ def client(db: None) -> Client:
 
 def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
-    found: dict[str, Any] = answer.json()
-    assert (found["status"], found["code"]) == (status, code)
-    return found
+    shown: dict[str, Any] = answer.json()
+    assert (shown["status"], shown["code"]) == (status, code)
+    return shown
 
 
 @pytest.mark.parametrize(
@@ -65,24 +65,24 @@ def test_invalid_json_is_malformed(client: Client, body: bytes) -> None:
 
 def test_an_invalid_field_is_named(client: Client) -> None:
     answer = client.post("/api/v1/holds", b"{}", content_type=JSON)
-    told = problem(answer, 422, "invalid")
-    assert told["detail"].startswith("kind: ")
-    assert told["errors"][0]["loc"] == ["body", "kind"]
-    told = problem(client.get("/api/v1/forecasts?level=7"), 422, "invalid")
-    assert told["detail"].startswith("level: ")
-    assert told["errors"][0]["loc"] == ["query", "level"]
+    problem_body = problem(answer, 422, "invalid")
+    assert problem_body["detail"].startswith("kind: ")
+    assert problem_body["errors"][0]["loc"] == ["body", "kind"]
+    problem_body = problem(client.get("/api/v1/forecasts?level=7"), 422, "invalid")
+    assert problem_body["detail"].startswith("level: ")
+    assert problem_body["errors"][0]["loc"] == ["query", "level"]
 
 
 def test_an_oversized_body_is_refused(client: Client) -> None:
     body = b'{"why": "' + b"x" * 3_000_000 + b'"}'
-    told = problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
-    assert told["detail"] == "expected a body of at most 2,621,440 bytes"
+    problem_body = problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
+    assert problem_body["detail"] == "expected a body of at most 2,621,440 bytes"
 
 
 def test_too_many_parameters_are_refused(client: Client) -> None:
     query = "&".join(f"role{number}=here" for number in range(1_001))
-    told = problem(client.get(f"/api/v1/forecasts?application=circle&{query}"), 400, "malformed")
-    assert told["detail"] == "expected at most 1,000 parameters"
+    problem_body = problem(client.get(f"/api/v1/forecasts?application=circle&{query}"), 400, "malformed")
+    assert problem_body["detail"] == "expected at most 1,000 parameters"
 
 
 def test_an_unknown_host_is_refused(client: Client) -> None:
@@ -92,8 +92,8 @@ def test_an_unknown_host_is_refused(client: Client) -> None:
 def test_an_internal_error_reveals_no_details(circle: Series, client: Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE monitor_series RENAME COLUMN parameters TO lost")
-    told = problem(client.get("/api/v1/series"), 500, "our_error")
-    assert "parameters" not in told["detail"]
+    problem_body = problem(client.get("/api/v1/series"), 500, "our_error")
+    assert "parameters" not in problem_body["detail"]
 
 
 def test_browsers_get_a_page(client: Client) -> None:
@@ -107,7 +107,7 @@ def test_every_operation_declares_the_problem(client: Client) -> None:
     problems = {"$ref": "#/components/schemas/Problem"}
     for operations in described["paths"].values():
         for operation in operations.values():
-            told = operation["responses"]["default"]["content"]
-            assert told["application/problem+json"]["schema"] == problems
+            problem_body = operation["responses"]["default"]["content"]
+            assert problem_body["application/problem+json"]["schema"] == problems
     body = client.get("/api/v1/nothing").json()
     assert set(described["components"]["schemas"]["Problem"]["required"]) == body.keys()
