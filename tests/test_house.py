@@ -85,10 +85,11 @@ def test_a_cycle_of_two_rooms_is_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
-def test_the_name_of_a_class_is_unique_unless_a_folder_of_plug_ins_asks_for_it() -> None:
+def test_the_name_of_a_class_is_unique_unless_it_is_published_or_a_plug_in() -> None:
+    """The OpenAPI document publishes the names of the classes in ``monitor/api``."""
     places: dict[str, list[str]] = defaultdict(list)
     for file, tree in sources().items():
-        for node in ast.walk(tree):
+        for node in ast.walk(tree) if file.parent != ROOT / "monitor" / "api" else ():
             if isinstance(node, ast.ClassDef) and node.name not in PLUG_INS | DJANGO:
                 places[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -28,7 +28,7 @@ from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_history, promised_share
 from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
-from forecasting.queues.queue_state import SIGNALS, QueueState, SubmittedJob, class_of
+from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
 
 _RATE = 0.1  # of a queue's level
 _FIRST_SQUARES = 0.03  # so that the hits before the first miss, which are little evidence, lower it little
@@ -56,7 +56,7 @@ class QueueLevel:
 class WaitingJob:
     """A waiting job with its bounds at submission; None if too little was known."""
 
-    job: SubmittedJob
+    job: QueuedJob
     of_queue_seconds: float | None
     of_class_seconds: float | None
     regressed_seconds: float = 0.0
@@ -97,14 +97,14 @@ class QueueBounds:
     def __post_init__(self) -> None:
         min_history(self.quantile, self.confidence)  # refuses invalid probabilities
 
-    def bound(self, job: SubmittedJob) -> float | None:
+    def bound(self, job: QueuedJob) -> float | None:
         """Return the bound on the wait of *job* in seconds; None if too few waits of its queue are known.
 
         Changes nothing.
         """
         return self._bounds(job)[0].bound_seconds
 
-    def submit(self, job: SubmittedJob) -> float | None:
+    def submit(self, job: QueuedJob) -> float | None:
         """Add *job* to the waiting ones, and return its ``bound``.
 
         Raises:
@@ -165,7 +165,7 @@ class QueueBounds:
             history.withdraw(waiting.job.submitted_seconds)
         return waiting
 
-    def _histories(self, job: SubmittedJob) -> tuple[WaitHistory, WaitHistory]:
+    def _histories(self, job: QueuedJob) -> tuple[WaitHistory, WaitHistory]:
         """Return the histories of its queue and of its class."""
         histories = []
         for kinds, name in ((self._queues, job.queue), (self._classes, class_of(job))):
@@ -174,7 +174,7 @@ class QueueBounds:
             histories.append(kinds[name])
         return histories[0], histories[1]
 
-    def _bounds(self, job: SubmittedJob) -> tuple[WaitingJob, list[float]]:
+    def _bounds(self, job: QueuedJob) -> tuple[WaitingJob, list[float]]:
         """Return *job* with its bounds, and the signals that they were computed from."""
         at_seconds = job.submitted_seconds
         of_queue, of_class = (

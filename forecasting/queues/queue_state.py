@@ -22,7 +22,7 @@ SIGNALS = 29  # the length of ``QueueState.signals``
 
 
 @dataclass(slots=True, frozen=True)
-class SubmittedJob:
+class QueuedJob:
     """The properties of a job at its submission; "" and None are unknown."""
 
     number: int
@@ -74,7 +74,7 @@ class JobLoad:
 class ActiveJob:
     """A waiting or running job with its expected demand."""
 
-    job: SubmittedJob
+    job: QueuedJob
     processors: float
     seconds: float
     until_seconds: float = 0.0  # while it runs
@@ -95,7 +95,7 @@ class QueueState:
     _capacity: float = 1.0  # the most processors ever in use
     _runtimes: dict[str, TypicalDuration] = field(default_factory=dict)  # by user; "" for all
 
-    def submit(self, job: SubmittedJob) -> None:
+    def submit(self, job: QueuedJob) -> None:
         """Add a waiting *job*."""
         active = self.active_jobs[job.number] = self._with_demand(job)
         for load in self._loads(job):
@@ -130,7 +130,7 @@ class QueueState:
             load.running_processors -= active.processors
             load.running_until -= active.processors * active.until_seconds
 
-    def _with_demand(self, job: SubmittedJob) -> ActiveJob:
+    def _with_demand(self, job: QueuedJob) -> ActiveJob:
         """Return *job* with typical demand in place of an unknown request."""
         return ActiveJob(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
@@ -138,7 +138,7 @@ class QueueState:
         """Return the age of the oldest waiting job; 0 if none waits."""
         return self._whole.oldest_seconds(at_seconds)
 
-    def signals(self, job: SubmittedJob, at_seconds: float) -> list[float]:
+    def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
         """Return ``SIGNALS`` numbers from which the wait of *job* can be predicted if it is submitted now."""
         active, log = self._with_demand(job), math.log1p
         whole, typical_log = self._whole, self._whole.waits.log or 0.0
@@ -176,7 +176,7 @@ class QueueState:
             math.cos(angle),
         ]
 
-    def _loads(self, job: SubmittedJob) -> tuple[JobLoad, JobLoad, JobLoad]:
+    def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad]:
         """Return the loads of the whole machine, of its class, and of its user."""
         name, user = class_of(job), job.user
         if name not in self._classes:
@@ -200,7 +200,7 @@ class QueueState:
         return math.expm1(usual.log) if usual and usual.log is not None else _HOUR_SECONDS
 
 
-def class_of(job: SubmittedJob) -> str:
+def class_of(job: QueuedJob) -> str:
     """Return the class of *job*: jobs of one queue with similar requests are of one class."""
     size = bisect_left(_SIZES, job.processors or 1.0)
     hours = bisect_left(_HOURS, (job.requested_seconds or 0.0) / _HOUR_SECONDS)

@@ -1,6 +1,6 @@
 """Replay the log of a batch system: bound each wait from what was known at its submission, and score it.
 
-When a job is submitted, the waits of the jobs that have started are known, and the ages of those that wait.
+When a job is submitted, the waits of the jobs that have started are known, and the ages of the waiting ones.
 Events in the same second as a submission count as known if they belong to earlier jobs: if a job starts in
 the second of its own submission, the other jobs of that second do not know it.
 """

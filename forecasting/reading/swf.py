@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecasting.base import ForecastingError
-from forecasting.queues.queue_state import SubmittedJob
+from forecasting.queues.queue_state import QueuedJob
 from forecasting.reading.tables import UnreadableFile, lines, shown
 
 FIELDS = 18
@@ -63,7 +63,7 @@ class SwfJob:
 class LoggedJob:
     """A job that started after *wait_seconds*, or was *withdrawn* then."""
 
-    job: SubmittedJob
+    job: QueuedJob
     wait_seconds: float
     run_seconds: float
     withdrawn: bool
@@ -138,7 +138,7 @@ def _logged(job: SwfJob, number: int) -> LoggedJob | None:
     """Return *job* under its *number* in the file; None if the replay of a queue has to leave it out."""
     if job.is_part or job.wait_seconds is None or job.submitted_seconds is None:
         return None
-    queued = SubmittedJob(
+    queued = QueuedJob(
         number,
         job.submitted_seconds,
         _name(job.queue) or UNKNOWN_QUEUE,

@@ -11,8 +11,8 @@ given time succeeds. They count different runs:
 
 Each is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little. Their
 mean is weighted by the probabilities that they gave to the outcomes so far. It loses hardly more than the
-best expert alone (Vovk, "Aggregating strategies", COLT 1990); and since a small share of the weight is spread
-anew each time, hardly more than the best one of each period (Herbster, Warmuth, "Tracking the best expert",
+best expert alone (Vovk, "Aggregating strategies", COLT 1990); and since a small share of the weight is
+redistributed each time, hardly more than the best one of each period (Herbster, Warmuth, "Tracking the best expert",
 Machine Learning 32, 1998). So an hour of the day, or an episode, counts where the data show it.
 """
 
@@ -31,7 +31,7 @@ _HOUR_SECONDS = 3600.0
 _HOURS = 24
 _STREAKS = 7  # 1, 2-3, 4-7, ..., 64 and more
 _GAPS = 20  # below a minute, below three, below seven, ..., a year
-_SHARE = 1e-3  # of the weight, spread anew at each outcome
+_SHARE = 1e-3  # of the weight, redistributed at each outcome
 _LEARNING_RATE = 0.5  # below 1, as runs that fail together are hardly more evidence than one
 _MIN_PROBABILITY = 1e-4  # of any outcome in any estimate
 _USUAL_OVER = 20  # runs, for the usual gap

@@ -26,7 +26,7 @@ from monitor.alerts.conditions.base import (
     REPORTED_HERE,
     UNREPORTED,
     AlertCondition,
-    RecentRuns,
+    NewestRuns,
     RunOutcome,
     Verdict,
 )
@@ -87,7 +87,7 @@ class WatchedSeries:
     suite: int
     enabled: bool
     sites: Collection[int]
-    runs: RecentRuns
+    runs: NewestRuns
 
 
 @transaction.atomic
@@ -176,10 +176,10 @@ def _watched_series(
     ]
 
 
-def _recent(newest: Sequence[dict[str, Any]], unreported: dict[str, Any] | None) -> RecentRuns:
+def _recent(newest: Sequence[dict[str, Any]], unreported: dict[str, Any] | None) -> NewestRuns:
     first = _outcome(unreported) if unreported else None
     due_at = datetime.fromisoformat(unreported["due_at"]) if unreported else None
-    return RecentRuns([_outcome(run) for run in newest], first, due_at)
+    return NewestRuns([_outcome(run) for run in newest], first, due_at)
 
 
 def _outcome(run: dict[str, Any]) -> RunOutcome:

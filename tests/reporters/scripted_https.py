@@ -80,7 +80,7 @@ def scripted_server(authority: Authority, script: Script) -> Iterator[ScriptedSe
             request = Request(self.command, self.path, dict(self.headers.items()))
             served.requests.append(request)
             self.close_connection = True
-            with contextlib.suppress(OSError):  # whoever asked may go at any time
+            with contextlib.suppress(OSError):  # the client may disconnect at any time
                 served.script(Connection(self), request)
 
         do_HEAD = do_COPY  # noqa: N815

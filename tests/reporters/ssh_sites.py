@@ -199,7 +199,7 @@ def _processes_for(site: Site) -> Any:
             site.running.discard(child.pid)
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
-            child._transport.close()  # type: ignore[attr-defined]  # nobody else closes what is unread
+            child._transport.close()  # type: ignore[attr-defined]  # unread channels are closed by no other code
         if status < 0:
             process.exit_with_signal(signal.Signals(-status).name[3:])
         else:

@@ -23,7 +23,7 @@ HOUR = 3600.0
 
 @pytest.fixture(autouse=True)
 def nothing_but_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No agent and no Kerberos ticket of whoever runs the tests."""
+    """Hide the agent and the Kerberos ticket of the user that runs the tests."""
     for name in ("SSH_AUTH_SOCK", "KRB5CCNAME"):
         monkeypatch.delenv(name, raising=False)
 

@@ -232,7 +232,7 @@ def test_permission_denied_is_the_targets_failure(grid: Grid) -> None:
 def test_a_full_disk_is_the_targets_failure(grid: Grid) -> None:
     transfer = grid.transfer()
     assert isinstance(transfer, Transfer)
-    with pytest.raises(CannotCopy) as raised:  # without the name beside the target: nobody may write there
+    with pytest.raises(CannotCopy) as raised:  # without the temporary name: the directory is not writable
         transfer.send(str(grid.root / "small"), "/dev/full", CopyOptions(), 20)
     assert raised.value.message == "write: No space left on device"
     assert (raised.value.resource, raised.value.exit_status) == ("two", 1)

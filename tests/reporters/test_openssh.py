@@ -47,7 +47,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.xdist_group("openssh")  # shares the servers of the module
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
-# As root nobody is denied anything, unless he gives that up.
+# Root is denied nothing unless it drops that capability.
 CAREFUL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
 
 
@@ -311,7 +311,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 def test_an_interrupted_copy_names_the_target_and_leaves_no_file(servers: Servers, program: str) -> None:
     copies = Copies(servers, program, servers.dtn)
-    copies.input(2_000_000_000)  # far more than arrives before somebody looks
+    copies.input(2_000_000_000)  # far more than arrives before the check
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(copies.failure)
         assert eventually(lambda: any(half.stat().st_size for half in servers.ncsa.scratch.glob(".*.part")))

@@ -75,7 +75,11 @@ def test_directory_and_environment_are_the_programs() -> None:
 
 
 def test_a_program_ignores_only_the_signals_a_shell_ignores() -> None:
-    ignored = ["grep", "SigIgn", "/proc/self/status"]  # what whoever started the tests ignores is inherited
+    ignored = [
+        "grep",
+        "SigIgn",
+        "/proc/self/status",
+    ]  # ignored signals are inherited from the parent of the tests
     bare = subprocess.run(ignored, capture_output=True, text=True, check=True, restore_signals=True)
     ours, a_shells = process.run(ignored, timeout_seconds=60).stdout, bare.stdout
     assert not int(ours.split()[1], 16) & ~int(a_shells.split()[1], 16)

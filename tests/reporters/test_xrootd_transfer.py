@@ -254,7 +254,7 @@ def test_a_path_with_parameters_is_refused(sites: Sites, name: str) -> None:
 
 def test_a_full_disk_is_the_targets_failure(sites: Sites, small_disk: Path) -> None:
     (sites.root / "one" / "large").write_bytes(bytes(30_000_000))
-    # Sometimes nobody says so, and only the size tells.
+    # Sometimes no error is reported, and only the size differs.
     with pytest.raises(
         CannotCopy, match=r"no space left on device$|\d+ of 30000000 bytes arrived$"
     ) as raised:

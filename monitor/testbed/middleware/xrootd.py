@@ -1,8 +1,8 @@
 """XRootD servers, one per site: root:// with grid security, and https with third-party copies and macaroons.
 
 A server exports one directory as its "/" to the user of the site's security, at two free ports. XRootD
-refuses to run as root: root runs it as the user nobody with the capability to access every file. Its files
-belong to nobody then, and root's shell can read, move and remove them.
+refuses to run as root: root runs it as the user ``nobody`` with the capability to access every file. Its
+files belong to ``nobody`` then, and root's shell can read, move and remove them.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _write_configuration(
 
 
 def _launcher() -> list[str]:
-    """Return the command that switches root to nobody with access to all files; empty for other users."""
+    """Return the command that switches root to ``nobody`` with access to all files; empty for other users."""
     if os.geteuid() != 0:
         return []
     try:

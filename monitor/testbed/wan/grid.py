@@ -169,7 +169,7 @@ def _describe(
 
 
 def _remove_old_files(directory: Path) -> None:
-    """Remove the files of an earlier grid except kept ones; keys and certificates are generated anew."""
+    """Remove the files of an earlier grid except kept ones; keys and certificates are generated again."""
     for entry in directory.iterdir():
         if entry.name in _KEPT_FILES:
             continue

@@ -230,7 +230,7 @@ def judging(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # whoever began the tests in the background let them ignore interrupts, and all that they begin
+        # a shell that starts the tests in the background has them, and their children, ignore interrupts
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as running:
         assert running.stdout is not None

@@ -77,7 +77,7 @@ def test_fits_become_rarer_and_see_the_last_values_only() -> None:
     assert len(method._recent) == FITTED_VALUES
 
 
-def test_parameters_that_do_not_follow_a_shift_are_fitted_anew() -> None:
+def test_parameters_that_do_not_follow_a_shift_are_fitted_again() -> None:
     method = trained([*noise(200), *(value + 10.0 for value in noise(50, seed=2))])
     assert method._fitted_at > 200
     assert method._next_fit > 300

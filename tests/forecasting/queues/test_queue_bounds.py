@@ -12,7 +12,7 @@ import pytest
 from forecasting import state
 from forecasting.base import InvalidNumber
 from forecasting.queues.bounds import QueueBounds, QueueLevel
-from forecasting.queues.queue_state import SIGNALS, QueueState, SubmittedJob
+from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState
 from forecasting.queues.replay import score_queues
 from forecasting.reading import swf
 from forecasting.reading.swf import LoggedJob
@@ -34,9 +34,7 @@ def machine_log(count: int, *, seed: int = 1, processors: int = 32) -> list[Logg
         starts = max(now, free_at[wanted - 1], logged[-1].left_queue_seconds if logged else 0.0)
         free_at[:wanted] = [starts + runs] * wanted
         requested = runs * draw.choice([1, 2, 5])
-        job = SubmittedJob(
-            number, now, draw.choice(["a", "a", "b"]), str(draw.randrange(9)), wanted, requested
-        )
+        job = QueuedJob(number, now, draw.choice(["a", "a", "b"]), str(draw.randrange(9)), wanted, requested)
         logged.append(LoggedJob(job, starts - now, runs, withdrawn=False))
     return logged
 
@@ -45,7 +43,7 @@ def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
     """Return the bounds of a machine with one job each minute so far, all with equal waits."""
     machine = QueueBounds()
     for number in range(jobs):
-        machine.submit(SubmittedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
+        machine.submit(QueuedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
         behind = number - round(wait / MINUTE)
         if behind >= 0:
             machine.start(behind, number * MINUTE)
@@ -54,13 +52,13 @@ def followed(jobs: int, wait: float = 5 * MINUTE) -> QueueBounds:
 
 def test_a_queue_has_no_bound_before_its_minimum_history() -> None:
     machine = followed(LEAST + 5)  # 59 have started
-    assert machine.bound(SubmittedJob(999, 4000.0, "b")) is None
-    assert machine.bound(SubmittedJob(999, 4000.0, "a")) is not None
-    assert followed(LEAST + 4).bound(SubmittedJob(999, 4000.0, "a")) is None
+    assert machine.bound(QueuedJob(999, 4000.0, "b")) is None
+    assert machine.bound(QueuedJob(999, 4000.0, "a")) is not None
+    assert followed(LEAST + 4).bound(QueuedJob(999, 4000.0, "a")) is None
 
 
 def test_the_first_bound_is_that_of_the_waits_of_the_queue() -> None:
-    assert followed(LEAST + 5).bound(SubmittedJob(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
+    assert followed(LEAST + 5).bound(QueuedJob(999, 64 * MINUTE, "a")) == pytest.approx(5 * MINUTE)
 
 
 def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by_more() -> None:
@@ -75,7 +73,7 @@ def test_hits_before_the_first_miss_lower_a_level_little_and_a_miss_raises_it_by
 
 def test_the_bound_asked_for_equals_that_at_submission_and_changes_nothing() -> None:
     used, unused = followed(300), followed(300)
-    job = SubmittedJob(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
+    job = QueuedJob(300, 300 * MINUTE, "a", "somebody else", 8.0, 7200.0)
     bound = used.bound(job)
     assert used.bound(replace(job, queue="never seen", user="nor he")) is None
     assert state.dump(used) == state.dump(unused)
@@ -85,7 +83,7 @@ def test_the_bound_asked_for_equals_that_at_submission_and_changes_nothing() -> 
 def test_a_stall_raises_the_bound_while_it_lasts() -> None:
     machine = followed(300)
     bounds = [
-        machine.submit(SubmittedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
+        machine.submit(QueuedJob(number, number * MINUTE, "a", "me", 1.0, 3600.0))
         for number in range(300, 540)
     ]
     before, *_, after = bounds
@@ -98,7 +96,7 @@ def test_a_loaded_state_gives_the_same_bounds() -> None:
     kept = followed(400)
     loaded = state.load(QueueBounds, state.dump(kept))
     for number in range(400, 440):
-        job = SubmittedJob(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
+        job = QueuedJob(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
         assert kept.submit(job) == loaded.submit(job)
         for machine in (kept, loaded):
             machine.start(number - 5, number * MINUTE)
@@ -108,9 +106,9 @@ def test_a_loaded_state_gives_the_same_bounds() -> None:
 
 def test_events_in_the_wrong_order_are_refused() -> None:
     machine = QueueBounds()
-    machine.submit(SubmittedJob(1, 0.0))
+    machine.submit(QueuedJob(1, 0.0))
     with pytest.raises(InvalidNumber, match="job 1 is submitted"):
-        machine.submit(SubmittedJob(1, 5.0))
+        machine.submit(QueuedJob(1, 5.0))
     with pytest.raises(InvalidNumber, match="job 1 ends"):
         machine.end(1, 5.0)
     with pytest.raises(InvalidNumber, match="job 2 leaves"):
@@ -128,7 +126,7 @@ def test_an_invalid_probability_is_refused(pair: tuple[float, float]) -> None:
 
 def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     backlog, empty = QueueState(), QueueState()
-    jobs = [SubmittedJob(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
+    jobs = [QueuedJob(number, 0.0, "a", str(number % 2), 3.0, 60.0) for number in range(6)]
     for job in jobs:
         backlog.submit(job)
     for job in jobs[:4]:
@@ -138,7 +136,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     for job in jobs[:4]:
         backlog.end(job.number, 70.0)
     assert backlog.active_jobs == empty.active_jobs
-    who = SubmittedJob(9, 99.0, "b", "new", 1.0, 60.0)
+    who = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
     different = [
         index
         for index, (one, other) in enumerate(
@@ -210,11 +208,9 @@ def test_shuffling_the_future_never_moves_a_past_bound() -> None:
 
 @pytest.mark.parametrize("wait", [0.0, 1e15])
 def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
-    jobs = [
-        LoggedJob(SubmittedJob(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)
-    ]
+    jobs = [LoggedJob(QueuedJob(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
     if wait:  # each comes when the one before has started
-        jobs = [replace(one, job=SubmittedJob(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
+        jobs = [replace(one, job=QueuedJob(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
     [score] = score_queues(jobs)
     assert score.bounded == 300 - LEAST
     assert (score.bound.coverage or 0.0) > 0.94
@@ -224,7 +220,7 @@ def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
 def test_withdrawn_jobs_are_neither_scored_nor_learned() -> None:
     jobs = machine_log(400)
     cancelled = [
-        LoggedJob(SubmittedJob(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
+        LoggedJob(QueuedJob(1000 + number, 777.0 * number, "a", "x", 1.0, 60.0), 1e5, 0.0, withdrawn=True)
         for number in range(40)
     ]
     with_them = {score.queue: score.jobs for score in score_queues([*jobs, *cancelled])}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forecasting.queues.queue_state import SubmittedJob
+from forecasting.queues.queue_state import QueuedJob
 from forecasting.reading import swf
 from forecasting.reading.tables import UnreadableFile
 
@@ -27,14 +27,14 @@ def test_a_job_has_its_request_and_its_outcome(tmp_path: Path) -> None:
     read = swf.read(log(tmp_path, RAN))
     assert read.left_out == 0
     [logged] = read.jobs
-    assert logged.job == SubmittedJob(0, 342072.0, "2", "4", 16.0, 43200.0)
+    assert logged.job == QueuedJob(0, 342072.0, "2", "4", 16.0, 43200.0)
     assert (logged.wait_seconds, logged.run_seconds, logged.withdrawn) == (32.0, 43306.0, False)
     assert logged.left_queue_seconds == 342104.0
 
 
 def test_negative_numbers_are_unknown(tmp_path: Path) -> None:
     [logged] = swf.read(log(tmp_path, job(run=-1))).jobs
-    assert logged.job == SubmittedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
+    assert logged.job == QueuedJob(0, 100.0, swf.UNKNOWN_QUEUE, "", 4.0, None)  # it had 4 processors
     assert logged.run_seconds == 0.0
 
 

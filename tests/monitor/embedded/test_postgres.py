@@ -190,7 +190,7 @@ def test_an_ordinary_user_runs_it_under_the_same_account() -> None:
 
 
 def python_for_nobody() -> str:
-    """Return an interpreter of this version that NOBODY can run, or skip: ours may be in a closed home."""
+    """Return an interpreter of this version that ``NOBODY`` can run, or skip: homes may be closed."""
     for candidate in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         argv = [candidate, "-c", "import json"]
         with contextlib.suppress(OSError):
