@@ -12,8 +12,8 @@ given time succeeds. They count different runs:
 Each is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little. Their
 mean is weighted by the probabilities that they gave to the outcomes so far. It loses hardly more than the
 best expert alone (Vovk, "Aggregating strategies", COLT 1990); and since a small share of the weight is
-redistributed each time, hardly more than the best one of each period (Herbster, Warmuth, "Tracking the best expert",
-Machine Learning 32, 1998). So an hour of the day, or an episode, counts where the data show it.
+redistributed each time, hardly more than the best one of each period (Herbster, Warmuth, "Tracking the best
+expert", Machine Learning 32, 1998). So an hour of the day, or an episode, counts where the data show it.
 """
 
 from __future__ import annotations
