@@ -55,9 +55,9 @@ def passes(series: str, *, seconds: float, runs: int = 4) -> None:
         ingest(wire.to_json(report))
     if runs > 2:
         issue(Metric.objects.get(segment__series=shown, name="total.seconds"), timezone.now())
-    problem_body = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
+    fields = {"n": runs, "probability": 0.75, "expected_seconds": seconds * 4 / 3, "is_behind": False}
     quantiles = [seconds * (1 + probability) for probability in QUANTILE_LEVELS]
-    SuccessState.objects.update_or_create(series=shown, defaults={**problem_body, "quantiles": quantiles})
+    SuccessState.objects.update_or_create(series=shown, defaults={**fields, "quantiles": quantiles})
 
 
 @pytest.fixture

@@ -69,12 +69,12 @@ class Grid:
         series, at = self.series[number], self.first + slot * QUARTER
         with transaction.atomic():
             run = self._listed(series, at)
-            problem_body: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 "stage": "run",
                 "failed_resource": "host",
                 "ended_at": at + QUARTER,
             }
-            moved = transitions.move(Run.objects.all(), [run.pk], state, cause="reported", **problem_body)
+            moved = transitions.move(Run.objects.all(), [run.pk], state, cause="reported", **fields)
             if moved and state == State.PASSED:
                 metric = metric_of(series, segment)
                 Sample.objects.create(metric=metric, time=at, known_at=at, value=took, passed=True)
@@ -153,7 +153,7 @@ def metric_of(series: Series, number: int) -> Metric:
 
 def expected(series: Series, now: datetime) -> Expected:
     runs = sorted(Run.objects.filter(series=series, state__in=ENDED), key=lambda run: run.slot)
-    problem_body = [run for run in runs if run.state != State.SKIPPED]
+    fields = [run for run in runs if run.state != State.SKIPPED]
     samples = Sample.objects.filter(metric__segment__series=series, passed=True).order_by("time")
     last = samples.last()
     hours: dict[datetime, list[float]] = defaultdict(list)
@@ -162,9 +162,9 @@ def expected(series: Series, now: datetime) -> Expected:
     newest = max(now, last.time if last else now).replace(minute=0, second=0, microsecond=0)
     asked = [newest - ago * timedelta(hours=1) for ago in range(23, -1, -1)]
     return Expected(
-        state=problem_body[-1].state[0] if problem_body else " ",
-        run=problem_body[-1].pk if problem_body else None,
-        stage=problem_body[-1].stage if problem_body else "",
+        state=fields[-1].state[0] if fields else " ",
+        run=fields[-1].pk if fields else None,
+        stage=fields[-1].stage if fields else "",
         outcomes="".join(run.state[0] for run in runs[-20:]),
         means=[fmean(hours[hour]) if hours[hour] else math.nan for hour in asked],
     )
@@ -206,8 +206,8 @@ def test_after_any_events_the_rows_follow_from_runs_and_samples(
     db: None, noon: datetime, happened: list[tuple[Any, ...]], now: int
 ) -> None:
     grid = Grid(noon)
-    for name, *problem_body in happened:
-        getattr(grid, name)(*problem_body)
+    for name, *fields in happened:
+        getattr(grid, name)(*fields)
     at = noon + now * QUARTER
     for _ in range(2):
         answer = latest(Series.objects.all(), at)

@@ -70,8 +70,8 @@ def scored(circle: Series) -> Metric:
     message = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "truth": 9.0, "truth_time": now}
     times = {"issued_at": now, "last_time": now, "last_known_at": now}
     forecast = Forecast.objects.create(metric=total, method=METHOD, level=0.8, n=9, **message, **times)
-    problem_body = {"metric": total, "series": circle, "name": "stage.compare.seconds", "n": 40, "gain": -0.1}
-    ForecastPredictor.objects.create(p_value=0.4, is_kept=False, **problem_body)
+    predictor = {"metric": total, "series": circle, "name": "stage.compare.seconds", "n": 40, "gain": -0.1}
+    ForecastPredictor.objects.create(p_value=0.4, is_kept=False, **predictor)
     Outcome.objects.create(
         forecast=forecast,
         metric=total,
@@ -183,10 +183,8 @@ def test_programs_download_the_same_tables_with_a_token(browser: Client, scored:
     assert program.get("/api/v1/scoreboard/nothing.csv").status_code == 422
     assert Client().get("/api/v1/scoreboard/times.csv").status_code == 401
     of_reports = ApiToken.objects.issue(builders.user("reporter"), "reporter", [REPORT])
-    problem_body = Client(headers={"authorization": f"Bearer {of_reports}"}).get(
-        "/api/v1/scoreboard/times.csv"
-    )
-    assert problem_body.status_code == 403
+    refused = Client(headers={"authorization": f"Bearer {of_reports}"}).get("/api/v1/scoreboard/times.csv")
+    assert refused.status_code == 403
 
 
 def test_a_line_is_interrupted_where_there_is_no_value() -> None:
