@@ -29,9 +29,10 @@ nightly: .venv/.development ## the long proofs, an hour or two: a release needs 
 	$(PY) -m pytest -m nightly
 	$(MAKE) soak fuzz kills chaos
 
-check: .venv/.development ## format, lint, types, layers, migrations: in seconds
+check: .venv/.development ## format, lint, types, layers, prose, migrations: in seconds
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+	$(PY) .ci/prose.py
 	$(PY) -m mypy
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run

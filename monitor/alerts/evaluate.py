@@ -26,7 +26,7 @@ from monitor.alerts.conditions.base import (
     REPORTED_HERE,
     UNREPORTED,
     AlertCondition,
-    NewestRuns,
+    ConditionInput,
     RunOutcome,
     Verdict,
 )
@@ -87,7 +87,7 @@ class WatchedSeries:
     suite: int
     enabled: bool
     sites: Collection[int]
-    runs: NewestRuns
+    runs: ConditionInput
 
 
 @transaction.atomic
@@ -176,10 +176,10 @@ def _watched_series(
     ]
 
 
-def _recent(newest: Sequence[dict[str, Any]], unreported: dict[str, Any] | None) -> NewestRuns:
+def _recent(newest: Sequence[dict[str, Any]], unreported: dict[str, Any] | None) -> ConditionInput:
     first = _outcome(unreported) if unreported else None
     due_at = datetime.fromisoformat(unreported["due_at"]) if unreported else None
-    return NewestRuns([_outcome(run) for run in newest], first, due_at)
+    return ConditionInput([_outcome(run) for run in newest], first, due_at)
 
 
 def _outcome(run: dict[str, Any]) -> RunOutcome:

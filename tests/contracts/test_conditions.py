@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.alerts import conditions
-from monitor.alerts.conditions.base import COUNTED, UNREPORTED, InvalidThreshold, NewestRuns, RunOutcome
+from monitor.alerts.conditions.base import COUNTED, UNREPORTED, ConditionInput, InvalidThreshold, RunOutcome
 from monitor.gridfile.format import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -26,13 +26,13 @@ def runs(states: st.SearchStrategy[str]) -> st.SearchStrategy[list[RunOutcome]]:
 
 
 @st.composite
-def recent(draw: st.DrawFn) -> NewestRuns:
+def recent(draw: st.DrawFn) -> ConditionInput:
     newest = draw(runs(st.sampled_from(COUNTED)))
     unreported = draw(st.none() | st.sampled_from(UNREPORTED))
     if unreported is None:
-        return NewestRuns(newest)
+        return ConditionInput(newest)
     slot = NOON + draw(st.integers(-50, 5)) * HOUR
-    return NewestRuns(newest, RunOutcome(uuid.uuid4(), slot, unreported), slot)
+    return ConditionInput(newest, RunOutcome(uuid.uuid4(), slot, unreported), slot)
 
 
 @every_condition
@@ -54,7 +54,7 @@ def test_a_grid_file_has_a_key_for_the_condition(kind: str) -> None:
 @every_condition
 def test_a_series_without_runs_opens_no_alert(kind: str) -> None:
     condition = conditions.condition(kind, conditions.load(kind).least)
-    assert not condition.judge(NewestRuns(), NOON).is_open
+    assert not condition.judge(ConditionInput(), NOON).is_open
 
 
 @every_condition
@@ -77,7 +77,7 @@ def test_a_verdict_depends_on_its_arguments_alone_and_names_a_run_when_it_opens(
 
 @every_condition
 @given(known=recent())
-def test_no_more_runs_are_needed_than_the_condition_says(kind: str, known: NewestRuns) -> None:
+def test_no_more_runs_are_needed_than_the_condition_says(kind: str, known: ConditionInput) -> None:
     condition = conditions.condition(kind, conditions.load(kind).least)
-    fewer = NewestRuns(known.newest[: condition.runs_needed], known.unreported, known.unreported_due_at)
+    fewer = ConditionInput(known.newest[: condition.runs_needed], known.unreported, known.unreported_due_at)
     assert condition.judge(fewer, NOON).is_open == condition.judge(known, NOON).is_open

@@ -56,7 +56,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class NewestRuns:
+class ConditionInput:
     """What a condition judges a series by.
 
     *newest* are the newest runs in a state of ``COUNTED``, newest first. *unreported* is the first run after
@@ -96,7 +96,7 @@ class AlertCondition(Protocol):
     def runs_needed(self) -> int:
         """How many of the newest counted runs ``judge`` needs."""
 
-    def judge(self, runs: NewestRuns, now: datetime) -> Verdict:
+    def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
         """Return whether an alert is open at *now*. It depends on the arguments alone, so that a late report
         corrects it."""
 

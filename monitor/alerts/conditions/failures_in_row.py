@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from monitor.alerts.conditions.base import NewestRuns, Verdict, timestamp
+from monitor.alerts.conditions.base import ConditionInput, Verdict, timestamp
 from monitor.models.run import State
 
 
@@ -16,7 +16,7 @@ class Condition:
     def __init__(self, threshold: int) -> None:
         self.runs_needed = threshold
 
-    def judge(self, runs: NewestRuns, now: datetime) -> Verdict:
+    def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
         newest = runs.newest[: self.runs_needed]
         passed = next((run for run in newest if run.state == State.PASSED), None)
         if passed is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from monitor.alerts.conditions.base import REPORTED_HERE, NewestRuns, Verdict, timestamp
+from monitor.alerts.conditions.base import REPORTED_HERE, ConditionInput, Verdict, timestamp
 from monitor.ledger.attribution import outcome_label
 from monitor.units import coarse_seconds
 
@@ -18,7 +18,7 @@ class Condition:
     def __init__(self, threshold: int) -> None:
         self._longest = timedelta(seconds=threshold)
 
-    def judge(self, runs: NewestRuns, now: datetime) -> Verdict:
+    def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
         due_at, unreported = runs.unreported_due_at, runs.unreported
         opens_at = due_at + self._longest if due_at else None
         if unreported is None or opens_at is None or now < opens_at:
@@ -28,7 +28,7 @@ class Condition:
         return Verdict(True, text, unreported.run, unreported.slot)
 
 
-def _not_silent(runs: NewestRuns, opens_at: datetime | None) -> Verdict:
+def _not_silent(runs: ConditionInput, opens_at: datetime | None) -> Verdict:
     latest = next((run for run in runs.newest if run.state in REPORTED_HERE), None)
     if latest is None:
         return Verdict(False, "no run is overdue", recheck_at=opens_at)

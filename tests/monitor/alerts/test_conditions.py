@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from monitor.alerts.conditions import condition
-from monitor.alerts.conditions.base import COUNTED, REPORTED_HERE, UNREPORTED, NewestRuns, RunOutcome
+from monitor.alerts.conditions.base import COUNTED, REPORTED_HERE, UNREPORTED, ConditionInput, RunOutcome
 from monitor.models.run import State
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -23,14 +23,14 @@ def run(hours_ago: float, state: str, reason: str = "") -> RunOutcome:
     return RunOutcome(uuid.uuid4(), NOON - hours_ago * HOUR, SHORT[state], reason)
 
 
-def outcomes(states: str) -> NewestRuns:
+def outcomes(states: str) -> ConditionInput:
     """Runs of the last hours, newest first."""
-    return NewestRuns([run(i, state) for i, state in enumerate(states)])
+    return ConditionInput([run(i, state) for i, state in enumerate(states)])
 
 
-def unreported(hours_ago: float, state: str = "M", newest: str = "P") -> NewestRuns:
+def unreported(hours_ago: float, state: str = "M", newest: str = "P") -> ConditionInput:
     first = run(hours_ago, state)
-    return NewestRuns(outcomes(newest).newest, first, first.slot)
+    return ConditionInput(outcomes(newest).newest, first, first.slot)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,9 @@ def test_a_threshold_of_one_opens_an_alert_at_every_failure(newest_first: str, i
 
 
 def test_an_alert_of_failures_gives_its_start_and_the_latest_reason() -> None:
-    runs = NewestRuns([run(0, "F", "transfer_ring at there failed: No space left"), run(1, "M"), run(2, "T")])
+    runs = ConditionInput(
+        [run(0, "F", "transfer_ring at there failed: No space left"), run(1, "M"), run(2, "T")]
+    )
     verdict = THREE.judge(runs, NOON)
     assert verdict.text == ("3 consecutive failures; latest: transfer_ring at there failed: No space left")
     assert (verdict.run, verdict.since) == (runs.newest[0].run, NOON - 2 * HOUR)
@@ -78,7 +80,7 @@ def test_an_alert_of_failures_gives_its_start_and_the_latest_reason() -> None:
     ],
 )
 def test_an_alert_gives_the_outcome_of_the_run_once(state: str, reason: str, text: str) -> None:
-    verdict = condition("failures_in_row", 1).judge(NewestRuns([run(0, state, reason)]), NOON)
+    verdict = condition("failures_in_row", 1).judge(ConditionInput([run(0, state, reason)]), NOON)
     assert verdict.text == f"a run did not pass: {text}"
 
 
@@ -91,7 +93,7 @@ def test_the_run_that_passed_closes_the_alert() -> None:
 @pytest.mark.parametrize(
     ("runs", "is_open", "recheck_in_hours"),
     [
-        (NewestRuns(), False, None),
+        (ConditionInput(), False, None),
         (outcomes("P"), False, None),  # nothing is scheduled
         (unreported(0.0, "E"), False, 2.0),
         (unreported(1.9), False, 0.1),
@@ -105,7 +107,7 @@ def test_the_run_that_passed_closes_the_alert() -> None:
     ],
 )
 def test_a_silence_counts_from_the_first_unreported_run(
-    runs: NewestRuns, is_open: bool, recheck_in_hours: float | None
+    runs: ConditionInput, is_open: bool, recheck_in_hours: float | None
 ) -> None:
     verdict = TWO_HOURS.judge(runs, NOON)
     assert verdict.is_open == is_open
@@ -122,7 +124,7 @@ def test_an_alert_of_a_silence_gives_its_length_and_the_unreported_run() -> None
 
 def test_a_silence_counts_from_the_due_time_of_a_run_that_may_start_after_its_slot() -> None:
     first = run(2.0, "E")
-    assert not TWO_HOURS.judge(NewestRuns([], first, first.slot + HOUR), NOON).is_open
+    assert not TWO_HOURS.judge(ConditionInput([], first, first.slot + HOUR), NOON).is_open
 
 
 def test_a_report_after_a_silence_closes_the_alert_with_its_outcome() -> None:
