@@ -179,7 +179,7 @@ class SeriesEntry(Entry):
     )
     bindings: dict[str, list[str]] = Field(description="Resources by role of the probe, in order.")
     parameters: dict[str, Scalar] = Field(
-        {}, description="Parameters of the probe; missing ones have its defaults."
+        {}, description="Parameters of the probe; missing ones have their defaults."
     )
     schedule: str = Field(
         DEFAULT_SERIES.schedule,
@@ -189,9 +189,9 @@ class SeriesEntry(Entry):
     )
     timezone: str = Field(DEFAULT_SERIES.timezone, description="IANA time zone of the schedule.")
     starts_at: Moment | None = Field(
-        None, description="Time of the first slot, RFC 3339 with a zone: `2005-03-01T00:00:00Z`."
+        None, description="Earliest slot: `2005-03-01T00:00:00Z` (RFC 3339 with a zone)."
     )
-    ends_at: Moment | None = Field(None, description="Time of the last slot.")
+    ends_at: Moment | None = Field(None, description="Latest slot.")
     leader: str | None = Field(
         None, description="Series whose slots this series follows, instead of a schedule (docs/ledger.md)."
     )
@@ -203,7 +203,7 @@ class SeriesEntry(Entry):
         0, description="Maximum delay of a run after its slot; each slot has its own, hashed delay."
     )
     retry_schedule: str = Field(
-        "", max_length=200, description="Cron schedule of additional runs while runs do not pass."
+        "", max_length=200, description="Cron schedule of additional runs after a run that did not pass."
     )
     retry_passes: int = Field(
         1,

@@ -37,7 +37,7 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
 )
 _TITLES = {"GridFile": "The file", "AccessEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
 _TOP = """\
-# GridDefinition files: the reference
+# Grid file reference
 
 Generated from `monitor/gridfile/format.py` by `manage.py grid reference`. The equivalent JSON Schema is
 [grid.schema.json](grid.schema.json) (`manage.py grid schema`). Guide: [grid-file.md](grid-file.md).

@@ -1,4 +1,4 @@
-"""Who types a command."""
+"""The caller of a command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import pwd
 
 
-def caller() -> str:
-    """The name of the user whose process this is, marked as one of the machine and not of ours."""
+def caller_name() -> str:
+    """Return the operating-system user of this process, marked as different from users of gridcast."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
-    except KeyError:  # a container may run as anybody
+    except KeyError:  # a container may run as a user without an account
         name = f"uid {uid}"
     return f"{name} (command line)"

@@ -1,4 +1,4 @@
-"""Who is told of alerts: real servers, which can also refuse, or say nothing."""
+"""Receivers of notifications: real servers that accept, refuse, or do not answer."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Any, Protocol
 
 from django.test import override_settings
 
-TAKES, REFUSES, HANGS = "takes", "refuses", "hangs"
+ACCEPTS, REFUSES, HANGS = "accepts", "refuses", "hangs"
 
 
 class Receiver(Protocol):
-    """Where a channel leads. *mode* may be changed; a log can neither refuse nor hang."""
+    """The target of a channel. Tests may change *mode*, except for a log, which always accepts."""
 
     mode: str
     channel: Mapping[str, Any]
     address: str
 
     def received(self) -> list[str]:
-        """What came, each message as text."""
+        """Return each received message as text."""
 
 
 class Log(logging.Handler):
-    """The handler that the worker's log would have."""
+    """A log handler, like the one of the worker."""
 
     channel: Mapping[str, Any] = {"kind": "log"}
-    mode = TAKES
+    mode = ACCEPTS
     address = ""
 
     def __init__(self) -> None:
@@ -47,15 +47,15 @@ class Log(logging.Handler):
 
 
 class _Server:
-    """What both servers have: somebody who waits until the test is over."""
+    """Base of both servers; *over* ends the handlers that hang."""
 
     def __init__(self) -> None:
-        self.mode = TAKES
+        self.mode = ACCEPTS
         self.over = threading.Event()
 
 
 class Mailbox(_Server, socketserver.ThreadingTCPServer):
-    """An SMTP server, as far as a mail needs one."""
+    """A minimal SMTP server."""
 
     daemon_threads = True
 
@@ -106,7 +106,7 @@ class _MailHandler(socketserver.StreamRequestHandler):
 
 
 class Hook(_Server, ThreadingHTTPServer):
-    """A web server that keeps what is posted to it; *answer* is its status and headers."""
+    """A web server that stores POST requests; *answer* is the status and headers of a refusal."""
 
     daemon_threads = True
 
@@ -163,7 +163,7 @@ def log() -> Iterator[Log]:
 
 @contextmanager
 def mailbox() -> Iterator[Mailbox]:
-    """An SMTP server that Django's settings name."""
+    """Run an SMTP server, and point Django's settings to it."""
     with Mailbox() as server, _served(server):
         backend = "django.core.mail.backends.smtp.EmailBackend"
         with override_settings(

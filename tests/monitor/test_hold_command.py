@@ -16,39 +16,41 @@ PAUSE = ("hold", "pause", "--site=site-of-here", "--why=disk swap")
 ME = f"{pwd.getpwuid(os.getuid()).pw_name} (command line)"
 
 
-def said(*argv: str) -> str:
+def output_of(*argv: str) -> str:
     out = StringIO()
     call_command(*argv, stdout=out)
     return out.getvalue()
 
 
-def test_what_is_paused_is_listed_until_it_is_resumed(circle: Series) -> None:
-    assert said("hold", "list") == "nothing is held\n"
-    assert f"site site-of-here: paused; paused by {ME} since" in said(*PAUSE)
-    assert "disk swap" in said("hold", "list")
-    assert "site site-of-here: resumed" in said("hold", "resume", "--site=site-of-here", "--why=new disks")
-    assert said("hold", "list") == "nothing is held\n"
-    log = said("hold", "list", "--log")
+def test_a_hold_is_listed_until_it_is_resumed(circle: Series) -> None:
+    assert output_of("hold", "list") == "there is no hold\n"
+    assert f"site site-of-here: paused; paused by {ME} since" in output_of(*PAUSE)
+    assert "disk swap" in output_of("hold", "list")
+    assert "site site-of-here: resumed" in output_of(
+        "hold", "resume", "--site=site-of-here", "--why=new disks"
+    )
+    assert output_of("hold", "list") == "there is no hold\n"
+    log = output_of("hold", "list", "--log")
     assert "disk swap; ended" in log
     assert log.endswith(f"by {ME}: new disks\n")
 
 
-def test_a_drain_can_be_waited_for(circle: Series) -> None:
-    lines = said("hold", "drain", "--reporter=home", "--why=upgrade", "--wait").splitlines()
+def test_drain_can_wait_until_no_run_is_left(circle: Series) -> None:
+    lines = output_of("hold", "drain", "--reporter=home", "--why=upgrade", "--wait").splitlines()
     assert len(lines) == 2
     assert all(line.startswith("reporter home: drained;") for line in lines)
 
 
 @pytest.mark.parametrize("option", ["--until=2099-03-01T18:00Z", "--until=2099-03-01 18:00"])
-def test_a_hold_may_have_an_end_in_utc(circle: Series, option: str) -> None:
-    said(*PAUSE, option)
+def test_a_hold_may_end_at_a_time_in_utc(circle: Series, option: str) -> None:
+    output_of(*PAUSE, option)
     assert Hold.objects.get().until == datetime(2099, 3, 1, 18, 0, tzinfo=UTC)
 
 
-def test_a_hold_may_last_some_hours(circle: Series) -> None:
-    said(*PAUSE, "--hours=1.5")
-    made = Hold.objects.get()
-    assert made.until == made.began_at + timedelta(hours=1.5)
+def test_a_hold_may_have_a_duration_in_hours(circle: Series) -> None:
+    output_of(*PAUSE, "--hours=1.5")
+    hold = Hold.objects.get()
+    assert hold.until == hold.began_at + timedelta(hours=1.5)
 
 
 @pytest.mark.parametrize(
@@ -64,25 +66,27 @@ def test_a_hold_may_last_some_hours(circle: Series) -> None:
         (("hold", "pause", "--site=site-of-here", "--why= "), "expected a reason"),
         (("hold", "pause", "--why=x"), "one of the arguments"),
         (("hold", "resume", "--suite=main", "--why=x"), "the suite main is not held"),
-        (("run",), "expected the name of something"),
+        (("run",), "expected a series, --suite"),
         (("run", "--site=site-of-here"), "expected a reason"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(circle: Series, argv: tuple[str, ...], expected: str) -> None:
+def test_an_invalid_request_is_refused_with_its_reason(
+    circle: Series, argv: tuple[str, ...], expected: str
+) -> None:
     with pytest.raises(CommandError, match=expected):
-        said(*argv)
+        output_of(*argv)
     assert not Hold.objects.exists()
     assert not Run.objects.exists()
 
 
-def test_all_of_a_suite_are_asked_for_and_who_and_why_is_kept(circle: Series) -> None:
-    assert said("run", "--suite=main", "--why=new disks").startswith("circle: asked for, run ")
+def test_a_request_for_a_suite_stores_user_and_reason(circle: Series) -> None:
+    assert output_of("run", "--suite=main", "--why=new disks").startswith("circle: requested, run ")
     assert Run.objects.get().trigger == f"asked for by {ME} for the suite main: new disks"
 
 
-def test_a_held_series_is_run_only_by_force(circle: Series) -> None:
-    said(*PAUSE)
+def test_a_series_under_a_hold_runs_only_with_force(circle: Series) -> None:
+    output_of(*PAUSE)
     with pytest.raises(CommandError, match="the site site-of-here is paused by"):
-        said("run", "circle")
-    assert said("run", "--suite=main", "--why=x", "--force").startswith("circle: asked for")
+        output_of("run", "circle")
+    assert output_of("run", "--suite=main", "--why=x", "--force").startswith("circle: requested")
     assert Run.objects.get().forced

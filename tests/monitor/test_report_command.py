@@ -1,4 +1,4 @@
-"""``manage.py report study``: what the published table was about, from runs of this depot."""
+"""``manage.py report study``: the published table, computed from runs of this depot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GIVEN = {"file_bytes": 10_000, "result_bytes": 10_000}
 
 
 def run_of(probe: str, slot: datetime, slowness: float, bindings: dict[str, list[str]]) -> bytes:
-    """A report of *probe* whose every stage takes *slowness* seconds."""
+    """Return a report of *probe* with *slowness* seconds per stage."""
     code = probes.load(probe)
     stages = [
         wire.StageTiming(stage.name, stage.category, slowness, slowness * number)
@@ -64,7 +64,7 @@ def grid(db: None, tmp_path: Path) -> dict[str, dict[str, list[str]]]:
 
 @pytest.fixture
 def two_days(grid: dict[str, dict[str, list[str]]], noon: datetime) -> None:
-    """Gather, and ten minutes later PreCo, which takes twice as long whatever the weather."""
+    """Store hourly runs of Gather and, ten minutes later, of PreCo, which always takes twice as long."""
     weather = random.Random(5)
     reports = []
     for number in range(RUNS):
@@ -72,28 +72,28 @@ def two_days(grid: dict[str, dict[str, list[str]]], noon: datetime) -> None:
         reports.append(run_of("gather", slot, slowness, grid["gather"]))
         reports.append(run_of("preco", slot + timedelta(minutes=10), 2.0 * slowness, grid["preco"]))
     receipts = ingest_all(reports)
-    assert [one.error for one in receipts if not one.accepted] == []
+    assert [receipt.error for receipt in receipts if not receipt.accepted] == []
 
 
-def told(*options: str) -> str:
+def study_output(*options: str) -> str:
     out = io.StringIO()
     call_command("report", "study", *options, stdout=out)
     return out.getvalue()
 
 
-def test_a_probe_that_says_all_predicts_better_than_history(two_days: None) -> None:
-    found = json.loads(told("--json"))
-    total = found["metrics"]["total.seconds"]
+def test_a_perfectly_correlated_probe_predicts_better_than_history(two_days: None) -> None:
+    document = json.loads(study_output("--json"))
+    total = document["metrics"]["total.seconds"]
     assert total["lrp"]["n"] == total["nws"]["n"] > 20
     assert total["lrp"]["relative_error"] < 0.01
     assert total["nws"]["relative_error"] > 0.2
-    assert found["published_relative_error_of_total"]["nws"] == pytest.approx(0.0857)
-    assert found["facts"]["runs"] == RUNS
-    assert found["facts"]["probe_age_seconds"] == 600.0
+    assert document["published_relative_error_of_total"]["nws"] == pytest.approx(0.0857)
+    assert document["facts"]["runs"] == RUNS
+    assert document["facts"]["probe_age_seconds"] == 600.0
 
 
-def test_the_table_has_all_seven_metrics_the_published_errors_and_what_differs(two_days: None) -> None:
-    text = told()
+def test_the_table_has_seven_metrics_published_errors_and_differences(two_days: None) -> None:
+    text = study_output()
     heading, *rows = text.splitlines()
     assert heading.split()[:3] == ["transfer_data", "queue_wait", "compute"]
     assert next(row for row in rows if row.startswith("TSP ")).endswith("8.57%")
@@ -102,11 +102,11 @@ def test_the_table_has_all_seven_metrics_the_published_errors_and_what_differs(t
 
 
 @pytest.mark.parametrize("options", [["--days=0"], ["--days=nan"], ["--warm-up=-1"]])
-def test_an_option_that_makes_no_sense_is_named(options: list[str]) -> None:
+def test_an_invalid_option_is_reported_by_name(options: list[str]) -> None:
     with pytest.raises(CommandError, match=options[0].partition("=")[0]):
-        told(*options)
+        study_output(*options)
 
 
-def test_before_there_are_runs_it_says_what_is_needed(grid: dict[str, dict[str, list[str]]]) -> None:
+def test_without_runs_the_command_reports_what_it_needs(grid: dict[str, dict[str, list[str]]]) -> None:
     with pytest.raises(CommandError, match="0 runs of preco have passed"):
-        told()
+        study_output()

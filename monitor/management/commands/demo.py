@@ -1,4 +1,4 @@
-"""``manage.py demo``: run all of gridcast over a grid of this machine, in the foreground."""
+"""``manage.py demo``: run all of gridcast over a local grid, in the foreground."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--exit", action="store_true", help="stop after the rounds")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary of the rounds")
-        parser.add_argument("--port", type=int, help="of the web (default: the first free port from 8000 on)")
+        parser.add_argument("--port", type=int, help="port of the web server (default: first free from 8000)")
         parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
-        parser.add_argument("--seed", type=int, default=SEED, help="of the weather")
+        parser.add_argument("--seed", type=int, default=SEED, help="seed of the weather")
         parser.add_argument("--wan", action="store_true", help="use the wide-area test-bed (root only)")
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""``manage.py hold pause|drain|resume|list``: keep what is somewhere from beginning."""
+"""``manage.py hold pause|drain|resume|list``: keep runs of a scope from starting."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from monitor.ledger.holds import HoldError, describe_hold, hold, hold_progress, resume
-from monitor.management.caller import caller
-from monitor.management.scopes import add_scopes, scope_of
+from monitor.management.caller import caller_name
+from monitor.management.scope_options import add_scope_options, scope_from_options
 from monitor.models import Hold
 from monitor.models.hold import HoldMode
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 LATEST = 50
 VERBS = {
-    HoldMode.PAUSE: "nothing begins from now on; what is claimed is taken back, what runs goes on",
-    HoldMode.DRAIN: "nothing is claimed from now on; what is claimed or running goes on",
+    HoldMode.PAUSE: "start no more runs; take claims back, let started runs end",
+    HoldMode.DRAIN: "claim no more runs; let claimed and started runs end",
     "resume": "end a hold",
 }
 
 
 class Command(BaseCommand):
-    help = "Pause, drain or resume a series, a suite, a site or a reporter; list what is held."
+    help = "Pause, drain or resume a series, a suite, a site or a reporter; list current holds."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         for verb, meaning in VERBS.items():
-            one = verbs.add_parser(verb, help=meaning, description=meaning)
-            add_scopes(one, required=True)
-            one.add_argument("--why", required=True, help="kept, and shown wherever it matters")
+            verb_parser = verbs.add_parser(verb, help=meaning, description=meaning)
+            add_scope_options(verb_parser, required=True)
+            verb_parser.add_argument("--why", required=True, help="reason, shown on pages and in the history")
             if verb != "resume":
-                end = one.add_mutually_exclusive_group()
-                end.add_argument("--until", help="when it ends by itself: 2026-03-01T18:00Z")
-                end.add_argument("--hours", type=float, help="after how long it ends by itself")
-                one.add_argument("--wait", action="store_true", help="until nothing runs there any more")
-        listing = verbs.add_parser("list", help="what is held now")
+                end = verb_parser.add_mutually_exclusive_group()
+                end.add_argument("--until", help="end of the hold: 2026-03-01T18:00Z")
+                end.add_argument("--hours", type=float, help="duration of the hold")
+                verb_parser.add_argument("--wait", action="store_true", help="wait until no run is left")
+        listing = verbs.add_parser("list", help="list current holds")
         listing.add_argument(
-            "--log", action="store_true", help=f"the latest {LATEST} holds, those that ended too"
+            "--log", action="store_true", help=f"list the latest {LATEST} holds, including ended ones"
         )
 
     def handle(self, *, verb: str, **options: Any) -> None:
@@ -59,45 +59,47 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _hold(self, mode: HoldMode, options: dict[str, Any]) -> None:
-        scope, now = scope_of(options), timezone.now()
+        scope, now = scope_from_options(options), timezone.now()
         until = _until(options, now)
-        made = hold(scope, mode, who=caller(), why=options["why"], now=now, until=until)
-        self._say(made)
-        while options["wait"] and hold_progress([made])[0].left:
+        placed = hold(scope, mode, who=caller_name(), why=options["why"], now=now, until=until)
+        self._print(placed)
+        while options["wait"] and hold_progress([placed])[0].left:
             time.sleep(POLL_SECONDS)
         if options["wait"]:
-            self._say(made)
+            self._print(placed)
 
     def _resume(self, options: dict[str, Any]) -> None:
-        scope = scope_of(options)
-        ended = resume(scope, who=caller(), why=options["why"], now=timezone.now())
+        scope = scope_from_options(options)
+        ended = resume(scope, who=caller_name(), why=options["why"], now=timezone.now())
         self.stdout.write(f"{ended.scope}: resumed; it was {describe_hold(ended)}")
 
     def _list(self, *, log: bool) -> None:
         now = timezone.now()
-        found = list(Hold.objects.all()[:LATEST] if log else Hold.objects.at(now))
-        for one in found:
-            if one.ended_at is None:
-                self._say(one)
+        holds = list(Hold.objects.all()[:LATEST] if log else Hold.objects.at(now))
+        for listed in holds:
+            if listed.ended_at is None:
+                self._print(listed)
             else:
-                end = f"ended {one.ended_at:%Y-%m-%d %H:%M} UTC by {one.ended_by}"
-                self.stdout.write(f"{one.scope}: {describe_hold(one)}; {end}: {one.ended_why}".rstrip(": "))
-        if not found:
-            self.stdout.write("nothing is held")
+                end = f"ended {listed.ended_at:%Y-%m-%d %H:%M} UTC by {listed.ended_by}"
+                self.stdout.write(
+                    f"{listed.scope}: {describe_hold(listed)}; {end}: {listed.ended_why}".rstrip(": ")
+                )
+        if not holds:
+            self.stdout.write("there is no hold")
 
-    def _say(self, one: Hold) -> None:
-        self.stdout.write(f"{one.scope}: {hold_progress([one])[0].words}; {describe_hold(one)}")
+    def _print(self, printed: Hold) -> None:
+        self.stdout.write(f"{printed.scope}: {hold_progress([printed])[0].words}; {describe_hold(printed)}")
         self.stdout.flush()
 
 
 def _until(options: dict[str, Any], now: datetime) -> datetime | None:
-    """When it shall end by itself; a time without an offset is UTC.
+    """Return the end of the hold, if it has one; a time without an offset is UTC.
 
     Raises:
-        CommandError: what was given is no time.
+        CommandError: an option is invalid.
     """
     if options["until"]:
-        return _time(options["until"])
+        return _parse_time(options["until"])
     if options["hours"] is None:
         return None
     try:
@@ -106,11 +108,11 @@ def _until(options: dict[str, Any], now: datetime) -> datetime | None:
         raise CommandError(f"--hours: expected a number of hours, got {options['hours']}") from error
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
-        found = parse_datetime(text)
+        end = parse_datetime(text)
     except ValueError:
-        found = None
-    if found is None:
+        end = None
+    if end is None:
         raise CommandError(f"--until: expected a time such as 2026-03-01T18:00Z, got {text!r}")
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return end if end.tzinfo else end.replace(tzinfo=UTC)

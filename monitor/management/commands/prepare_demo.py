@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 def _disable_series(demo_grid: definition.DemoGrid) -> None:
     """Disable the series of a grid that is not up."""
-    names = [one.name for one in definition.series(demo_grid, scheduled=False)]
+    names = [series.name for series in definition.series(demo_grid, scheduled=False)]
     Series.objects.filter(name__in=names, enabled=True).update(enabled=False)
 
 

@@ -1,4 +1,4 @@
-"""``manage.py report study``: the prediction table of the study of two grids, from what is in the depot."""
+"""``manage.py report study``: the prediction table of the study of two grids, for the runs in the depot."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Reports of what the depot has. study: how far off forecasts of an application are, by what."
+    help = "Print a report. study: errors of forecasts of an application, by method."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("what", choices=["study"])
+        parser.add_argument("--application", default="preco", help="name of the application (preco)")
+        parser.add_argument("--probe", default="gather", help="name of the predicting probe (gather)")
+        parser.add_argument("--days", type=float, help="only runs of the last DAYS days (default: all)")
         parser.add_argument(
-            "--application", default="preco", help="the probe that is the application (preco)"
+            "--warm-up",
+            type=int,
+            default=WARM_UP,
+            help=f"first runs per series that are not scored ({WARM_UP})",
         )
-        parser.add_argument("--probe", default="gather", help="the probe that predicts it (gather)")
-        parser.add_argument("--days", type=float, help="runs of so many days until now; all by default")
-        parser.add_argument(
-            "--warm-up", type=int, default=WARM_UP, help=f"do not judge a series' first runs ({WARM_UP})"
-        )
-        parser.add_argument("--json", action="store_true", help="one document instead of a table")
+        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(
         self, *, application: str, probe: str, days: float | None, warm_up: int, **options: Any
@@ -42,30 +43,30 @@ class Command(BaseCommand):
         if warm_up < 0:
             raise CommandError(f"--warm-up: expected 0 or more, got {warm_up}")
         since = None if days is None else timezone.now() - timedelta(days=days)
-        found = study(application, probe, warm_up=warm_up, since=since)
-        if found.is_empty:
-            raise CommandError(_why_nothing(found, application, probe, warm_up))
+        result = study(application, probe, warm_up=warm_up, since=since)
+        if result.is_empty:
+            raise CommandError(_missing_data(result, application, probe, warm_up))
         if options["json"]:
-            facts = asdict(found.facts) if found.facts else None
-            self.stdout.write(json.dumps({**document(found.cells), "facts": facts}, indent=2))
+            facts = asdict(result.facts) if result.facts else None
+            self.stdout.write(json.dumps({**document(result.cells), "facts": facts}, indent=2))
             return
-        self.stdout.write("\n".join([*lines(found.cells), "", *_said(found, application, probe)]))
+        self.stdout.write("\n".join([*lines(result.cells), "", *_notes(result, application, probe)]))
 
 
-def _why_nothing(found: Study, application: str, probe: str, warm_up: int) -> str:
-    runs = found.facts.runs if found.facts else 0
+def _missing_data(result: Study, application: str, probe: str, warm_up: int) -> str:
+    runs = result.facts.runs if result.facts else 0
     return (
-        f"no table yet: {runs} runs of {application} have passed, and each of its series needs more than "
-        f"{warm_up} that began after {probe}, on a series that shares a resource with it, had passed 10 times"
+        f"too few runs for a table: {runs} runs of {application} have passed. Each of its series needs more "
+        f"than {warm_up} that started after 10 passed runs of a series of {probe} with a common resource"
     )
 
 
-def _said(found: Study, application: str, probe: str) -> Iterator[str]:
-    """What the figures are of, and why they are not the published ones."""
+def _notes(result: Study, application: str, probe: str) -> Iterator[str]:
+    """Yield the meaning of the figures, and their differences from the published ones."""
     yield f"Mean relative error of forecasts of {application} (coefficient of variation), from {probe}."
-    if found.facts is None:
+    if result.facts is None:
         return
-    yield from (f"- {difference}" for difference in _differences(found.facts, application, probe))
+    yield from (f"- {difference}" for difference in _differences(result.facts, application, probe))
 
 
 def _differences(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
@@ -74,15 +75,15 @@ def _differences(facts: StudyFacts, application: str, probe: str) -> Iterator[st
         f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
     )
     yield (
-        f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: what "
-        "starting programs and connections takes varies as much, and is a larger part of the whole."
+        f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: the time "
+        "to start programs and connections varies as much, and is a larger part of the total."
     )
     if facts.probe_age_seconds is not None:
         yield (
-            f"{probe} had begun {seconds(facts.probe_age_seconds)} before {application} (median): a line "
-            "through both helps where what slows one down lasts longer than that."
+            f"{probe} started {seconds(facts.probe_age_seconds)} before {application} (median): the "
+            "regression helps if the cause of a slow run lasts longer than that."
         )
     yield (
-        "TSP is the battery without its first misses, and all seven are judged on the same runs: those of "
-        "which each of them had an answer (docs/forecasting.md)."
+        "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
+        "that each of them could forecast (docs/forecasting.md)."
     )

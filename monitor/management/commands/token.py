@@ -17,18 +17,18 @@ NAME_CHARACTERS = 100
 
 
 class Command(BaseCommand):
-    help = "Issue an API token for a user. Its text is shown once, and kept nowhere."
+    help = "Issue an API token for a user. The token is shown once and not stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("user", help="whose permissions the token has")
-        parser.add_argument("--name", default="", help="what it is for")
+        parser.add_argument("user", help="user whose permissions the token has")
+        parser.add_argument("--name", default="", help="purpose of the token")
         parser.add_argument("--scope", action="append", choices=SCOPES, help="may be repeated; default: read")
 
     def handle(self, *, user: str, name: str, scope: list[str] | None, **_: Any) -> None:
         owner = User.objects.filter(username=user).first()
         if owner is None:
             raise CommandError(
-                f"there is no user {user!r}; make one with manage.py createsuperuser or in /admin/"
+                f"there is no user {user!r}; create one with manage.py createsuperuser or in /admin/"
             )
         if len(name) > NAME_CHARACTERS:
             raise CommandError(f"--name: expected at most {NAME_CHARACTERS} characters, got {len(name)}")

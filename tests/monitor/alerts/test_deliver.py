@@ -20,7 +20,7 @@ from monitor.celery import app
 from monitor.db.advisory_locks import AdvisoryLock
 from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
-from tests.monitor.receivers import HANGS, REFUSES, TAKES, Hook, hook
+from tests.monitor.receivers import ACCEPTS, HANGS, REFUSES, Hook, hook
 from tests.waiting import eventually
 
 SECOND = timedelta(seconds=1)
@@ -72,7 +72,7 @@ def test_a_refused_message_is_retried_with_back_off_and_then_given_up(
     assert one.attempts == MAX_ATTEMPTS
     assert one.error == f"http://{server.address} answered 503: come back later"
     assert "given up: three: circle opened, webhook" in caplog.text
-    server.mode = TAKES
+    server.mode = ACCEPTS
     assert deliver_due(now + timedelta(days=30)) == 0
 
 
@@ -81,14 +81,14 @@ def test_the_back_off_grows_to_hours() -> None:
     assert timedelta(hours=2) < sum(map(pause, range(1, MAX_ATTEMPTS)), timedelta()) < timedelta(hours=6)
 
 
-def test_that_an_alert_closed_is_not_delivered_before_that_it_opened(
+def test_the_closing_of_an_alert_is_not_delivered_before_its_opening(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
     to(alert, server.channel)
     to(alert, server.channel, Event.CLOSED)
     server.mode = REFUSES
     assert deliver_due(noon) == 1
-    server.mode = TAKES
+    server.mode = ACCEPTS
     assert deliver_due(noon + SECOND) == 0
     deliver_due(noon + FIRST_PAUSE)
     assert [json.loads(text)["event"] for text in server.received()] == ["opened", "closed"]

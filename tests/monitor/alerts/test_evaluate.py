@@ -48,14 +48,14 @@ def ended(of: Series, slot: datetime, state: State) -> Run:
 
 
 def many(count: int, like: Series) -> list[Series]:
-    """Other series with the same bindings."""
+    """Create other series with the same bindings."""
     fields = {"suite": like.suite, "reporter": like.reporter, "probe": "circle"}
     return [Series.objects.create(name=f"ring-{i}", **fields) for i in range(count)]
 
 
 @pytest.fixture
 def three_failures(circle: Series, noon: datetime) -> datetime:
-    """Circle has failed three times; the moment after."""
+    """Store three failed runs of Circle; return the time after them."""
     for i in range(3):
         failed(noon + i * MINUTE)
     return noon + 3 * MINUTE

@@ -262,14 +262,14 @@ def test_the_command_previews_deletions_and_names_partitions(circle: Series) -> 
     now = timezone.now()
     old = now - timedelta(days=90)
     store(old, now - timedelta(hours=1))
-    assert command("--dry-run") == "Nothing is older than it is kept.\n"
+    assert command("--dry-run") == "No data exceed their retention.\n"
     keep(samples=30)
     (part,) = of(old, engine().partitions("monitor_sample"))
     span = f"monitor_sample, {part.start:%Y-%m-%d} to {part.end:%Y-%m-%d}"
     preview = command("--dry-run")
     assert preview.startswith(f"main: {METRICS} samples, about ")
     assert f", the oldest of {old:%Y-%m-%d}\n" in preview
-    assert f"{span}: would be dropped whole, " in preview
+    assert f"{span}: would be dropped, " in preview
     assert Sample.objects.count() == 2 * METRICS
     assert f"{span}: dropped, " in command()
     assert Sample.objects.count() == METRICS

@@ -1,4 +1,4 @@
-"""Options that name a series, a suite, a site or a reporter."""
+"""Command-line options that select a series, a suite, a site or a reporter."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 
-def add_scopes(
+def add_scope_options(
     parser: ArgumentParser, kinds: tuple[HoldKind, ...] = tuple(HoldKind), *, required: bool
 ) -> None:
-    """Add ``--series``, ``--suite``, ..., of which one may be given."""
+    """Add the mutually exclusive options ``--series``, ``--suite``, ..."""
     group = parser.add_mutually_exclusive_group(required=required)
     for kind in kinds:
         group.add_argument(f"--{kind}", metavar="NAME", dest=f"of_{kind}")
 
 
-def scope_of(options: dict[str, Any]) -> Scope:
-    """The scope that was given.
+def scope_from_options(options: dict[str, Any]) -> Scope:
+    """Return the selected scope.
 
     Raises:
-        CommandError: none was, or there is none of that name.
+        CommandError: no option was given, or the scope does not exist.
     """
     given = [(kind, options[f"of_{kind}"]) for kind in HoldKind if options.get(f"of_{kind}")]
     if not given:
-        raise CommandError("expected the name of something: a series, --suite, --site or --reporter")
+        raise CommandError("expected a series, --suite, --site or --reporter")
     try:
         return find_scope(*given[0])
     except HoldError as error:

@@ -39,10 +39,10 @@ def months(circle: Series, noon: datetime) -> Iterator[datetime]:
 def test_reports_of_an_older_parser_version_are_reparsed(months: datetime) -> None:
     RawReport.objects.update(parsed_by=0)
     Sample.objects.filter(metric__name="total.seconds").update(value=1.0)
-    said = "2 reports {} read again, and of their samples 2 changed, 0 added, 0 removed\n"
-    assert depot("reparse", "--dry-run") == said.format("would be")
+    said = "2 reports {} again; samples: 2 changed, 0 added, 0 removed\n"
+    assert depot("reparse", "--dry-run") == said.format("would be parsed")
     assert not Correction.objects.exists()
-    assert depot("reparse", "--series", "circle", "--since", "2020-01-01T00:00Z") == said.format("were")
+    assert depot("reparse", "--series", "circle", "--since", "2020-01-01T00:00Z") == said.format("parsed")
     assert Correction.objects.count() == 2
     assert depot("reparse").startswith("0 reports")
 
