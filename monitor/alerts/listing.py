@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from monitor.models import Alert, Notification
@@ -33,7 +34,7 @@ def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     """Return *alerts* as a list shows them; the number of queries does not depend on their number."""
     rows = alerts.select_related("rule", "series", "opened_by", "closed_by").prefetch_related("notifications")
     return [
-        ListedAlert(alert, [_state(one) for one in sorted(alert.notifications.all(), key=lambda one: one.pk)])
+        ListedAlert(alert, [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))])
         for alert in rows
     ]
 

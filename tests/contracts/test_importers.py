@@ -88,8 +88,8 @@ def test_the_example_gives_runs_with_names_units_and_times(kind: str) -> None:
 @every_kind
 def test_every_run_becomes_a_valid_report(kind: str) -> None:
     for run in runs(kind):
-        to = Destination(Series(name="x"), {})
-        report = build_report(run, wire.run_id("x", run.slot), to, f"import-{kind}", run.where)
+        destination = Destination(Series(name="x"), {})
+        report = build_report(run, wire.run_id("x", run.slot), destination, f"import-{kind}", run.where)
         assert wire.from_json(encode_report(report)) == wire.from_json(wire.to_json(report))
 
 

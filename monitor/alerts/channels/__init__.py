@@ -51,8 +51,8 @@ def _option_faults(channel: Mapping[str, Any], plug_in: type[Notifier]) -> Itera
     types, options = plug_in.option_types, _options(channel)
     for name, value in options.items():
         if name not in types:
-            known = ", ".join(sorted(types)) or "none"
-            yield (name,), f"{channel['kind']} has no option {name!r}; known are {known}"
+            valid = ", ".join(sorted(types)) or "none"
+            yield (name,), f"{channel['kind']} has no option {name!r}; its options are {valid}"
         elif why := invalid_option({name: value}, types):
             yield (name,), why.removeprefix(f"{name}: ")
 
