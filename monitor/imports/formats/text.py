@@ -49,21 +49,23 @@ def seconds(field: str, text: str, factor: float = 1.0) -> float:
     return value
 
 
-def time(field: str, text: str, zone: tzinfo = UTC, form: str = "") -> datetime:
-    """Parse a time in the ``strptime`` format *form*; without one, seconds since 1970 or ISO 8601.
+def time(field: str, text: str, zone: tzinfo = UTC, time_format: str = "") -> datetime:
+    """Parse a time in the ``strptime`` format *time_format*; without one, seconds since 1970 or ISO 8601.
 
     A time without a zone is in *zone*. Raises InvalidField.
     """
-    if not form and _NUMBER.fullmatch(text):
+    if not time_format and _NUMBER.fullmatch(text):
         return time_at(field, float(text))
     try:
-        parsed = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007
+        parsed = datetime.strptime(text, time_format) if time_format else datetime.fromisoformat(text)  # noqa: DTZ007
         return time_at(field, (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).timestamp())
     except InvalidField:
         raise
     except (ValueError, OverflowError):
         expected = (
-            f"in the format {form}" if form else "in seconds since 1970, or such as 2026-03-01T12:00:00Z"
+            f"in the format {time_format}"
+            if time_format
+            else "in seconds since 1970, or such as 2026-03-01T12:00:00Z"
         )
         raise InvalidField(field, f"a time {expected}", text) from None
 
