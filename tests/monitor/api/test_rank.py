@@ -249,7 +249,7 @@ def test_the_success_probability_is_that_of_the_requested_time(grid: None, clien
         ask(client, series=["quick"], **at).json()["ranked"] for at in ({}, {"horizon": 7 * 86_400})
     )
     assert now[0]["forecast"] == later[0]["forecast"]
-    assert now[0]["success_probability"] > later[0]["success_probability"]  # nobody has looked for a week
+    assert now[0]["success_probability"] > later[0]["success_probability"]  # after a week without requests
     assert now[0]["expected_seconds"] < later[0]["expected_seconds"]
     assert now[0]["seconds"] <= later[0]["seconds"]
     of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick&horizon={7 * 86_400}").json()

@@ -290,7 +290,7 @@ def test_a_request_beyond_the_limit_is_asked_to_retry(circle: Series, client: Cl
         assert not Run.objects.exists()
         fcntl.flock(held[-1], fcntl.LOCK_UN)
         assert send(client, body).status_code == 200
-        assert send(client, body).status_code == 200  # who is done makes room
+        assert send(client, body).status_code == 200  # a finished request frees its place
 
 
 @pytest.mark.django_db(transaction=True)

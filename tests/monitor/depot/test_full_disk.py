@@ -33,6 +33,9 @@ from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import in_postgres
 
+# The server shares its buffers: a session of another test that evicts a page of the full disk would fail.
+pytestmark = pytest.mark.alone
+
 MIB = 1024**2
 DISK_BYTES, RESERVE_BYTES = 96 * MIB, 16 * MIB
 MINUTE = timedelta(minutes=1)
