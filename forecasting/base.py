@@ -6,10 +6,10 @@ of one series in the order in which they became known, and can be asked for the 
 Errors::
 
     ForecastingError
-    |-- UnknownMethod    no such file in forecasting/methods/                           for good
-    |-- InvalidNumber    an unusable value, time, level or array                        for good
-    |-- OutdatedState    a kept state of other versions of its classes, or damaged      for good: rebuild it
-    `-- Abstained        too little is known for a forecast; ``reason`` says why        again
+    |-- UnknownMethod    the method is not a file in forecasting/methods/               permanent
+    |-- InvalidNumber    a value, time, level or array is unusable                      permanent
+    |-- OutdatedState    other versions of its classes wrote a state, or it is damaged  permanent: rebuild it
+    `-- Abstained        too little is known for a forecast; ``reason`` says why        a retry may succeed
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Abstained(ForecastingError):
 
     ``too_few``  fewer values are known than the forecast needs;
     ``stale``    the newest value is older than the caller accepts;
-    ``past``     values that became known after the time asked about have been used already.
+    ``past``     the forecaster has already learned values that became known after the requested time.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -58,10 +58,10 @@ class Abstained(ForecastingError):
 class ValueForecast:
     """The forecast of the next value of a series, in the unit of the series.
 
-    *mean* minimises the expected squared error, *median* the absolute one; many methods give one number for
-    both. *quantiles* maps a probability in (0, 1) to the value below which the next one lies with this
-    probability; it is empty if the method estimates none. *n* values were used; the newest of them happened
-    *age_seconds* before the time asked about.
+    *mean* minimises the expected squared error, *median* the expected absolute error; many methods give one
+    number for both. *quantiles* maps a probability in (0, 1) to the number below which the next value lies
+    with this probability; it is empty if the method estimates no quantiles. The forecast uses *n* values; the
+    newest of them happened *age_seconds* before the requested time.
     """
 
     mean: float
@@ -73,7 +73,7 @@ class ValueForecast:
 
 
 class Source(NamedTuple):
-    """The origin of a predictor's value: the *metric* of a *series*; "" is the series that is forecast."""
+    """The origin of a value: a *metric* of a *series*; the *series* "" is the one that is forecast."""
 
     series: str
     metric: str
@@ -89,7 +89,8 @@ class ForecastMethod(ABC):
     __slots__ = ()
 
     VERSION: ClassVar[int]
-    """Raise it when the meaning of a field changes: kept states that use the method are then rebuilt."""
+    """The version of the method's state: raise it when the meaning of a field changes, so that stored states
+    that use the method are rebuilt."""
 
     EXPERT: ClassVar[bool]
     """Whether ``blend`` uses the method."""
@@ -104,19 +105,20 @@ class ForecastMethod(ABC):
     """Whether the method uses values of other series."""
 
     USES_STAGES: ClassVar[bool] = False
-    """Whether these are the stages of the predictors and of the own runs, instead of the metric itself."""
+    """Whether the predictors are stages: of the runs of other series and of the forecast series itself."""
 
     @abstractmethod
     def update(self, time_seconds: float, value: float) -> None:
         """Learn the next *value*, which happened at *time_seconds*; times may repeat and go backwards.
 
         Raises:
-            InvalidNumber: not finite, or beyond ``LARGEST_VALUE``; nothing was learned.
+            InvalidNumber: *value* or *time_seconds* is not finite, or the magnitude of *value* is above
+                ``LARGEST_VALUE``; nothing was learned.
         """
 
     @abstractmethod
     def forecast(self, at_seconds: float) -> ValueForecast:
-        """Forecast the value at *at_seconds*. Changes nothing.
+        """Return the forecast of the value at *at_seconds*; the state does not change.
 
         Raises:
             Abstained: no value is known yet.
@@ -125,13 +127,14 @@ class ForecastMethod(ABC):
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        """Take in a *value* of the predictor *source*, which happened at *time_seconds*.
+        """Learn a *value* of the predictor *source*, which happened at *time_seconds*.
 
-        It became known at *known_at_seconds*; calls come in the order of becoming known. ``update`` and
-        ``forecast`` use only predictor values that were known at their times.
+        The value became known at *known_at_seconds*; the calls are in the order of these times. ``update``
+        and ``forecast`` use only the predictor values that were known at the times that they are given.
 
         Raises:
-            InvalidNumber: not finite, or beyond ``LARGEST_VALUE``; nothing was learned.
+            InvalidNumber: *value* or a time is not finite, or the magnitude of *value* is above
+                ``LARGEST_VALUE``; nothing was learned.
         """
         del source, time_seconds, known_at_seconds, value  # most methods use no predictors
 
@@ -145,7 +148,7 @@ class ForecastMethod(ABC):
         return forecast.median, forecast.mean
 
     def parts(self) -> Mapping[str, ForecastMethod]:
-        """Return the methods of which this one is made, by name; parts of parts included."""
+        """Return the methods that this method combines, and their parts, by name."""
         return {}
 
 
@@ -157,7 +160,12 @@ class DataAge:
     newest_seconds: float = -math.inf
 
     def add(self, time_seconds: float, value: float) -> None:
-        """Count one value, or raise InvalidNumber."""
+        """Count one value.
+
+        Raises:
+            InvalidNumber: *value* or *time_seconds* is not finite, or the magnitude of *value* is above
+                ``LARGEST_VALUE``.
+        """
         if not is_usable(value):
             raise InvalidNumber(f"expected a finite value of at most {LARGEST_VALUE:g}, got {value!r}")
         if not math.isfinite(time_seconds):
@@ -187,8 +195,8 @@ def require_not_past(at_seconds: float, used_until_seconds: float, noun: str) ->
     """Raise if inputs that became known after *at_seconds* have been used; *noun* names them in the message.
 
     Raises:
-        InvalidNumber: the time is not finite.
-        Abstained: ``past``: it is before *used_until_seconds*.
+        InvalidNumber: *at_seconds* is not finite.
+        Abstained: ``past``: *at_seconds* is before *used_until_seconds*.
     """
     if not math.isfinite(at_seconds):
         raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")

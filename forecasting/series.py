@@ -38,9 +38,10 @@ DEFAULT_PROBABILITIES = (0.1, 0.5, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A *value* that happened at *time_seconds* and was known from *known_at_seconds* on.
+    """A *value* that happened at *time_seconds* and became known at *known_at_seconds*.
 
-    A run is known when its report has ended, not when it started. Times are seconds since one epoch.
+    The value of a run becomes known when the run has ended, not when it starts. All times of a series are
+    seconds since the same epoch.
     """
 
     time_seconds: float
@@ -55,13 +56,15 @@ class Observation:
 
 @dataclass(slots=True)
 class Forecaster:
-    """The method *name*, with its parts, following one series.
+    """Forecasts one series by the method *name* and its parts.
 
     The forecaster keeps the one-step residuals of each part, and a ``Spread`` around the method itself.
 
-    Observations may come in any order and early. Each is used by the first forecast for a time at which it
-    was known, in the order of becoming known; of equals, those of other series first, then by time and value,
-    so the order of arrival does not matter. Unusable ones are ignored and counted in ``dropped``.
+    Observations may arrive in any order, and before they become known. The methods learn an observation
+    before the first forecast for a time at which it was known. They learn in the order in which observations
+    became known. Among observations that became known at the same time, those of other series come first,
+    then the order is by time and value: the order of arrival does not matter. Unusable observations are
+    ignored and counted in ``dropped``.
     """
 
     VERSION: ClassVar[int] = 1
@@ -72,7 +75,7 @@ class Forecaster:
     _method: MethodsByName = field(default_factory=MethodsByName, init=False)
     _spread: Spread = field(default_factory=Spread, init=False)
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
-    # a heap of known at, whether it is of the own series, time, value, source
+    # a heap of (known_at_seconds, is_own, time_seconds, value, series and metric of the source)
     _waiting: list[tuple[float, bool, float, float, str, str]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +87,7 @@ class Forecaster:
         """Return the forecaster of which ``dump`` returned *kept*.
 
         Raises:
-            OutdatedState: a method that it uses has changed since, or it is damaged.
+            OutdatedState: a method that the state uses has changed since, or *kept* is damaged.
         """
         return state.load(cls, kept)
 
@@ -106,7 +109,7 @@ class Forecaster:
         return self._method[self.name]
 
     def observe(self, observation: Observation, source: Source = OWN_SERIES) -> None:
-        """Take in an *observation* of the own series or of another *source*, to be used once it is known."""
+        """Store an *observation* of the forecast series or of another *source* until it becomes known."""
         if not observation.is_usable:
             self.dropped += 1
             return
@@ -117,11 +120,12 @@ class Forecaster:
         heapq.heappush(self._waiting, (known_at, source == OWN_SERIES, time, value, *source))
 
     def learn_until(self, at_seconds: float) -> None:
-        """Use everything that was known at *at_seconds*.
+        """Let the methods learn all observations that were known at *at_seconds*.
 
         Raises:
-            InvalidNumber: the time is not finite.
-            Abstained: ``past``: values that were not known at *at_seconds* have been used.
+            InvalidNumber: *at_seconds* is not finite.
+            Abstained: ``past``: this forecaster has already learned observations that became known after
+                *at_seconds*.
         """
         require_not_past(at_seconds, self.used_until_seconds, "values")
         while self._waiting and self._waiting[0][0] <= at_seconds:
@@ -141,15 +145,15 @@ class Forecaster:
         floor: float | None = None,
         stale_after_seconds: float | None = None,
     ) -> ValueForecast:
-        """Forecast a run at *at_seconds* from what was known then, by the method itself or its part *method*.
+        """Forecast a run at *at_seconds* from the observations that were known then.
 
-        No number of the forecast is below *floor*.
+        The forecast is that of the method itself, or of its part *method*. No number of it is below *floor*.
 
         Raises:
-            Abstained: ``too_few`` below 3 values; ``stale`` if the newest is older than
-                *stale_after_seconds*; ``past`` if values are in use that were not known at *at_seconds*.
-            InvalidNumber: the time is not finite, or a probability not inside (0, 1).
-            UnknownMethod: *method* is no part of the method itself.
+            Abstained: ``too_few``: fewer than 3 values are known; ``stale``: the newest value is older than
+                *stale_after_seconds*; ``past``: see ``learn_until``.
+            InvalidNumber: *at_seconds* is not finite, or a probability is not inside (0, 1).
+            UnknownMethod: *method* is neither the forecaster's method nor one of its parts.
         """
         self.learn_until(at_seconds)
         if self.used < MIN_VALUES:
@@ -164,7 +168,7 @@ class Forecaster:
         return _floored(point, quantiles, -math.inf if floor is None else floor)
 
     def part_medians(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
-        """Return the median of each part for a run at *at_seconds*, without those that abstain."""
+        """Return the median of each part for a run at *at_seconds*; parts that abstain are absent."""
         minimum = -math.inf if floor is None else floor
         return {
             name: max(forecast.median, minimum)
@@ -192,7 +196,7 @@ class Forecaster:
         self.used += 1
 
     def _all_forecasts(self, time_seconds: float) -> Iterator[tuple[str, ValueForecast]]:
-        """Yield the forecast of each method for a run at *time_seconds*, without those that abstain."""
+        """Yield the forecast of each method for a run at *time_seconds*, except of methods that abstain."""
         for name, method in self._all_methods().items():
             try:
                 yield name, method.forecast(time_seconds)
@@ -209,13 +213,13 @@ def forecast_history(
     floor: float | None = 0.0,
     stale_after_seconds: float | None = None,
 ) -> ValueForecast:
-    """Forecast a series in one call from its whole history, in any order.
+    """Forecast a series in one call from all its *observations*, in any order.
 
     The default *floor* suits durations and rates.
 
     Raises:
         UnknownMethod: *method* is not a file in ``forecasting/methods/``.
-        Abstained, InvalidNumber: as ``Forecaster.forecast``.
+        Abstained, InvalidNumber: ``Forecaster.forecast`` raises it.
     """
     forecaster = Forecaster(method)
     for observation in observations:
@@ -226,9 +230,9 @@ def forecast_history(
 
 
 def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:
-    """Return the quantiles *around* a forecast with those of the method's *own* in their places.
+    """Return the quantiles *around* a forecast, replaced by the method's *own* quantiles where it has them.
 
-    The others are limited by these, so that quantiles never fall with rising probability.
+    The method's own quantiles limit the other ones, so that quantiles never fall with rising probability.
     """
     quantiles = dict(around)
     for own_probability, bound in own.items():
@@ -243,7 +247,7 @@ def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict
 
 
 def _floored(point: ValueForecast, quantiles: Mapping[float, float], minimum: float) -> ValueForecast:
-    """Return *point* with *quantiles*, no number of it below *minimum*."""
+    """Return *point* with *quantiles*; numbers below *minimum* are raised to it."""
     return ValueForecast(
         max(point.mean, minimum),
         max(point.median, minimum),

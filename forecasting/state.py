@@ -87,7 +87,7 @@ def load(kind: type[T], state: bytes | memoryview) -> T:
     """Return the *kind* from which ``dump`` made *state*.
 
     Raises:
-        OutdatedState: a class that it uses has changed since, or *state* is no state of *kind*.
+        OutdatedState: a class that *state* uses has changed since ``dump``, or *state* is not one of *kind*.
     """
     view = memoryview(state)
     if view[:_SIZE] != fingerprint(kind):

@@ -1,16 +1,16 @@
-"""Ping-pong: latency and bandwidth between two resources as functions of the message size.
+"""Ping-pong: measure latency and bandwidth between two resources for a range of message sizes.
 
-A client sends a message over one TCP connection and the server returns it; half of the round trip is the
-time of one message. Sizes double from the smallest to the largest. The median of each size is used, because
-on a shared network single messages take many times as long as the others.
+A client sends a message over a TCP connection, and the server returns the message. The time of one message is
+half of the round trip. Sizes double from the smallest to the largest. The result for a size is the median of
+its times, because on a shared network single messages take many times as long as the others.
 
-The medians are summarised by Hockney's model t(n) = l + n / b, with start-up time l and asymptotic
-bandwidth b: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel
-Computing 20 (1994) 389-398. The fit minimises the squares of relative errors (weights 1 / t^2): with
-absolute errors the largest messages would dominate.
+Hockney's model t(n) = l + n / b summarises the medians: n is the size of a message, l the start-up time and b
+the asymptotic bandwidth (R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2",
+Parallel Computing 20 (1994) 389-398). The fit minimises the squares of relative errors (weights 1 / t^2):
+with absolute errors the largest messages would dominate.
 
-The server's port is open on a shared host. It serves one client, which must send a random secret. The
-secret is stored in the private scratch directories of both ends and appears on no command line.
+The server listens on an open port of a shared host, so it serves only one client, which must send a random
+secret. The secret is stored in the private scratch directories of both ends and appears on no command line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LARGEST_BYTES = 2**30
 
 @dataclass(frozen=True)
 class Timing:
-    """The median and minimum of *repetitions* half round trips of messages of one size."""
+    """The times of messages of one size: the median and the minimum of *repetitions* half round trips."""
 
     size_bytes: int
     repetitions: int
@@ -51,7 +51,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Fit:
-    """Hockney's model; *error* is the root mean square of the relative errors."""
+    """Hockney's model, fitted; *error* is the root mean square of the relative errors."""
 
     latency_seconds: float
     bytes_per_second: float
@@ -132,7 +132,7 @@ class Probe:
         return f"{self.grid.scratch(end)}/secret"
 
     def _metrics(self, timings: Sequence[Timing]) -> list[Measurement]:
-        """Return latency, bandwidth and the time of each size, and the fit if there is one."""
+        """Return the latency, the bandwidth, the time of each size, and the figures of the fit, if any."""
         rates = [timing.size_bytes / timing.median_seconds for timing in timings]
         metrics = [
             Measurement("latency.seconds", timings[0].median_seconds, "seconds"),
@@ -175,7 +175,11 @@ def hockney(timings: Sequence[Timing]) -> Fit | None:
 
 
 def parse_port(line: str, server: str) -> int:
-    """Parse the server's first line. Raises ProbeFailed."""
+    """Return the port that the server's first *line* names.
+
+    Raises:
+        ProbeFailed: *line* is not ``listening PORT``.
+    """
     word, _, port = line.partition(" ")
     if word != "listening" or not port.isdigit():
         raise ProbeFailed(f"unreadable output of pingpong at {server}: {line[:200]!r}", resource=server)
@@ -183,7 +187,11 @@ def parse_port(line: str, server: str) -> int:
 
 
 def parse_timings(text: str, client: str) -> list[Timing]:
-    """Parse the output of the client, smallest message first. Raises ProbeFailed."""
+    """Parse the output of the client; return the times, smallest message first.
+
+    Raises:
+        ProbeFailed: *text* is empty, or a line cannot be parsed.
+    """
     try:
         timings = [_timing(line) for line in text.splitlines()]
     except ValueError:
@@ -194,6 +202,10 @@ def parse_timings(text: str, client: str) -> list[Timing]:
 
 
 def _timing(line: str) -> Timing:
-    """Parse one line; a time of 0 becomes 1 ns, because rates divide by it. Raises ValueError."""
+    """Parse one line; a time of 0 becomes 1 ns, because rates divide by it.
+
+    Raises:
+        ValueError: *line* does not have four numbers.
+    """
     size, repetitions, median, fastest = line.split()
     return Timing(int(size), int(repetitions), max(float(median), 1e-9), max(float(fastest), 1e-9))

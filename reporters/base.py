@@ -116,7 +116,7 @@ class ResourceShell(abc.ABC):
 
         Raises:
             TookTooLong: the program was stopped after *timeout_seconds*.
-            ConnectionLost: there was no connection, or it ended before the program.
+            ConnectionLost: there was no connection, or the connection ended before the program.
         """
 
     @abc.abstractmethod
@@ -173,9 +173,10 @@ class FileTransfer(abc.ABC):
         The seconds are those of the copy alone, without the checks before and after it.
 
         Raises:
-            CannotCopy: names both ends and the tool's message.
-            CredentialUnfit, CannotConnect: a server refuses the login or is unreachable.
-            TookTooLong, ConnectionLost: as for a shell.
+            CannotCopy: the copy failed; the message names both ends and quotes the tool.
+            CredentialUnfit: a server refuses the credential.
+            CannotConnect: a server is unreachable or refuses the login.
+            TookTooLong, ConnectionLost: ``ResourceShell.run`` says when.
         """
 
     def credentials(self) -> Sequence[Credential]:

@@ -1,4 +1,4 @@
-"""The input of a reporter: resources with their access methods, and one run. Plain values."""
+"""The input of a reporter as plain values: resources with their access methods, and one run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 class ResourceConfig:
     """One reachable host of a site.
 
-    *shell*, *transfer* and *batch* each hold a ``kind`` (a module of the package of that name) and the
-    options of that kind, e.g. ``{"kind": "ssh", "host": "login.example.org", "config_file": "..."}``.
-    *scratch* is an absolute directory at the resource in which runs create directories. *address* is the host
-    name or IP address under which other sites reach the resource, for probes of the network.
+    *shell*, *transfer* and *batch* each hold a ``kind`` and the options of this kind, e.g. ``{"kind": "ssh",
+    "host": "login.example.org", "config_file": "..."}``. A kind is a module of ``reporters.shells``,
+    ``reporters.transfers`` or ``reporters.batch``. *scratch* is the absolute path of the directory at the
+    resource in which runs create their directories. *address* is the host name or IP address by which other
+    sites reach the resource; probes of the network use it.
     """
 
     name: str
@@ -29,11 +30,13 @@ class ResourceConfig:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One run. *limit_seconds* bounds everything but the cleanup, which has *cleanup_seconds* of its own.
+    """One run of *probe*: the run of *series* for the scheduled time *slot*.
 
-    *expected_seconds* are upper bounds of forecasts by metric, such as ``total.seconds``. With *max_load1*
-    the run is skipped if the one-minute load of any of its resources is higher. The probe first runs
-    *warm_up_runs* times, each with the same limits; the values of warm-ups are discarded.
+    The run must end within *limit_seconds*; after that the cleanup may take another *cleanup_seconds*.
+    *expected_seconds* has, by metric (such as ``total.seconds``), the upper bound of the forecast, in
+    seconds. The run is skipped if the one-minute load average of one of its resources is above *max_load1*
+    (None: no limit). Before the run, the probe runs *warm_up_runs* times with the same limits; the
+    values of these warm-ups are discarded.
     """
 
     series: str

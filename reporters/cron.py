@@ -1,12 +1,18 @@
 """Five-field cron with hashed numbers: pure functions of (expression, name).
 
 The fields are minute, hour, day, month and weekday. Each is a comma-separated list of ``*``, numbers, names
-such as ``JAN``, ranges, steps and ``H``. ``H`` is a number hashed from the series' name over the field's full
-range: thousands of series spread evenly, and a restart changes nothing. ``H(0-29)`` is hashed within that
-range, ``H/15`` means every 15 from a hashed start, ``H(0-29)/10`` combines both. For compatibility with Inca,
-``?`` is ``H`` and ``?-59/10`` is ``H(0-59)/10``. The names of whole expressions (``@daily``) stand for hashed
-ones. As in Vixie cron, a day must match by its number *or* its weekday; if either field begins with ``*``,
-by both.
+such as ``JAN``, ranges, steps and hashed numbers:
+
+- ``H`` is a number hashed from the name of the series, over the full range of the field. So thousands of
+  series are spread evenly, and a restart changes nothing.
+- ``H(0-29)`` is a number hashed over this range.
+- ``H/15`` is every 15th value from a hashed start.
+- ``H(0-29)/10`` is every 10th value of the range from a hashed start.
+- ``?`` is ``H`` and ``?-59/10`` is ``H(0-59)/10``, for compatibility with Inca.
+
+A name such as ``@daily`` replaces the whole expression; ``NAMED`` lists the hashed expressions for which the
+names stand. As in Vixie cron, a day must match the day field *or* the weekday field; if one of the two fields
+begins with ``*``, it must match both.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ _LAST_OR_NTH = re.compile(r"\d*L(?:-\d+)?|[A-Z]{3}L|\d*L?W|\w+#\w*", re.ASCII)
 
 
 class InvalidSchedule(ValueError):
-    """An unusable schedule; the message names the part, what was expected and what was there."""
+    """A schedule is unusable; the message names the part, what was expected, and what the part is."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,11 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # Sunday is 0
-    either: bool  # a day has to match by its number or its weekday; else by both
+    either: bool  # a day must match *days* or *weekdays*; if false, both
     text: str = field(compare=False)  # plain cron, every H replaced by its number
 
     def matching_days(self, first: datetime, last: datetime) -> Iterator[datetime]:
-        """Yield the midnights of matching days from *first* to *last*, which are midnights without a zone."""
+        """Yield the midnights of matching days from *first* to *last*; all midnights have no zone."""
         midnight = first
         while midnight <= last:
             if midnight.month not in self.months:
@@ -96,7 +102,7 @@ _FIELDS = (
 
 
 class _CronItem(NamedTuple):
-    """One item of a field's list: as plain cron, and the numbers that it stands for."""
+    """One item in the list of a field: *text* is plain cron, *numbers* are the values that it stands for."""
 
     text: str
     numbers: range
@@ -106,7 +112,7 @@ def parse_cron(expression: str, name: str) -> Cron:
     """Parse *expression* for the series *name*.
 
     Raises:
-        InvalidSchedule: it is malformed, or no day ever matches it.
+        InvalidSchedule: *expression* is malformed, or no day ever matches it.
     """
     try:
         return _parse_fields(_split(expression), name)
@@ -115,13 +121,13 @@ def parse_cron(expression: str, name: str) -> Cron:
 
 
 def hashed(name: str, purpose: str, size: int) -> int:
-    """Return a number in [0, size) that depends on *name* and *purpose* alone, evenly spread."""
+    """Return a number in [0, size), evenly spread, that depends on *name* and *purpose* alone."""
     digest = hashlib.sha256(f"{purpose}:{name}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % size
 
 
 def suggestion(text: str, names: Sequence[str]) -> str:
-    """Return ``; did you mean NAME?`` with the one of *names* that is most like *text*, or an empty text."""
+    """Return ``; did you mean NAME?`` with the most similar name of *names*, or "" if none is similar."""
     close = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""
 

@@ -56,7 +56,7 @@ def parse_object(data: bytes | str, *, max_bytes: int) -> dict[str, Any]:
     """Parse one JSON object: UTF-8, finite numbers, unique names, nested at most ``MAX_DEPTH`` levels.
 
     Raises:
-        Unfit: for any other input.
+        Unfit: *data* are not such an object, or are more than *max_bytes*.
     """
     document = _loads(_decoded(data, max_bytes))
     if not isinstance(document, dict):

@@ -126,7 +126,7 @@ class RunGrid:
         A second call does nothing.
 
         Raises:
-            CleanupFailed: names every resource at which something was left, with the reason.
+            CleanupFailed: something was left behind; the message names every resource where, and the reason.
         """
         if self._cleaned_up:
             return

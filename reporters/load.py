@@ -1,4 +1,4 @@
-"""The load guard: a run is skipped while one of its resources is busy."""
+"""The load guard: skip a run if one of its resources is busy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _READ_SECONDS = 10.0
 
 
 class TooBusy(ProbeError):
-    """The load of a resource is above the run's limit. The outcome is ``skipped``."""
+    """The load of a resource is above the limit of the run, so the outcome of the run is ``skipped``."""
 
 
 def check(
@@ -20,10 +20,10 @@ def check(
     max_load1: float,
     log: Callable[[str, str], None],
 ) -> None:
-    """Raise TooBusy if the one-minute load of any of *resources* is above *max_load1*.
+    """Raise TooBusy if the one-minute load average of a resource is above *max_load1*.
 
-    A resource whose load cannot be read does not prevent the run: the first stage reports an unreachable
-    resource.
+    If the load of a resource cannot be read, a warning is logged and the run goes on: if the resource is
+    unreachable, the first stage of the run fails and says so.
     """
 
     def load_of(resource: str) -> tuple[float | None, str]:
@@ -44,13 +44,21 @@ def check(
 
 
 def read(shell: Shell) -> float:
-    """Return the one-minute load behind *shell*. Raises ProbeFailed."""
+    """Return the one-minute load average of the resource behind *shell*.
+
+    Raises:
+        ProbeFailed: the load cannot be read.
+    """
     text = shell.check(["cat", "/proc/loadavg"], timeout_seconds=_READ_SECONDS, doing="read /proc/loadavg")
     return parse_loadavg(text)
 
 
 def parse_loadavg(text: str) -> float:
-    """Parse the first number of Linux's ``/proc/loadavg``. Raises ProbeFailed."""
+    """Parse the first number of Linux's ``/proc/loadavg``.
+
+    Raises:
+        ProbeFailed: *text* does not begin with three numbers.
+    """
     words = text.split()
     try:
         load1, _load5, _load15 = (float(word) for word in words[:3])

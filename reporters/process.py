@@ -75,7 +75,9 @@ def run(
     """Run *argv* to its end. The returncode is -n if signal n killed it; the seconds exclude the guardian.
 
     Raises:
-        ProgramMissing, TimedOut, GuardianLost: no process of the program is left.
+        ProgramMissing: the program does not exist or cannot be executed.
+        TimedOut: the program ran longer than *timeout_seconds* and was stopped.
+        GuardianLost: the guardian was killed, and the program with it.
     """
     with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded, marker=marker) as running:
         return running.wait(timeout_seconds)

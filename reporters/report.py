@@ -227,7 +227,7 @@ def from_json(data: bytes | str) -> Report:
     """Parse a report strictly.
 
     Raises:
-        MalformedReport: the bytes are no report; the message names the field.
+        MalformedReport: *data* are not a report; the message names the field.
         UnsupportedVersion: the report has another version.
     """
     try:

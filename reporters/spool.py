@@ -54,7 +54,7 @@ class Spool:
         The report survives the death of any process, but a power failure only after ``sync``.
 
         Raises:
-            SpoolError: it could not be stored, for example on a full disk; no partial file is left.
+            SpoolError: *body* could not be stored, for example on a full disk; no partial file is left.
         """
         with _spool_errors(f"cannot spool the report of {run} in {self._directory}"):
             _write_whole(self._file(run), body)

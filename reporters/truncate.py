@@ -47,7 +47,7 @@ def fitted(document: Mapping[str, Any], max_bytes: int) -> bytes:
     """Encode *document* in at most *max_bytes*: cut lines from the middle of ``log``, then shorten texts.
 
     Raises:
-        Unwritable: it still does not fit, or cannot be encoded.
+        Unwritable: *document* does not fit even when it is cut, or it has no JSON form.
     """
     whole = encoded(document)
     if len(whole) <= max_bytes:

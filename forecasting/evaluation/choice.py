@@ -1,10 +1,14 @@
 """Choose the predictor and the method from which a metric is forecast best, if any helps at all.
 
-Each candidate, a method on one predictor, is scored against the forecast from the metric's own history at
-each value, before it learns the value: later values never influence a choice. There are two steps. The pick
-of a predictor is the method that has lost least so far. Of the picks, the one is chosen that has lost least,
-scored as it was picked at the time, if it lost significantly less than the own history. A predictor whose
-picks do not help is dropped: its candidates are still scored, so it may come back.
+A candidate is one method with one predictor. The *own history* is its rival: the forecast from earlier values
+of the metric alone. At each value the losses of all candidates and of the own history are added up, before
+they learn the value: later values never influence a choice.
+
+There are two steps. First, each predictor has a pick: the method that saves the largest share of the own
+history's loss so far. The loss of a predictor is that of its picks, each counted while it was the pick.
+Second, the pick that saves most is chosen among the predictors whose loss is significantly below that of the
+own history; if there are none, the own history forecasts. A predictor without significant savings is dropped,
+but its candidates are still scored, so it may come back.
 """
 
 from __future__ import annotations
@@ -24,13 +28,13 @@ from forecasting.uncertainty.intervals import MIN_RESIDUALS, Residuals
 
 METHODS = ("lrp", "lrp_last_10", "lrp_ridge", "lrp_robust", "matching", "tsp_lrp")
 OWN = "blend"
-SIGNIFICANCE = 0.05  # a gain that chance makes more often than this does not count
+SIGNIFICANCE = 0.05  # a gain does not count if chance alone makes it with a higher probability
 _LARGEST_SQUARABLE = 1e145
 
 
 @dataclass(slots=True)
 class LossComparison:
-    """The losses of two forecasts of the same values: of the own history, and of an alternative."""
+    """The losses of two forecasts of the same values: from the own history, and by an alternative."""
 
     n: int = field(default=0, init=False)
     own_loss: float = field(default=0.0, init=False)  # mean
@@ -58,10 +62,10 @@ class LossComparison:
     def p_value(self) -> float:
         """The probability of at least this gain by chance alone; small where the alternative helps.
 
-        One step ahead. Sources: Diebold, Mariano, "Comparing predictive accuracy", Journal of Business and
-        Economic Statistics 13 (1995); with the correction for few values and Student's distribution of
-        Harvey, Leybourne, Newbold, "Testing the equality of prediction mean squared errors", International
-        Journal of Forecasting 13 (1997).
+        The test is for forecasts of the next value. Sources: Diebold, Mariano, "Comparing predictive
+        accuracy", Journal of Business and Economic Statistics 13 (1995); the correction for few values and
+        Student's distribution: Harvey, Leybourne, Newbold, "Testing the equality of prediction mean squared
+        errors", International Journal of Forecasting 13 (1997).
         """
         if self.n < 2 or not self._squares:
             return 1.0 if self._gain <= 0.0 or self.n < 2 else 0.0
@@ -71,16 +75,17 @@ class LossComparison:
 
     @property
     def helps(self) -> bool:
-        """Whether the alternative lost significantly less."""
+        """Whether the alternative's loss is significantly lower."""
         return self.gain > 0.0 and self.p_value <= SIGNIFICANCE
 
 
 @dataclass(frozen=True)
 class PredictorCandidate:
-    """The record of one *method* on one *predictor*.
+    """The record of a candidate: one *method* with one *predictor*.
 
-    Losses are means over *n* values, *gain* is the share of the own loss that is saved, and *helps* is
-    whether that is significant. *used* marks the chosen candidate.
+    *own_loss* is the loss of the own history and *loss* that of the candidate, both means over *n* values.
+    *gain* is the share of *own_loss* that the candidate saves, and *helps* is whether this is significant.
+    *used* marks the chosen candidate.
     """
 
     predictor: Source
@@ -96,7 +101,7 @@ class PredictorCandidate:
 
 @dataclass(slots=True)
 class MethodTrial:
-    """One method with its residuals: on the own history, or on one predictor."""
+    """One method with its residuals. It uses the own history alone, or one predictor as well."""
 
     methods: MethodsByName  # exactly one
     residuals: Residuals = field(default_factory=Residuals, init=False)
@@ -138,13 +143,13 @@ def _trial(name: str) -> MethodTrial:
 
 @dataclass(slots=True)
 class PredictorTrials:
-    """All methods on one predictor, and the record of their pick."""
+    """All methods with one predictor, and the *record* of their picks."""
 
     by_method: dict[str, MethodTrial]
     record: LossComparison = field(default_factory=LossComparison, init=False)
 
     def pick(self) -> str:
-        """Return the method with the highest gain so far, the first of equals."""
+        """Return the method with the highest gain so far; among equals, the first."""
         return max(self.by_method, key=lambda name: self.by_method[name].record.gain)
 
 
@@ -172,7 +177,7 @@ class PredictorChoice:
     def observe_predictor(
         self, source: Source, time_seconds: float, known_at_seconds: float, value: float
     ) -> None:
-        """Take in a value of a candidate predictor, as methods do; own stages are ignored."""
+        """Learn a *value* of a predictor; values of the metric's own series (its stages) are ignored."""
         predictor_values.require_usable(time_seconds, known_at_seconds, value)
         if not source.series:
             return
@@ -183,7 +188,7 @@ class PredictorChoice:
             trial.method().observe_predictor(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
-        """Score all candidates by the next value of the metric, and let them learn it."""
+        """Score all candidates by the next *value* of the metric, then let them learn it."""
         self._age.add(time_seconds, value)
         own = self._own.quantile(time_seconds, self.probability)
         for trials in self._trials.values():
@@ -191,7 +196,7 @@ class PredictorChoice:
         self._own.learn(time_seconds, value)
 
     def candidates(self) -> list[PredictorCandidate]:
-        """Return the records of all candidates, the best first, including those that do not help."""
+        """Return the records of all candidates, also of useless ones, the highest gain first."""
         chosen = self._chosen()
         rows = [
             self._candidate(key, name, trial, used=(key, name) == chosen)
@@ -207,7 +212,7 @@ class PredictorChoice:
         ]
 
     def forecast(self, at_seconds: float) -> ValueForecast:
-        """Return the forecast of the chosen candidate, or of the own history if none helps.
+        """Return the forecast of the chosen candidate, or from the own history if no candidate helps.
 
         Raises:
             Abstained: no value is known yet.
@@ -261,12 +266,12 @@ def choose(
     own: str = OWN,
     probability: float = 0.5,
 ) -> PredictorChoice:
-    """Return the choice after all *observations* of a metric and all those *of_predictors*.
+    """Return the choice after all *observations* of a metric and all observations *of_predictors*.
 
-    Each is used when it was known; unusable ones are ignored.
+    Observations are used in the order in which they became known; unusable ones are ignored.
 
     Raises:
-        UnknownMethod: one of *among*, or *own*.
+        UnknownMethod: *own* or one of *among* is not a file in ``forecasting/methods/``.
         InvalidNumber: *probability* is not inside (0, 1).
     """
     choice = PredictorChoice(among, own, probability)

@@ -1,18 +1,20 @@
 """Exponential smoothing as a state space model, its parameters fitted by maximum likelihood (statsmodels).
 
 There are two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord,
-Snyder, "Forecasting with Exponential Smoothing", 2008); the one with the lower corrected Akaike criterion is
-used. Fits are rare and use the last 500 values: at 20 values, and whenever there are half as many more; also,
-not before 20 more, when the errors are mostly on one side (the smoothed error is half as large as the
-smoothed absolute error; Trigg, "Monitoring a forecasting system", Operational Research Quarterly 15, 1964),
-as after a shift that slow parameters do not follow. Between fits each value updates the filter, which for
-these models is a recursion of a few multiplications with the same result as ``append`` of statsmodels.
+Snyder, "Forecasting with Exponential Smoothing", 2008). A fit estimates both from the last 500 values and
+keeps the model with the lower corrected Akaike criterion. The first fit is at 20 values; the next one is due
+whenever the number of values has grown by half. Another fit follows, at least 20 values after the last one,
+if the forecast errors are mostly on one side, as after a level shift that slow parameters do not follow: if
+the smoothed error exceeds half of the smoothed absolute error (Trigg, "Monitoring a forecasting system",
+Operational Research Quarterly 15, 1964). Between fits each value updates the filter by a few multiplications;
+the result is the same as that of ``append`` in statsmodels.
 
-The import of statsmodels needs two seconds and 150 MiB, so it happens at the first fit. Its matrices have
-three rows, so more than one thread makes it slower: run forecasters with ``OPENBLAS_NUM_THREADS=1``. The
-number of iterations is limited. If a fit fails, or exceeds its time limit, the parameters stay.
+The import of statsmodels needs two seconds and 150 MiB, so it happens at the first fit. The matrices of a fit
+have three rows, so more than one thread makes it slower: run forecasters with ``OPENBLAS_NUM_THREADS=1``. The
+number of iterations is limited. If a fit fails, or exceeds its time limit, the parameters stay as they are.
 
-Outliers are cut to the edge of the usual errors first, since squared errors would follow them anywhere.
+Before a value is learned, its forecast error is limited to three typical errors: a model that is fitted by
+squared errors would follow outliers.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ FIRST_FIT = 20
 GROWTH = 1.5  # from fit to fit
 FITTED_VALUES = 500
 _MOST_ITERATIONS = 30
-MAX_FIT_SECONDS = 5.0  # a hundred times the usual
+MAX_FIT_SECONDS = 5.0  # a hundred times the usual duration
 _REACH = 3.0  # typical errors
 _BIAS_RATE = 0.05
 _LARGEST_SIGNAL = 0.5  # of 1; chance alone exceeds it about once in some hundred values
@@ -44,10 +46,10 @@ _LEAST_SPREAD = 1e-9  # of the size of the values: below it they are constant bu
 
 @dataclass(slots=True)
 class Smoother:
-    """The state and the parameters of a model; before a fit it is a level of moderate speed.
+    """The state and the parameters of a model; the defaults, used before the first fit, have no trend.
 
-    A value moves the level by *gain* times its error, and the trend by *trend_gain* times it; each step
-    multiplies the trend by *damping*.
+    A value moves the level by *gain* times its forecast error, and the trend by *trend_gain* times this
+    error. Each step multiplies the trend by *damping*.
     """
 
     gain: float = 0.2
@@ -57,7 +59,7 @@ class Smoother:
     trend: float = 0.0
 
     def expected(self, steps: float = 1.0) -> float:
-        """Return the forecast for *steps*, at least one, after the newest value."""
+        """Return the forecast for the value *steps* after the newest one; *steps* is at least 1."""
         damping = self.damping
         return self.level + self.trend * damping * (1.0 - math.pow(damping, steps)) / (1.0 - damping)
 
@@ -71,7 +73,7 @@ class Smoother:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts with the smoother of the last fit; errors are taken as normal, so the median is the mean."""
+    """Forecasts with the smoother of the last fit; errors are assumed normal, so the median is the mean."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # local_level and local_linear_trend do as well without fits
@@ -134,9 +136,10 @@ class _FitTimedOut(Exception):
 
 
 def fitted(values: NDArray[np.float64], max_seconds: float = MAX_FIT_SECONDS) -> Smoother | None:
-    """Return the best smoother for *values*, at least ``FIRST_FIT`` of any size, in its state after the last.
+    """Return the smoother that fits *values* best, in its state after the last value; None without a fit.
 
-    None if the values are constant, or no model can be fitted, each within *max_seconds*.
+    There must be at least ``FIRST_FIT`` values, of any magnitude. The result is None if the values are
+    constant, or if both models fail. The fit of a model fails after *max_seconds*.
     """
     largest = np.abs(values).max() or 1.0
     scaled = values / largest  # squares of the largest numbers would not be finite
@@ -190,7 +193,7 @@ def _smoother(gain: float, *others: float) -> Smoother:
 
 
 def state_space(numbers: NDArray[np.float64], *, trend: bool) -> Any:
-    """Return the model of statsmodels for *numbers*; it starts on a line through the first ten."""
+    """Return the model of statsmodels for *numbers*; its initial state is a line through the first ten."""
     from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing  # noqa: PLC0415
 
     return ExponentialSmoothing(numbers, trend=trend, damped_trend=trend, initialization_method="heuristic")

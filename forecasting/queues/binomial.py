@@ -1,24 +1,27 @@
 """Upper bounds on the wait of the next job of a queue: the binomial method on its past waits.
 
-The k-th smallest of n waits is above the quantile q of their distribution with a probability that follows
-from the binomial distribution alone, whatever the distribution of waits is. The bound is the wait with the
-least k for which this probability reaches the confidence c: a share q of jobs waits no longer, with
-confidence c. Such a k exists once q^n <= 1 - c: from 59 waits on for 95/95. Beyond 500 waits the binomial
-distribution is approximated by the normal one.
+The probability that the k-th smallest of n waits exceeds the quantile q follows from the binomial
+distribution, whatever the distribution of waits. The bound is the k-th smallest wait for the least k for
+which this probability reaches the confidence c: with confidence c, a share q of jobs waits no longer than
+the bound. Such a k exists if q^n <= 1 - c: for q = c = 0.95 this needs 59 waits. Beyond 500 waits the
+binomial distribution is approximated by the normal one.
 
-The waits of a queue change. A run of misses too long for chance, or of hits, is a change point: the history
-before it is dropped, except for the minimum history, which goes as soon as there is as much that is new. The
-length of such a run depends on the similarity of neighbouring waits: on the autocorrelation at lag 1 of their
-normal scores. The method is BMBP, later part of QBETS: Brevik, Nurmi, Wolski, "Predicting bounds on queuing
-delay for batch-scheduled parallel machines", PPoPP 2006; Nurmi, Brevik, Wolski, "QBETS: queue bounds
-estimation from time series", JSSPP 2007. Two things are added here: the length of the run of hits, which is
-as unlikely as that of misses if jobs are independent, and the use of the jobs that still wait.
+The distribution of waits changes. A job is a *hit* if it waits no longer than its bound, else a *miss*. A run
+of misses or hits too long to be chance marks a change point. The history before it is dropped, except for a
+minimum, which is dropped once as many new waits exist. The more similar consecutive waits are, the longer a
+run must be: its length follows from the autocorrelation at lag 1 of the normal scores of the waits. The
+method is BMBP, later part of QBETS: Brevik, Nurmi, Wolski, "Predicting bounds on queuing delay for
+batch-scheduled parallel machines", PPoPP 2006; Nurmi, Brevik, Wolski, "QBETS: queue bounds estimation from
+time series", JSSPP 2007. This module adds two things to the method. It counts runs of hits: the length of
+such a run is as unlikely as that of a run of misses if jobs are independent. And it uses the jobs that are
+still waiting.
 
 A job that has waited for two hours so far will wait longer than that, and while no job starts this is the
-only new information. Such waits are censored observations. The bound is the quantile k/n of the product-limit
-estimate (Kaplan, Meier, "Nonparametric estimation from incomplete observations", JASA 53, 1958), which is the
-k-th smallest wait if no job waits. So the bound of a queue rises while the queue stalls. Only waiting jobs
-that were submitted since the history begins count: of the earlier ones only the slow are still waiting.
+only new information. The waits of waiting jobs so far are censored observations. The bound is the quantile
+k/n of the product-limit estimate (Kaplan, Meier, "Nonparametric estimation from incomplete observations",
+JASA 53, 1958), which is the k-th smallest wait if no job is waiting. So the bound of a queue rises while the
+queue stalls. Only waiting jobs that were submitted since the history begins count: of jobs submitted earlier,
+only the slow ones are still waiting.
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ QUANTILE = 0.95
 CONFIDENCE = 0.95
 EXACT_UNTIL = 500
 MAX_HISTORY = 2000
-# The number of misses in a row that is a change point, for autocorrelations of 0, 0.1, ... 1.
+# The number of misses in a row that marks a change point, for autocorrelations of 0, 0.1, ... 1.
 RUNS = (3, 3, 4, 4, 5, 6, 8, 10, 14, 28, 28)
-_MAX_SCORED = 500  # the promised share comes no nearer to the quantile than with so many
-_MAX_AGES = 50  # of waiting jobs; of more jobs a sample is used
+_MAX_SCORED = 500  # more scored jobs than this do not bring the promised share nearer to the quantile
+_MAX_AGES = 50  # of waiting jobs; if more jobs wait, a sample of them is used
 _ROUNDING = 1e-9
 
 
@@ -52,7 +55,7 @@ def min_history(quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> i
     """Return the number of waits that a bound needs: the least n with quantile^n <= 1 - confidence.
 
     Raises:
-        InvalidNumber: a probability that is not inside (0, 1).
+        InvalidNumber: *quantile* or *confidence* is not inside (0, 1).
     """
     for probability in (quantile, confidence):
         if not 0.0 < probability < 1.0:
@@ -64,7 +67,7 @@ def min_history(quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> i
 def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> int:
     """Return the rank of the bound among *n* waits, 1 for the smallest; *n* is at least ``min_history``."""
     if n <= EXACT_UNTIL:
-        # more waits than this are below the quantile with a probability of less than 1 - confidence
+        # the probability that more waits than this are below the quantile is less than 1 - confidence
         below = math.ceil(float(scipy.special.bdtrik(confidence, n, quantile)) - _ROUNDING)
         return min(n, below + 1)
     spread = float(scipy.special.ndtri(confidence)) * math.sqrt(n * quantile * (1.0 - quantile))
@@ -72,17 +75,17 @@ def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFID
 
 
 def promised_share(scored: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> float:
-    """Return the share of jobs for which a bound should hold, so that it is *quantile* with *confidence*.
+    """Return the share of *scored* jobs that must be hits to promise the share *quantile* with *confidence*.
 
-    The fewer jobs are *scored*, the higher it is. It stays below 1, and a little above the quantile however
-    many there are.
+    The fewer jobs are *scored*, the higher the result. It is always below 1, and always a little above
+    *quantile*.
     """
     n = max(min(scored, _MAX_SCORED), min_history(quantile, confidence))
     return min(binomial_rank(n, quantile, confidence) / n, (1.0 + quantile) / 2.0)
 
 
 def autocorrelation(waits: Sequence[float]) -> float:
-    """Return the autocorrelation at lag 1 of the normal scores of *waits* in order of time."""
+    """Return the autocorrelation at lag 1 of the normal scores of *waits*, which are in order of time."""
     _, places, counts = np.unique(np.array(waits), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[places]  # equal waits share their rank
     scores = scipy.special.ndtri((ranks - 0.5) / len(waits))
@@ -91,17 +94,18 @@ def autocorrelation(waits: Sequence[float]) -> float:
 
 
 def run_of_change(correlation: float) -> int:
-    """Return the number of misses in a row that is a change point, given the autocorrelation."""
+    """Return the number of misses in a row that marks a change point; *correlation* is at lag 1."""
     return RUNS[round(10.0 * min(max(correlation, 0.0), 1.0))]
 
 
 def product_limit(
     waits: Sequence[float], ages: Sequence[float], level: float, each: float = 1.0
 ) -> float | None:
-    """Return the quantile *level* of all waits: *waits* have ended, *ages* are of waiting jobs; both sorted.
+    """Return the quantile *level* of all waits, or None if the estimate does not reach *level*.
 
-    An age stands for *each* jobs. None if *level* is not reached, as too many jobs have waited for longer
-    than any wait that has ended.
+    *waits* have ended; *ages* are how long waiting jobs have waited so far. Both are sorted. Each age stands
+    for *each* jobs. *level* is not reached if too many jobs have already waited for longer than any wait that
+    has ended.
     """
     total, share = len(waits) + each * len(ages), 1.0  # share: the weight of a job after the censored ones
     for place, age in enumerate(ages):
@@ -149,8 +153,8 @@ class WaitHistory:
     def bound(self, at_seconds: float) -> float | None:
         """Return the upper bound on the wait of a job submitted now; None if too few waits are known.
 
-        If too many jobs have waited for longer than any known wait, it is the longest of these ages: a job
-        submitted in the middle of a stall has half of it ahead.
+        If too many jobs have already waited for longer than any known wait, the bound is the longest time
+        that a job has waited so far: a job submitted in the middle of a stall has half of the stall ahead.
         """
         n, ordered = len(self.history), self.history.ordered
         if n < self.minimum:
@@ -170,11 +174,11 @@ class WaitHistory:
         insort(self._submitted, at_seconds)
 
     def withdraw(self, submitted_seconds: float) -> None:
-        """Remove the waiting job that was submitted then, without learning a wait."""
+        """Remove the waiting job that was submitted at *submitted_seconds*; no wait is learned."""
         del self._submitted[bisect_left(self._submitted, submitted_seconds)]
 
     def add(self, known_at_seconds: float, wait_seconds: float, bound: float | None) -> None:
-        """Learn a wait that has ended; *bound* is that given at submission, if any."""
+        """Learn a wait that has ended; *bound* is the bound at the job's submission, if there was one."""
         self.history.add(wait_seconds)
         self._known_at.append(known_at_seconds)
         if self._old:

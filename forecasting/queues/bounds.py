@@ -108,7 +108,7 @@ class QueueBounds:
         """Add *job* to the waiting ones, and return its ``bound``.
 
         Raises:
-            InvalidNumber: a job of this number waits or runs already.
+            InvalidNumber: another job with the number of *job* is already waiting or running.
         """
         if job.number in self._state.active_jobs:
             raise InvalidNumber(f"job {job.number} is submitted, but waits or runs already")

@@ -42,8 +42,8 @@ def read(files: Iterable[str]) -> list[RunHistory]:
     """Return the histories in *files*, which count as one file, sorted by name.
 
     Raises:
-        UnreadableFile: it names file, line and column: a cell is invalid, a run ends before it starts, a row
-            occurs twice, or a series is of both kinds.
+        UnreadableFile: a cell is invalid, a run ends before it starts, a row occurs twice, or a series is of
+            both kinds. The message names file, line and column.
     """
     histories: dict[tuple[str, Source], RunHistory] = {}
     seen: dict[tuple[str, Source, Observation], str] = {}

@@ -88,7 +88,7 @@ def parse(words: Sequence[str]) -> SwfJob:
     """Return the job that the *words* of a line describe.
 
     Raises:
-        InvalidSwfField: there are not 18 fields, a number is invalid, or the status does not exist.
+        InvalidSwfField: *words* are not 18 fields, a number is invalid, or the status does not exist.
     """
     if len(words) != FIELDS:
         raise InvalidSwfField("fields", str(FIELDS), f"{len(words)}: {' '.join(words)}")
@@ -113,7 +113,7 @@ def read(file: str) -> JobLog:
     """Return the jobs of *file*, which may be compressed by gzip; ``-`` is standard input.
 
     Raises:
-        UnreadableFile: it names file and line of an invalid field; or there is no job.
+        UnreadableFile: a field is invalid (the message names file and line), or *file* has no job.
     """
     log = JobLog([], 0)
     for number, line in enumerate(lines(file, encoding="latin-1"), start=1):  # comments may name people

@@ -88,8 +88,8 @@ def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
     """Yield the rows of *file* in its order, without empty lines.
 
     Raises:
-        UnreadableFile: the file cannot be opened or is no text, a column of *needed* is missing or occurs
-            twice, a row has not as many cells as the header, or there are no rows.
+        UnreadableFile: *file* cannot be opened, is not text, or has no rows; a column of *needed* is missing
+            or occurs twice; or the number of cells of a row is not that of the header.
     """
     with _opened(file) as stream:
         table = csv.reader(_lines(file, stream), strict=True)
@@ -111,7 +111,7 @@ def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
     """Yield the lines of *file*, with their ends.
 
     Raises:
-        UnreadableFile: the file cannot be opened, is no text, or is damaged.
+        UnreadableFile: *file* cannot be opened, is not text, or is damaged.
     """
     with _opened(file) as stream:
         yield from _lines(file, stream, encoding)

@@ -3,16 +3,17 @@
 Residuals are signed, actual value minus forecast, one step ahead. The last 100 of them are used, so the
 interval follows a series whose noise changes. There are two kinds:
 
-- **Enough residuals** (9 for 80 %, 19 for 90 %): order statistics. With n exchangeable residuals the next one
-  is below the k-th smallest with probability k / (n + 1), whatever their distribution. So the lower end is
-  the floor((n + 1) a / 2)-th smallest and the upper end the same rank from above, which covers at least 1 -
-  a. This is the finite-sample correction of split conformal prediction (Vovk, Gammerman, Shafer, "Algorithmic
-  Learning in a Random World", 2005) with each tail alone (Romano, Patterson, Candes, "Conformalized Quantile
-  Regression", NeurIPS 2019, theorem 2), so skewed residuals give a skewed interval.
-- **Few residuals** (from 2): the predictive interval of a normal residual of mean zero and unknown variance,
-  +- t(n degrees of freedom) times the root mean square (Student 1908; Geisser, "Predictive Inference", 1993).
-  The mean is taken as zero and not estimated, so that two equal residuals do not look like certainty. The
-  interval reaches at least as far as the residuals.
+- **Enough residuals** (9 for 80 %, 19 for 90 %): the interval has order statistics as its ends. With n
+  exchangeable residuals the next one is below the k-th smallest with probability k / (n + 1), whatever their
+  distribution. So for the level 1 - a the lower end is the floor((n + 1) a / 2)-th smallest residual, and the
+  upper end has the same rank from above; the coverage is at least 1 - a. This is the finite-sample correction
+  of split conformal prediction (Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005),
+  applied to each tail alone (Romano, Patterson, Candes, "Conformalized Quantile Regression", NeurIPS 2019,
+  theorem 2), so skewed residuals give a skewed interval.
+- **Few residuals** (from 2): the interval is the predictive interval of a normal residual of mean zero and
+  unknown variance, +- t(n degrees of freedom) times the root mean square (Student 1908; Geisser, "Predictive
+  Inference", 1993). The mean is assumed to be zero, not estimated, so that two equal residuals do not give an
+  interval of no width. The interval reaches at least as far as the residuals.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from forecasting.base import Abstained, InvalidNumber
 from forecasting.learning.windows import SortedWindow
 
 MIN_RESIDUALS = 2
-# Probabilities of the quantiles that are kept; others are interpolated.
+# Probabilities of the stored quantiles; the other quantiles are interpolated.
 QUANTILE_LEVELS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
     *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
@@ -39,7 +40,7 @@ _ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for many n
 
 @dataclass(slots=True)
 class Residuals:
-    """The last signed one-step residuals of one forecaster, in the unit of the series."""
+    """The last residuals of a forecaster, in the unit of the series: signed, one step ahead."""
 
     window: SortedWindow = field(default_factory=lambda: SortedWindow(100))
 
@@ -53,14 +54,14 @@ class Residuals:
         self.window.add(residual)
 
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
-        """Return the quantiles of the next value, given its forecast *point*, as ``quantiles_around``."""
+        """Return the quantiles of the next value, given its forecast *point*; see ``quantiles_around``."""
         return quantiles_around(point, self.window.ordered, probabilities)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the ends of the interval that contains the next residual with probability *level*.
 
         Raises:
-            Abstained: fewer than two residuals.
+            Abstained: there are fewer than two residuals.
             InvalidNumber: *level* is not inside (0, 1).
         """
         tail = lower_tail(level)
@@ -71,12 +72,12 @@ class Residuals:
 def quantiles_around(
     point: float, ordered: Sequence[float], probabilities: Sequence[float]
 ) -> dict[float, float]:
-    """Return the quantiles of the next value, given its forecast *point* and the *ordered* residuals before.
+    """Return the quantiles of the next value, given its forecast *point* and the *ordered* past residuals.
 
-    The point is the median; quantiles are finite and never fall with rising probability.
+    The median is *point*. Quantiles are finite and never fall with rising probability.
 
     Raises:
-        Abstained: fewer than two residuals.
+        Abstained: there are fewer than two residuals.
         InvalidNumber: a probability is not inside (0, 1).
     """
     _require_enough(len(ordered))
@@ -112,7 +113,9 @@ def _student(degrees_of_freedom: int, tail: float) -> float:
 
 
 def lower_tail(level: float) -> float:
-    """Return the probability below the central interval that covers *level*: 0.1 for 0.8.
+    """Return the probability that a value is below the central interval of probability *level*.
+
+    For the level 0.8 it is 0.1.
 
     Raises:
         InvalidNumber: *level* is not inside (0, 1).

@@ -68,7 +68,7 @@ def quantiles_seconds(
     endless failure is probable enough.
 
     Raises:
-        InvalidNumber: a probability is not in [0, 1] or a time negative or not finite.
+        InvalidNumber: a probability is not in [0, 1], or a time is negative or not finite.
     """
     first, later = _probabilities(first)[:, None], _probabilities(later)[:, None]
     success, failure = _times(success_quantiles), _times(failure_quantiles)

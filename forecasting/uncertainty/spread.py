@@ -96,7 +96,8 @@ class Spread:
         """Learn a *value* whose forecast was *point*.
 
         Raises:
-            InvalidNumber: one is not finite; nothing was learned.
+            InvalidNumber: *point* or *value* is not finite, or the magnitude of *value* is above
+                ``LARGEST_VALUE``; nothing was learned.
         """
         if not (is_usable(value) and math.isfinite(point)):
             raise InvalidNumber(f"expected a finite value and forecast, got {value!r} and {point!r}")
@@ -115,7 +116,7 @@ class Spread:
         They never fall with rising probability.
 
         Raises:
-            Abstained: fewer than two values were learned.
+            Abstained: fewer than two values have been learned.
             InvalidNumber: a probability is not inside (0, 1).
         """
         if self.n < _FIRST_USED:
@@ -131,7 +132,7 @@ class Spread:
         }
 
     def _answer(self, point: float) -> Numbers:
-        """The corrected quantiles of ``QUANTILE_LEVELS``."""
+        """Return the corrected quantiles of ``QUANTILE_LEVELS``."""
         blend = self.fixed + self.following * (_within(point) - self.quantiles[0])
         blend.sort()
         answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
@@ -163,8 +164,8 @@ class Spread:
     def _smooth(self, value: float) -> None:
         """Update the smoothings.
 
-        They follow one value far away no farther than a usual error, since the next value is mostly back, but
-        a second one on that side all the way.
+        They follow a first value that is far away by no more than a usual error, since the next value is
+        mostly back. They follow a second one on the same side without a limit.
         """
         far = self._far(value)
         quick, slow = value - self.quick, value - self.slow

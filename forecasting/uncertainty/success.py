@@ -119,21 +119,22 @@ class SuccessForecaster:
     _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
 
     def observe(self, outcome: PathOutcome) -> None:
-        """Take in an *outcome*, to be used once it is known.
+        """Store an *outcome* until it becomes known.
 
         Raises:
-            InvalidNumber: a time is not finite.
+            InvalidNumber: a time of *outcome* is not finite.
         """
         if not (math.isfinite(outcome.time_seconds) and math.isfinite(outcome.known_at_seconds)):
             raise InvalidNumber(f"expected finite times, got {outcome}")
         heapq.heappush(self._waiting, (outcome.known_at_seconds, outcome.time_seconds, outcome.succeeded))
 
     def learn_until(self, at_seconds: float) -> None:
-        """Use everything that was known at *at_seconds*.
+        """Learn all outcomes that were known at *at_seconds*.
 
         Raises:
-            InvalidNumber: the time is not finite.
-            Abstained: ``past``: outcomes that were not known at *at_seconds* have been used.
+            InvalidNumber: *at_seconds* is not finite.
+            Abstained: ``past``: this forecaster has already learned outcomes that became known after
+                *at_seconds*.
         """
         require_not_past(at_seconds, self.used_until_seconds, "outcomes")
         while self._waiting and self._waiting[0][0] <= at_seconds:
@@ -143,8 +144,8 @@ class SuccessForecaster:
         """Return the probability that a run which starts at *at_seconds* succeeds, from what was known then.
 
         Raises:
-            Abstained: ``too_few``: nothing is known; ``past``: outcomes are in use that were not known then.
-            InvalidNumber: the time is not finite.
+            Abstained: ``too_few``: no outcome is known; ``past``: see ``learn_until``.
+            InvalidNumber: *at_seconds* is not finite.
         """
         self.learn_until(at_seconds)
         if not self._moments:

@@ -45,9 +45,10 @@ class Interval(Schema):
 
 
 class TrackRecord(Schema):
-    """Scores of the newest forecasts (at most 100) of the metric by the method, each compared with the run
-    that followed. *mean_absolute_scaled_error*: relative to the baseline (last value); *coverage*: of the
-    interval; *winkler_score*: of the 80 % interval."""
+    """Scores of the newest forecasts (at most 100) of this metric by this method, each compared with the
+    value of the next run. *mean_absolute_scaled_error* is relative to the baseline (last value). *coverage*
+    is the share of values inside the interval of probability *level*. *winkler_score* is that of the 80 %
+    interval."""
 
     n: int
     level: float
@@ -59,8 +60,9 @@ class TrackRecord(Schema):
 
 
 class Success(Schema):
-    """From *n* runs: the *probability* that the next run passes. *expected_seconds* and *quantiles*: time
-    until a run has passed, with a retry after each failure."""
+    """The *probability* that the next run passes, estimated from *n* runs. *expected_seconds* and *quantiles*
+    describe the time until a run has passed, if each failed run is retried at once: its mean, and its value
+    by probability."""
 
     n: int
     probability: float
@@ -77,8 +79,8 @@ class StageForecast(Schema):
 
 
 class ForecastOut(Schema, title="Forecast"):
-    """*forecast*: the id for reporting a job outcome. *quantiles*: value by probability. *predictor*: the
-    probe metric used beside the metric's own values."""
+    """*forecast* is the id with which a client reports the outcome of its job. *quantiles* has values by
+    probability. *predictor* is the probe metric that was used in addition to the metric's own values."""
 
     __qualname__ = "Forecast"  # the name of the schema in the OpenAPI document
 
@@ -118,13 +120,14 @@ def forecast(
     horizon: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
     max_age: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
 ) -> HttpResponse:
-    """The next value of a *metric*, a *stage* or a *total* (i: all, ii: without setup and cleanup, iii:
-    without queue as well) of *series*: point forecasts, the interval of probability *level*, the probability
-    that the run passes, and the track record of such forecasts. Instead of a series, name an *application* (a
-    probe) and its path: each role as a parameter with its resources (``compute=beta&sources=alpha,gamma``),
-    or all *resources* in any roles. *at* is the start time of the run, *horizon* the same in seconds from
-    now. Uses the runs of the current segment only. Abstains (409) with a code: ``too_few``,
-    ``segment_changed``, ``stale`` (or older than *max_age* seconds), ``site_down``, ``past``."""
+    """Forecast the next value of a *metric*, a *stage* or a *total* of *series*. Totals are ``i`` (all
+    stages), ``ii`` (without setup and cleanup) and ``iii`` (also without the queue). The answer has point
+    forecasts, the interval of probability *level*, the probability that the run passes, and the track record
+    of such forecasts. Instead of a series, give an *application* (a probe) and its path: a parameter for each
+    role with its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles.
+    *at* is the start time of the run, and *horizon* is the same in seconds from now. Only runs of the current
+    segment are used. Without a forecast, the answer is 409 with a code: ``too_few``, ``segment_changed``,
+    ``stale`` (also if the newest value is older than *max_age* seconds), ``site_down`` or ``past``."""
     wanted = metric_of(metric, stage, total)
     now = timezone.now()
     question = ForecastQuestion(
@@ -158,7 +161,7 @@ def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> F
 
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
-    """Return the name of the series given by name or by path."""
+    """Return the name of the requested series, which is given by its name or by its path."""
     roles = {name: str(value) for name, value in request.GET.items() if name not in _PARAMETERS}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")

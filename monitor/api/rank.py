@@ -30,8 +30,8 @@ Bindings = dict[str, list[str]]
 
 
 class RankQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """Either *series*, or *candidates* of an *application*: resources by role, or all resources in any
-    roles."""
+    """The body has either *series*, or an *application* and *candidates*: each is the resources by role, or
+    the list of all resources, whatever their roles."""
 
     application: str = ""
     candidates: list[Bindings | list[str]] | None = None
@@ -42,9 +42,9 @@ class RankQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RankedOut(Schema):
-    """*seconds*: the requested *quantile* of the time until a run has passed, with a retry after each
-    failure. *rank* counts from 1; *tied* candidates share it. *candidate*: position in the request, from 0.
-    The other fields are those of a forecast of the total."""
+    """*seconds* is the requested *quantile* of the time until a run has passed, if each failed run is retried
+    at once. *rank* counts from 1; *tied* candidates have the same rank. *candidate* is the position in the
+    request, from 0. The other fields are those of a forecast of the total."""
 
     candidate: int
     rank: int
@@ -61,8 +61,8 @@ class RankedOut(Schema):
 
 
 class UnrankedOut(Schema):
-    """*code*: ``unknown``, ``ambiguous`` (several *series* match), ``too_few``, ``segment_changed``,
-    ``stale``, ``site_down``."""
+    """*code* is ``unknown``, ``ambiguous`` (several *series* match), ``too_few``, ``segment_changed``,
+    ``stale`` or ``site_down``."""
 
     candidate: int
     code: str
@@ -71,7 +71,7 @@ class UnrankedOut(Schema):
 
 
 class RankOut(Schema):
-    """Every candidate is in exactly one of the lists."""
+    """Each candidate is either *ranked* or *unranked*."""
 
     quantile: float
     at: datetime
@@ -113,8 +113,9 @@ _BODY = {
     openapi_extra={"requestBody": _BODY},
 )
 def rank_paths(request: HttpRequest) -> HttpResponse:
-    """Fastest first. Candidates without a forecast are listed with the reason. *at* decides which maintenance
-    windows count, and for which time the probability of passing is given."""
+    """Rank candidates by the time until a run has passed, the fastest first. Candidates that cannot be ranked
+    are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
+    at that time are not ranked, and the probability of passing is given for that time."""
     require_read(request)
     query = _read(request)
     now = timezone.now()
@@ -153,7 +154,7 @@ def _read(request: HttpRequest) -> RankQuery:
 
 
 def _wanted(query: RankQuery) -> tuple[By, list[str]]:
-    """Return how the candidates are given, and each of them as the depot writes it."""
+    """Return how the request names its candidates, and each name in the form in which the depot stores it."""
     if (query.series is None) == (query.candidates is None) or bool(query.candidates) != bool(
         query.application
     ):

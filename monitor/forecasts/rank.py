@@ -30,9 +30,9 @@ Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few"
 
 @dataclass(frozen=True)
 class Ranked:
-    """A *candidate*, by its *number* in the question.
+    """A ranked *candidate*; *number* is its position in the request.
 
-    *rank* counts from 1. Candidates with equal *seconds* are *tied* and have the first rank of them.
+    *rank* counts from 1. Candidates with equal *seconds* are *tied*: all have the first of their ranks.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Unranked:
-    """A candidate that cannot be ranked, and the *reason*; *series* are the names of those found."""
+    """A candidate that cannot be ranked, and the *reason*; *series* are the names of the matching series."""
 
     number: int
     code: Code
@@ -53,7 +53,11 @@ class Unranked:
 
 @dataclass(frozen=True)
 class _Obstacles:
-    """What prevents ranking: resources that are *down* and why, *new* series, those with too *few* runs."""
+    """What prevents ranking.
+
+    *down* has the reason by resource, *new* the series without any report, *few* the series whose current
+    segment has too few values.
+    """
 
     down: Mapping[str, str]
     new: Collection[int]
@@ -70,9 +74,10 @@ def rank(
     at: datetime,
     now: datetime,
 ) -> tuple[list[Ranked], list[Unranked]]:
-    """Return the candidates that are *asked* for (as ``lookup.candidates``), fastest first, and the others.
+    """Rank the candidates *asked*: return the ranked ones, fastest first, and those that cannot be ranked.
 
-    *user* may report outcomes of ranked candidates.
+    *by* says what *asked* names, as in ``lookup.candidates``. Records that *user* received the forecasts of
+    the ranked candidates, so *user* may report their outcomes.
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
     resources = sorted({name for candidate in found for name in candidate.resource_names})
@@ -89,7 +94,7 @@ def rank(
         else:
             known.append((number, matching[0]))
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
-    if at > now:  # what is stored is of the next runs
+    if at > now:  # stored estimates are for a run that starts now
         success = estimates([candidate.series for _, candidate in known], at)
         known = [
             (number, _with(candidate, success.get(candidate.series), probability))
@@ -99,7 +104,7 @@ def rank(
 
 
 def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetime) -> tuple[Code, str] | None:
-    """Return why a candidate cannot be ranked for which these series were *found*."""
+    """Return why a candidate cannot be ranked, or None; *found* are the series that match it."""
     if not found:
         return "unknown", "there is no such series that you may see"
     if len(found) > 1:
@@ -115,7 +120,7 @@ def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetim
 
 
 def _missing(candidate: RankCandidate, now: datetime) -> tuple[Code, str] | None:
-    """Return which data a candidate lacks."""
+    """Return why the data of *candidate* do not suffice, or None."""
     if not is_settled(candidate):
         return "segment_changed", "no run has passed of what it runs now"
     if candidate.seconds is None:

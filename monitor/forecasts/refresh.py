@@ -1,10 +1,12 @@
 """Keep states and forecasts up to date: bounded work per call, one caller at a time, safe to kill.
 
-Reports leave pending changes: hours of series in which inputs changed. Inputs are used in the order in which
-they became known; the state, the new forecast and the scores of earlier ones are written in the transaction
-that deletes the pending change. Where inputs that were used already have changed (a report was late, or was
-parsed again), the state is reset: its inputs are read again from the depot, part by part, and its old answer
-stays until then. Values deleted by retention change nothing.
+A *state* is what the forecaster of a metric, or of the success of a series, has learned. Its inputs are
+values of metrics or ends of runs. Each report leaves pending changes: the hours of series in which inputs
+changed. Inputs are used in the order in which they became known. One transaction writes the state, the new
+forecast and the scores of earlier forecasts, and deletes the pending change. If inputs that a state has
+already used change (a report was late, or was parsed again), the state is reset: its inputs are read again
+from the depot, part by part, and its old forecast is served until then. Values deleted by retention change
+nothing.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ if TYPE_CHECKING:
     from monitor.forecasts.pending_sql import ChangedHour
     from monitor.models import Outcome
 
-WITHIN_SECONDS = 1.0  # per call, about
+WITHIN_SECONDS = 1.0  # approximate limit of a call
 CHANGES_AT_ONCE = 500
-METRICS_AT_ONCE = 50  # in one transaction, about
+METRICS_AT_ONCE = 50  # approximate size of a transaction
 
 
 @dataclass
 class _Group:
-    """The work for one series: *updates* of metrics, *hours* in which its runs ended, *changes* (keys)."""
+    """The work for one series: *updates* of its metrics, *hours* whose inputs changed, keys of *changes*."""
 
     series: int
     updates: list[MetricUpdate] = field(default_factory=list)
@@ -52,10 +54,10 @@ class _Group:
 
 
 def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool = False) -> bool:
-    """Use what became known by *now*, the oldest pending change first; return whether there is more to do.
+    """Update states and forecasts with the inputs that became known by *now*; return whether work is left.
 
-    The last batch may take longer than *within_seconds*. If another process is refreshing, return False at
-    once, or *wait* for it.
+    The oldest pending change is processed first. No new batch begins after *within_seconds*. If another
+    process is refreshing, this call waits for it with *wait*; else it does nothing and returns False.
     """
     with session_lock(AdvisoryLock.FORECASTS, wait=wait) as is_ours:
         if not is_ours:
@@ -68,15 +70,16 @@ def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool
 
 
 def refresh_all(now: datetime) -> None:
-    """Use all that became known by *now*, however long it takes."""
+    """Update all states and forecasts with the inputs that became known by *now*, however long it takes."""
     while refresh(now, wait=True):
         pass
 
 
 def refresh_series(series: Collection[int], now: datetime) -> None:
-    """Bring the answers of these series (their keys) up to date, for a question that cannot wait.
+    """Update the forecasts of *series* (primary keys) now, because a request is waiting for them.
 
-    Of a long history only the first part is read.
+    For each state the next part of its inputs is read, so a state with a long history may stay incomplete:
+    ``refresh`` reads the rest.
     """
     refresh_metrics([metric.key for metric in followed_sql.of_series(series)], now)
     with transaction.atomic():
@@ -85,20 +88,23 @@ def refresh_series(series: Collection[int], now: datetime) -> None:
 
 
 def refresh_metrics(metrics: Collection[int], now: datetime) -> None:
-    """Do the same for *metrics* (their keys); those not followed yet are followed from now on."""
+    """Update the forecasts of *metrics* (primary keys) like ``refresh_series``.
+
+    Metrics without a state get one, which ``refresh`` keeps up to date from now on.
+    """
     with transaction.atomic():
         METRIC_STATES.follow(metrics)
     _read_metrics(metrics, now)
 
 
 def record_outcome(outcome: Outcome) -> None:
-    """Record that *outcome* changed its hour; to be called in the transaction that stores it."""
+    """Record a pending change for the hour of *outcome*; call it in the transaction that stores it."""
     hour = outcome.started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     pending_sql.record([(outcome.metric.segment.series_id, hour)])
 
 
 def reset(series: Collection[int]) -> int:
-    """Reset the states of these series and of all their metrics; return how many metrics."""
+    """Reset the states of *series* (primary keys) and of all their metrics; return the number of metrics."""
     metrics = [metric.key for metric in followed_sql.of_series(series)]
     with transaction.atomic():
         SUCCESS_STATES.follow_and_lock(series)
@@ -112,7 +118,7 @@ def reset(series: Collection[int]) -> int:
 
 
 def reset_outdated() -> int:
-    """Reset states that use a method of which another version is installed now; return how many."""
+    """Reset the states made by another version of a method than the installed one; return how many."""
     return METRIC_STATES.reset_outdated(Forecaster) + SUCCESS_STATES.reset_outdated(SuccessHistory)
 
 
@@ -138,7 +144,7 @@ def _use_pending(now: datetime, until: float) -> bool:
 
 
 def _grouped(changes: Sequence[ChangedHour]) -> list[_Group]:
-    """Return what *changes* affect, by series, those first that have waited longest."""
+    """Return the work that *changes* cause, by series; the series with the oldest change comes first."""
     by_series: dict[int, list[ChangedHour]] = defaultdict(list)
     groups = {change.series: _Group(change.series) for change in changes}
     for change in changes:
@@ -171,9 +177,9 @@ def _batches(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
 
 
 def _read_behind(now: datetime, until: float) -> bool:
-    """Read parts of the depot for states that are behind, until the monotonic time *until*.
+    """Read inputs, part by part, for states that are behind; return whether there is more to read.
 
-    Return whether there is more to read.
+    No new part begins after the monotonic time *until*.
     """
     while True:
         metrics, series = METRIC_STATES.behind(1), SUCCESS_STATES.behind(1)
@@ -202,14 +208,14 @@ def _read_success(series: Iterable[int], now: datetime) -> None:
 
 
 def _update_times(metrics: Iterable[FollowedMetric], done: Collection[int]) -> None:
-    """Update the time until a run has passed where the forecast of the total changed, apart from *done*."""
+    """Update the time until a run has passed for the series whose total has a new forecast, except *done*."""
     totals = {metric.series for metric in metrics if metric.name == HEADLINE}
     if left := totals.difference(done):
         update_times(left)
 
 
 def _keep_current(metrics: Sequence[FollowedMetric]) -> None:
-    """Update the current segments of series that may have another one now."""
+    """Update the stored current segment of each series whose *metrics* belong to another segment."""
     segments = {metric.series: metric.segment for metric in metrics}
     stored = dict(CurrentSegment.objects.filter(series__in=segments).values_list("series_id", "segment_id"))
     changed = [series for series, segment in segments.items() if stored.get(series) != segment]

@@ -1,4 +1,4 @@
-"""The latest state of many series: state, age, newest outcomes and hourly totals of the last 24 hours.
+"""Read the latest state of many series: state, age, newest outcomes, hourly totals of the last 24 hours.
 
 The number of queries does not depend on the number of series, and no history is read.
 """
@@ -56,13 +56,13 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Latest:
-    """One row per series, in no order; all arrays have the same length.
+    """The latest states of series as arrays of the same length: one row per series, in no order.
 
-    Times are microseconds since 1970, UTC, ``UNKNOWN`` if there is none. *state* is the first letter of the
-    state of the newest run that was not skipped, see ``LETTERS``, and a space without a run. *age*: seconds
-    since that run ended, or NaN. *means* (24 per row): mean totals of passed runs, in seconds, of the 24
-    hours before *hours_end*, oldest first, NaN for an hour without one. *hours_end* is the end of the current
-    hour, unless a value lies in the future.
+    Times are microseconds since 1970, UTC, ``UNKNOWN`` if there is none. *state* is a letter of ``LETTERS``,
+    for the newest run that was not skipped; it is a space if there is no such run. *age* is the number of
+    seconds since this run ended, or NaN. *means* has 24 numbers per row, oldest first: for each of the 24
+    hours before *hours_end* the mean total of its passed runs, in seconds, or NaN if it has none. *hours_end*
+    is the end of the current hour, or of a later hour if there is a value in the future.
     """
 
     series: NDArray[np.int64]
@@ -97,10 +97,10 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
 
 @dataclass(frozen=True)
 class NewestRuns:
-    """The newest runs of a series.
+    """The newest runs of the series *name*.
 
-    *run* and *slot* are of the newest that was not skipped; *trend* has (state, failed resource) of the
-    newest ended runs, oldest first.
+    *run* and *slot* are those of the newest run that was not skipped. *trend* has a pair (state, failed
+    resource) for each of the newest ended runs, oldest first.
     """
 
     name: str
@@ -120,9 +120,9 @@ class _RecentRow:
 
 
 def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
-    """Return the recent runs of each of *series*, by primary key; series without an ended run are left out.
+    """Return the recent runs of each of *series*, by primary key; series without an ended run are absent.
 
-    For a page of series: rows come one by one, not as arrays.
+    It suits a page of series: it reads row by row, which is slower than arrays for many series.
     """
     condition, parameters = _condition(series)
     relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
@@ -140,7 +140,7 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
 
 
 def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
-    """Return the newest run that was not skipped of each series, by primary key of the series."""
+    """Return, by primary key of the series, the newest run that was not skipped."""
     slots = {each.run: each.slot for each in recent.values() if each.run and each.slot}
     runs = Run.objects.filter(pk__in=list(slots), slot__in=set(slots.values()))
     return {run.series_id: run for run in runs}
@@ -169,10 +169,10 @@ def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
 def latest_columns(
     series: SeriesQuerySet, order: NDArray[np.int64], columns: Columns
 ) -> dict[str, NDArray[Any]]:
-    """Return *columns* of the latest state, one row for each primary key in *order*; *series* has them all.
+    """Return *columns* of the latest states, one row for each primary key in *order*, all from *series*.
 
-    Cheaper without ``means``. The tables of series and of latest states are read separately and joined here,
-    which takes half the time of a join in the database.
+    It is faster without the column ``means``. The tables of series and of latest states are read separately
+    and joined here, which takes half the time of a join in the database.
     """
     condition, parameters = _condition(series)
     relation = latest_sql.current_rows(condition.format("series_id"), with_hours="means" in columns)
@@ -196,7 +196,7 @@ def positions_of(keys: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[
 
 
 def take(column: NDArray[Any], positions: NDArray[np.int64], default: object) -> NDArray[Any]:
-    """Return *column* at *positions*, *default* where a position is -1."""
+    """Return the values of *column* at *positions*; *default* where a position is -1."""
     if not len(column):
         return np.full((len(positions), *column.shape[1:]), default, column.dtype)
     values = column[positions]
@@ -207,7 +207,7 @@ def take(column: NDArray[Any], positions: NDArray[np.int64], default: object) ->
 
 
 def _condition(series: SeriesQuerySet) -> tuple[str, list[Any]]:
-    """Return an SQL condition on a column, ``{}``, that it is a key of *series*, and its parameters."""
+    """Return an SQL condition, with its parameters, that the column ``{}`` is a primary key in *series*."""
     keys = series.order_by().values("pk").query
     if not keys.where and not keys.is_sliced:
         return "true", []
@@ -219,9 +219,11 @@ def _condition(series: SeriesQuerySet) -> tuple[str, list[Any]]:
 
 
 def _shifted_to(end: int, hours_end: NDArray[np.int64], means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return *means*, of the hours before their *hours_end*, as means of the hours before *end*.
+    """Return *means* shifted so that the last hour of each row ends at *end*.
 
-    Rows whose *hours_end* is later than *end* stay as they are.
+    A row of *means* has one number for each of the 24 hours before its *hours_end*. Shifting drops its oldest
+    hours and adds NaN for the hours between *hours_end* and *end*. Rows whose *hours_end* is later than *end*
+    stay as they are.
     """
     hour = HOUR // timedelta(microseconds=1)
     shifts = np.clip((end - np.maximum(hours_end, NEVER // 2)) // hour, 0, HOURS)

@@ -22,7 +22,7 @@ Listener = Callable[[str, ServiceStatus], None]
 
 
 class NotUp(RuntimeError):
-    """Not every service came up in time; the message names them with the ends of their logs."""
+    """Some services did not come up in time; the message names them and quotes the ends of their logs."""
 
 
 class Supervisor:
@@ -63,10 +63,11 @@ class Supervisor:
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Start all services, keep them up, stop them; returns when no process is left.
+        """Start all services, restart those that end, stop all on request; return when no process is left.
 
         Raises:
-            AlreadySupervised: another supervisor runs in this directory.
+            AlreadySupervised: another supervisor, or a service of an earlier one, still runs in the directory
+                of *status_file*.
         """
         self._status_file.parent.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,10 @@ class Supervisor:
             self._all_up.set()  # ``wait_until_up`` checks ``_ended`` too
 
     def request_stop(self) -> None:
-        """Stop all services in reverse order; a second call kills them. For any thread or signal handler."""
+        """Stop all services in reverse order; a second call kills them.
+
+        It may be called from any thread and from signal handlers.
+        """
         self._stops_requested += 1
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_writing, b"!")
@@ -92,7 +96,7 @@ class Supervisor:
         """Block until every service has come up.
 
         Raises:
-            NotUp: not within *timeout_seconds*, or the supervisor has ended.
+            NotUp: a service did not come up within *timeout_seconds*, or the supervisor has ended.
         """
         in_time = self._all_up.wait(timeout_seconds)
         if not in_time or self._ended.is_set():
@@ -100,11 +104,15 @@ class Supervisor:
 
     @contextlib.contextmanager
     def running(self, *, up_within_seconds: float) -> Iterator[Supervisor]:
-        """Run the loop in a thread; all services are up inside this block and have ended after it.
+        """Run the loop in a thread while the context is open.
+
+        The context opens when every service has come up. Inside it, the loop restarts services that end.
+        When it closes, all services are stopped, and no process is left.
 
         Raises:
-            NotUp: a service did not come up.
-            AlreadySupervised: another supervisor runs in this directory.
+            NotUp: a service did not come up within *up_within_seconds*.
+            AlreadySupervised: another supervisor, or a service of an earlier one, still runs in the directory
+                of *status_file*.
         """
         thread = threading.Thread(target=self._run_and_keep_failure, name="supervisor")
         thread.start()
@@ -116,7 +124,10 @@ class Supervisor:
             self._join(thread)
 
     def in_foreground(self) -> None:
-        """``run`` until SIGINT, SIGTERM or SIGHUP; a second signal kills. Only in the main thread."""
+        """Call ``run``; SIGINT, SIGTERM or SIGHUP stops the services, a second signal kills them.
+
+        Call it in the main thread only.
+        """
         handlers = {
             number: signal.signal(number, lambda *_: self.request_stop())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -184,7 +195,7 @@ class Supervisor:
             watched.kill()
 
     def _kill_and_collect_all(self) -> None:
-        """Without effect after a proper stop; after an exception in the loop all services still run."""
+        """Kill services that still run, as after an exception in the loop; wait for their ends."""
         self._kill_all()
         for watched in self._watched.values():
             while watched.guarded is not None:

@@ -1,11 +1,12 @@
-"""No batch system: the job is a process session at the resource, with an optional launcher.
+"""Run jobs without a batch system: a job is a process session at the resource, with an optional launcher.
 
-A supervisor at the site starts the job in a session of its own. Over its stdout, a session of the resource's
-shell, it reports when the job was submitted, started and ended, in seconds of the site's uptime. The job ends
-with the supervisor's session: when it is cancelled, or when the reporter is gone.
+A supervisor, a shell script at the site, starts the job in a process session of its own. The supervisor
+itself runs in a session of the resource's shell. It reports on its stdout when the job was submitted, started
+and ended, in seconds of the site's uptime. If the session of the supervisor ends, because the job is
+cancelled or the reporter has died, the supervisor kills the job.
 
-Files in the job's directory: ``pid`` (its session), ``events`` (a pipe), ``started`` and ``ended`` (time and
-exit status), ``stdout``, ``stderr``.
+The job's directory has the files ``pid`` (of the job's session), ``events`` (a pipe), ``started`` (time),
+``ended`` (time and exit status), ``stdout`` and ``stderr``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ANSWER_SECONDS = 30.0  # for a small command at the site
 _CANCEL_SECONDS = 10.0
 
 _NOW = "now() { { read -r up _ < /proc/uptime && echo $up; } 2> /dev/null || date +%s; }\n"
-# Reports the start. A named pipe can be reached through any launcher.
+# The job reports its start by a named pipe, which it can open whatever launcher starts it.
 _JOB = f"""{_NOW}
 job=$1; shift
 now > "$job/started"
@@ -89,7 +90,7 @@ _EVENT = re.compile(
 
 @dataclass(frozen=True)
 class Events:
-    """The events that the supervisor has reported; times in seconds of one clock at the site."""
+    """The times of the events that the supervisor has reported, in seconds of one clock at the site."""
 
     submitted: float | None = None
     started: float | None = None
@@ -107,9 +108,10 @@ def parse_events(text: str) -> Events:
 
 
 class Batch(BatchSystem):
-    """Option: *launcher*, the start of every job's command line, such as ``["nice", "-n", "19"]``.
+    """Runs each job as a process session of the resource.
 
-    Jobs share all processors of the resource: *cpus* has no effect.
+    The option *launcher* has the words with which the command line of each job begins, such as
+    ``["nice", "-n", "19"]``. Jobs share all processors of the resource: *cpus* has no effect.
     """
 
     survives_its_session = False
@@ -148,7 +150,12 @@ class ForkedJob(SubmittedJob):
         self._wall_seconds = wall_seconds
 
     def wait_submitted(self) -> None:
-        """Wait for the supervisor. Raises JobFailed."""
+        """Wait until the supervisor has reported that the job is submitted.
+
+        Raises:
+            JobFailed: the supervisor ended without this report.
+            TookTooLong, ConnectionLost: the supervisor did not report in time, or its session was lost.
+        """
         self._wait("submitted", _ANSWER_SECONDS)
 
     def wait_started(self, *, timeout_seconds: float) -> float:
@@ -183,7 +190,13 @@ class ForkedJob(SubmittedJob):
         return parse_events(self._session.output)
 
     def _wait(self, event: str, timeout_seconds: float) -> Events:
-        """Wait for *event*. Raises JobFailed if it can no longer come, TookTooLong at the limit."""
+        """Wait until *event* is reported; return all events so far.
+
+        Raises:
+            JobFailed: the job ended without *event*, or the supervisor ended before the submission.
+            TookTooLong: *event* was not reported within *timeout_seconds*.
+            ConnectionLost: the session of the supervisor was lost.
+        """
 
         def decided(text: str) -> bool:
             events = parse_events(text)

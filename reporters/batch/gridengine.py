@@ -145,9 +145,10 @@ def _how(failed: str) -> str:
 
 
 class Batch(QueueingSystem):
-    """Options: *queue*, *account*, *extra* arguments for qsub, and *parallel_environment*.
+    """Submits jobs to Grid Engine.
 
-    The latter is for jobs with more than one processor.
+    Options are *queue*, *account*, *extra* arguments for qsub, and *parallel_environment*, the name of the
+    parallel environment for jobs with more than one processor.
     """
 
     status = STATUS

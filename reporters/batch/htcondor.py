@@ -150,7 +150,10 @@ def _how(ad: Mapping[str, Any]) -> str:
 
 
 class Batch(QueueingSystem):
-    """Options: *account* (an accounting group), and *extra* arguments for condor_submit."""
+    """Submits jobs to HTCondor.
+
+    Options are *account* (an accounting group), and *extra* arguments for condor_submit.
+    """
 
     status = STATUS
     listing = LISTING

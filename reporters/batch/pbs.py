@@ -164,10 +164,10 @@ def _how(attributes: Mapping[str, str], code: str) -> str:
 
 
 class Batch(QueueingSystem):
-    """Options: *queue*, *account*, *extra* arguments for qsub, and *select*.
+    """Submits jobs to PBS.
 
-    With *select*, processors are requested in OpenPBS's syntax ("select=1:ncpus=2") instead of the common one
-    ("nodes=1:ppn=2").
+    Options are *queue*, *account*, *extra* arguments for qsub, and *select*. With *select*, jobs request
+    processors in the syntax of OpenPBS ("select=1:ncpus=2") instead of the common one ("nodes=1:ppn=2").
     """
 
     status = STATUS

@@ -149,7 +149,10 @@ def _status(exit_code: str) -> int | None:
 
 
 class Batch(QueueingSystem):
-    """Options: *queue* (a partition), *account*, and *extra* arguments for sbatch."""
+    """Submits jobs to Slurm.
+
+    Options are *queue* (a partition), *account*, and *extra* arguments for sbatch.
+    """
 
     status = STATUS
     listing = LISTING

@@ -6,9 +6,9 @@ Independent of Django and of the database. At most ``MAX_BYTES`` of a body are h
 Errors::
 
     EnvelopeError       the whole body is refused; a retry gives the same answer
-    |-- Unsupported     an encoding or a type that is not supported; names the supported ones
-    |-- TooMuch         more bytes or reports than one request may have; gives the limit
-    `-- MalformedBody       it cannot be decompressed or split into reports
+    |-- Unsupported     the encoding or type is not supported; the message names the supported ones
+    |-- TooMuch         the body has more bytes or reports than one request may have; names the limit
+    `-- MalformedBody   the body cannot be decompressed or split into reports
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class EnvelopeError(Exception):
 
 
 class Unsupported(EnvelopeError):
-    """An unsupported Content-Encoding or Content-Type."""
+    """The Content-Encoding or Content-Type is not supported."""
 
 
 class TooMuch(EnvelopeError):
-    """More bytes or reports than one request may have."""
+    """The body has more bytes or reports than one request may have."""
 
 
 class MalformedBody(EnvelopeError):
@@ -70,10 +70,11 @@ class Unpacker(Protocol):
 
 
 def read(stream: Stream, packing: str) -> bytes:
-    """Return *stream*, decompressed as *packing*, its Content-Encoding, says.
+    """Return the bytes of *stream*, decompressed; *packing* is its Content-Encoding.
 
     Raises:
-        EnvelopeError: the encoding is unknown or wrong, or the body is larger than ``MAX_BYTES``.
+        EnvelopeError: *packing* is unknown, the bytes are not in this encoding, or the decompressed body is
+            larger than ``MAX_BYTES``.
     """
     if packing in {"", "identity"}:
         return _joined(_pieces(stream))
@@ -151,10 +152,10 @@ _UNPACKERS: Mapping[str, tuple[Callable[[], Unpacker], type[Exception]]] = {
 def reports(body: bytes, media_type: str) -> list[bytes]:
     """Return the bytes of each report in *body*: a single report, a JSON array, or NDJSON.
 
-    Reports are not parsed here, only delimited.
+    The reports are only delimited here; the caller parses each of them.
 
     Raises:
-        EnvelopeError: the type is unsupported, the array is malformed, or there are too many reports.
+        EnvelopeError: *media_type* is unsupported, the array is malformed, or there are too many reports.
     """
     if media_type == NDJSON:
         return _lines(body)
@@ -182,9 +183,16 @@ def _items(body: bytes) -> list[bytes]:
 
 
 def _one_by_one(body: bytes) -> Iterator[bytes]:
-    """Yield the items of an array with a malformed item, so that the others can still be stored.
+    """Yield the bytes of each item of an array that the strict parser refuses.
 
-    Slower than the strict parser. Each item is validated strictly afterwards.
+    One invalid item must not prevent that the others are stored. This lenient parser finds the ends of items
+    that are almost JSON, and yields their bytes too: the caller validates each item strictly and refuses the
+    invalid ones. If it cannot find the end of an item, the whole body is refused. This
+    parser is slower than the strict one.
+
+    Raises:
+        MalformedBody: the end of an item is not found, or neither a comma nor a bracket follows it.
+        TooMuch: the array has more than ``MAX_REPORTS`` items.
     """
     text = body.decode("latin-1")  # one character per byte
     at = text.index("[") + 1

@@ -1,4 +1,4 @@
-"""Declare the contract of an engine: the operations on samples by time that databases do differently."""
+"""Declare the contract of an engine: operations on samples that differ between kinds of databases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Partition:
 
     @property
     def title(self) -> str:
-        """Name its table and days; the name of a chunk tells an operator nothing."""
+        """Return the table and the days: the name of a chunk means nothing to an operator."""
         return f"{self.table}, {self.start:%Y-%m-%d} to {self.end:%Y-%m-%d}"
 
 
@@ -30,7 +30,7 @@ ALL_SERIES = 0  # stands for every series where a series' key is expected
 
 @dataclass(frozen=True)
 class SeriesHours:
-    """The dirty hours, each by its start, of *series* (its key)."""
+    """The dirty *hours* of *series* (its primary key); an hour is given by its start."""
 
     series: int
     hours: Sequence[datetime]
@@ -52,8 +52,8 @@ class Engine(Protocol):
         """Drop *partition* with its rows unless it *is_needed*; return whether it was dropped.
 
         *is_needed* is called while no other transaction can write to the partition. Everything happens in one
-        transaction, which waits at most ``RETRY_LOCK_TIMEOUT_MILLISECONDS`` for each lock, so that only
-        writers of this partition wait longer.
+        transaction. It waits at most ``RETRY_LOCK_TIMEOUT_MILLISECONDS`` for each lock, because requests
+        queue behind a waiting one; only writers of this partition may wait until its end.
 
         Raises:
             OperationalError: another transaction keeps the partition locked (SQLSTATE 55P03).
@@ -66,6 +66,6 @@ class Engine(Protocol):
         """
 
     def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
-        """Compute the rollups of these hours, and of their days, from the current samples.
+        """Compute the rollups of the *dirty* hours, and of the days that contain them, from current samples.
 
-        Covers all metrics of a series, and all series where one is ``ALL_SERIES``."""
+        The rollups of all metrics of a series are computed; for ``ALL_SERIES``, those of every series."""

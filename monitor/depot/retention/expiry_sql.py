@@ -1,6 +1,6 @@
 """Find and delete data older than their retention, one kind at a time (``models.retention_cutoff``).
 
-Each statement covers some series and a time range, so that it is short and reads few partitions.
+Each statement covers some series and a time range, so that it takes little time and reads few partitions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True)
 class RetainedTable:
-    """The table of one kind of data: *time* is its column, *owners* joins each row to its series."""
+    """The table of one kind of data. *time* is its column of times; *owners* joins each row to its series."""
 
     name: str
     time: str
@@ -49,7 +49,7 @@ TABLES = {
 }
 
 _KEEPS = ", ".join(f"('{kind}', suite.keep_{kind}_days)" for kind in DataKind)
-# The cutoff of each series and kind by the setting of its suite; a cutoff never moves back.
+# The cutoff of each series and kind, as its suite sets it; a cutoff never moves back.
 _WANTED = f"""
 SELECT series.id AS series_id, suite.id AS suite_id, keeps.kind,
     greatest(cutoff.kept_from, date_trunc('day', %(now)s, 'UTC') - keeps.days * interval '24 hours')
@@ -106,7 +106,7 @@ _RECORD_DELETED = """
 UPDATE monitor_retentioncutoff SET gone_before = %(stop)s
 WHERE kind = %(kind)s AND series_id = ANY (%(series)s) AND (gone_before IS NULL OR gone_before < %(stop)s)
 """
-# Reads by the index, and only partitions older than the cutoff, which mostly do not exist any more.
+# It reads by the index, and only partitions older than the cutoff, most of which do not exist any more.
 _LEFT_BEHIND = """
 SELECT cutoff.series_id, date_trunc('day', its.oldest, 'UTC'), gone_before
 FROM monitor_retentioncutoff AS cutoff
@@ -131,7 +131,7 @@ SELECT EXISTS (
         AND (cutoff.kept_from IS NULL OR cutoff.kept_from < %(stop)s)
 )
 """
-# Hours not gathered yet still announce a change to subscribers.
+# Dirty hours that are not gathered yet are kept: subscribers have not been notified of these changes.
 _DELETE_DIRTY_HOURS = """
 DELETE FROM monitor_dirtyhour WHERE gathered AND series_id = ANY (%s) AND hour >= %s AND hour < %s
 """
@@ -145,7 +145,7 @@ WHERE kept.{{time}} >= %(start)s AND kept.{{time}} < %(stop)s
 GROUP BY wanted.suite_id
 """  # noqa: S608
 _KEPT_FROM = f"SELECT kind, max(kept_from) FROM ({_WANTED}) AS wanted GROUP BY kind"  # noqa: S608
-# A loose index scan: reads one row of each metric.
+# A loose index scan: it reads one row of each metric.
 _ORPHANS = """
 WITH RECURSIVE there AS (
     (SELECT metric_id FROM {table} ORDER BY metric_id LIMIT 1)
@@ -170,7 +170,10 @@ class ExpiredRange:
 
 
 class ExpiryCount(NamedTuple):
-    """Rows of one suite (its key; None: suites that keep everything) in a partition, and how many expired."""
+    """The number of *rows* of a suite in a partition, and how many of them have expired.
+
+    *suite* is its primary key; None stands for all suites that keep everything.
+    """
 
     suite: int | None
     rows: int
@@ -179,7 +182,7 @@ class ExpiryCount(NamedTuple):
 
 
 def advance(now: datetime) -> None:
-    """Advance the cutoffs of all series to what their suites set at *now*."""
+    """Advance the cutoffs of all series to the times that the settings of their suites give at *now*."""
     with connection.cursor() as cursor:
         cursor.execute(_ADVANCE, {"now": now})
 
@@ -215,7 +218,7 @@ def expired_ranges(kind: DataKind, partition: Partition) -> list[ExpiredRange]:
 
 
 def oldest(kind: DataKind, expired: ExpiredRange) -> datetime | None:
-    """Return the time of the oldest row of *expired*, None where there is none."""
+    """Return the time of the oldest row in *expired*, or None if it has no rows."""
     parameters = _range_parameters(expired.series, expired.start, expired.stop)
     time: datetime | None = _fetch_value(_for_table(_OLDEST, kind), parameters)
     return time
@@ -240,9 +243,11 @@ def record_deleted(kind: DataKind, series: Collection[int], stop: datetime) -> N
 
 
 def delete_dirty_hours(series: Collection[int], start: datetime, stop: datetime) -> None:
-    """Delete the gathered dirty hours of *series* from *start* until before *stop*: their rollups are final.
+    """Delete the gathered dirty hours of *series* from *start* until before *stop*.
 
-    Part of the caller's transaction, until whose end no other process gathers dirty hours.
+    A dirty hour is gathered once subscribers have been notified of the change. The caller must have computed
+    the rollups of these hours: they are final, because the samples are deleted. This is part of the caller's
+    transaction; until it ends, no other process gathers dirty hours.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -263,7 +268,7 @@ def is_needed(kind: DataKind, partition: Partition) -> bool:
 
 
 def expiry_counts(kind: DataKind, partition: Partition, now: datetime) -> list[ExpiryCount]:
-    """Count the rows of *partition* by suite, and those of them that are expired at *now*."""
+    """Count, by suite, the rows of *partition* and how many of them are expired at *now*."""
     parameters = {"kind": kind.value, "start": partition.start, "stop": partition.end, "now": now}
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(ExpiryCount)
@@ -272,9 +277,9 @@ def expiry_counts(kind: DataKind, partition: Partition, now: datetime) -> list[E
 
 
 def kept_from(now: datetime) -> dict[str, datetime]:
-    """Return, by kind, the time from which on every series keeps its data at *now*.
+    """Return, by kind, the time from which every series keeps its data at *now*.
 
-    Kinds that all series keep for ever are absent.
+    A kind is absent if all series keep it for ever.
     """
     with connection.cursor() as cursor:
         cursor.execute(_KEPT_FROM, {"now": now})
@@ -282,14 +287,14 @@ def kept_from(now: datetime) -> dict[str, datetime]:
 
 
 def orphaned_metrics(kind: DataKind) -> list[int]:
-    """Return the metrics (their keys) of rows whose metric was deleted."""
+    """Return the primary keys of deleted metrics that still have rows."""
     with connection.cursor() as cursor:
         cursor.execute(_for_table(_ORPHANS, kind))
         return [metric for (metric,) in cursor.fetchall()]
 
 
 def delete_orphans(kind: DataKind, metrics: Collection[int]) -> int:
-    """Delete the rows of *metrics*; return how many."""
+    """Delete the rows of *metrics* (primary keys); return how many."""
     with connection.cursor() as cursor:
         cursor.execute(_for_table(_DELETE_ORPHANS, kind), [list(metrics)])
         return int(cursor.rowcount)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HOUR, DAY = 3_600_000_000, 86_400_000_000
-_MOST_RANGES = 16  # of samples per statement; more are joined, with the days between them
+_MOST_RANGES = 16  # per statement; more ranges are joined to this number, with the days between them
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """The time from *start* until before *end*; with ``has_days=False`` no day counts as whole."""
+    """The time from *start* until before *end*; with ``has_days=False`` it has no whole days."""
 
     start: datetime
     end: datetime
@@ -60,9 +60,12 @@ def sampled_days(
     time_range: TimeRange,
     gone: int,
 ) -> list[tuple[int, int]]:
-    """Return the (start, end) of whole days to read from samples: *changed* days, and *days* without rollups.
+    """Return as (start, end) the whole days for which a query must read samples instead of rollups.
 
-    *rolled* are the starts of rollups. Samples before *gone* were deleted.
+    These are the *changed* days, whose rollups are outdated, and those of *days* on which no rollup of
+    *rolled* starts. Days are given by their midnights, rollups by their starts. Days before *gone*, whose
+    samples were deleted, and days outside *time_range* are left out. Adjacent days form one range; if there
+    are too many ranges, the nearest ones are joined.
     """
     sparse = np.setdiff1d(days, rolled // DAY * DAY)
     wanted = np.union1d(changed, sparse)
@@ -76,10 +79,10 @@ def sampled_days(
 
 
 def after(time: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return *ranges* without the time before *time*."""
+    """Return *ranges*, cut so that none begins before *time*."""
     return [(max(start, time), end) for start, end in ranges if end > time]
 
 
 def days_of(ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    """Return the midnights in *ranges*, each of which begins with one."""
+    """Return the midnights in *ranges*; each range begins at midnight."""
     return np.concatenate([np.arange(start, end, DAY) for start, end in ranges])

@@ -1,4 +1,8 @@
-"""The effects of drawn conditions on one site: pure functions to seconds, rates and environments."""
+"""Compute the effects of the weather on one site, as seconds, rates and environments: pure functions.
+
+The weather generator draws the conditions of each step at random. The *drawn* time of a mechanism (such as
+``disk`` or ``inbound``) is the time that these conditions give for it, divided by the time scale.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from fnmatch import fnmatchcase
 from monitor.testbed.sites.pacing import bytes_per_second
 from monitor.testbed.weather.conditions import Conditions
 
-# Mechanisms that programs at the site implement; their environment has the parameters.
+# Mechanisms that programs at the site implement; the programs' environment has the parameters.
 PROGRAM_MECHANISMS = ("disk", "compile", "unlink", "queue", "compute")
 
 # Only the computing site has these mechanisms, so the site drawn for a fault does not matter.
@@ -19,10 +23,15 @@ _COMPUTING = ("compile", "queue", "compute", "outbound")
 
 @dataclass(frozen=True)
 class Terrain:
-    """Parameters of the effects: the time scale, the reference sizes, and the indices of the sources.
+    """Parameters of the effects. *scale* is the number of grid seconds per real second.
 
-    *applications* are patterns of names of series (``*`` for any ending) whose runs are an application's;
-    these have reference sizes of their own.
+    The reference sizes determine the rate of a connection: the transfer of a file of *reference_file_bytes*,
+    or of a result of *reference_result_bytes* from the compute site, takes the drawn time. *sources* are the
+    indices of the sites that are neither the compute site nor the destination.
+
+    A series is an application's if its name matches one of the patterns *applications* (``*`` matches any
+    ending). For the runs of applications, *application_file_bytes* and *application_result_bytes* are the
+    reference sizes.
     """
 
     scale: float
@@ -34,7 +43,7 @@ class Terrain:
     application_result_bytes: int = 0
 
     def is_application(self, label: str | None) -> bool:
-        """Whether the run *label* (``series@slot``) is an application's."""
+        """Return whether the run *label* (``series@slot``) is of a series that is an application's."""
         series = (label or "").partition("@")[0]
         return any(fnmatchcase(series, pattern) for pattern in self.applications)
 
@@ -49,20 +58,23 @@ class Terrain:
         )
 
     def makes_data(self, label: str | None, site: int) -> bool:
-        """Whether *site* generates the data of an application: its programs are then as slow as its disk."""
+        """Return whether *site* generates the data of an application, at the speed of its disk."""
         return self.is_application(label) and site in self.sources
 
     def for_run(self, label: str | None, conditions: Conditions) -> Conditions:
         """Return the *conditions* of the run *label*.
 
-        An application has one site per role, so no site is faster than the drawn time.
+        In a run of an application each role has one site, which takes the whole drawn time.
         """
         if not self.is_application(label):
             return conditions
         return dataclasses.replace(conditions, seconds=conditions.application_seconds, slowest_site={})
 
     def seconds(self, conditions: Conditions, mechanism: str, site: int) -> float:
-        """Return the real seconds of *mechanism* at *site*: the drawn time at the slowest site, else less."""
+        """Return the real seconds of *mechanism* at *site*.
+
+        The slowest site takes the drawn time, the other sites take a fraction of it.
+        """
         drawn = conditions.seconds.get(mechanism, 0.0) / self.scale
         slowest = self._slowest(conditions, mechanism)
         return drawn if slowest is None or slowest == site else drawn * conditions.others_fraction

@@ -1,4 +1,4 @@
-"""The local grid as a whole: prepare its directory, open its sites, run them in a thread for tests."""
+"""Run the local grid: prepare its directory, open its sites; for tests, run them in a thread."""
 
 from __future__ import annotations
 
@@ -44,11 +44,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LocalGridOptions:
-    """Options of the local grid. *compute* and *destination* are names of sites; None: the default.
+    """Options of the local grid. *compute* and *destination* are names of sites; ``roles`` has the defaults.
 
-    The reference sizes are those of the file and the result whose transfer takes the drawn time. Series whose
-    name matches one of *applications* (``*`` for any ending) meet the weather of PreCo and have sizes of
-    their own.
+    The weather generator draws a time for each transfer at random. A file of *reference_file_bytes*, or a
+    result of *reference_result_bytes*, takes the drawn time; other sizes take proportionally less or more.
+
+    A series is an application's if its name matches one of the patterns *applications* (``*`` matches any
+    ending). Its runs meet the weather of PreCo, and *application_file_bytes* and *application_result_bytes*
+    are their reference sizes.
     """
 
     sites: int = 7
@@ -82,10 +85,10 @@ class LocalGridOptions:
 async def open_sites(
     directory: Path, options: LocalGridOptions, weather: WeatherSource | None = None
 ) -> AsyncIterator[GridDescription]:
-    """Run a grid in *directory* while the context is open; *weather* replaces that of the options.
+    """Run a grid in *directory* while the context is open; *weather* replaces the weather of *options*.
 
     Raises:
-        AlreadyRunning, NoAddress, MissingProgram, DamagedState: see there.
+        AlreadyRunning, NoAddress, MissingProgram, DamagedState: the docstring of the error says when.
         ValueError: the options name an unknown site.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs every session
@@ -122,7 +125,7 @@ def running_sites(
 ) -> Iterator[GridDescription]:
     """Run *count* sites in a thread of this process while the context is open; see ``open_sites``.
 
-    Without *weather* and *options* nothing is slowed down. Several grids can run concurrently.
+    Without *weather* and *options*, there is no weather. Several grids can run concurrently.
     """
     chosen = options or LocalGridOptions(sites=count)
     ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -221,7 +224,7 @@ def _terrain(description: GridDescription, options: LocalGridOptions) -> Terrain
 
 @asynccontextmanager
 async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> AsyncIterator[int]:
-    """Run all sites on one port, that of the last start if it is free; yields the port."""
+    """Run all sites on one port, and yield it: the port of the last start, or another if it is in use."""
     # Before the first connection; ``open_sites`` writes the final port afterwards.
     prepare_credentials(layout, state.port)
     sites = await _listen_on_one_port(layout, state, weather)

@@ -1,12 +1,17 @@
-"""The clock of one run at the sites: makes whole stages, not only their slow steps, take the drawn time.
+"""The clock of one run at the sites: makes each whole stage, not only its slow step, take the drawn time.
 
-The weather slows down one step of a stage; sessions are opened before it, checksums are computed after it. If
-every step took the drawn time from its own beginning, each stage would be longer than drawn. Two corrections,
-for runs with a label only:
+The weather generator draws a time for each stage at random. The sites spend it in the *slow step* of the
+stage, such as a transfer. But a stage also opens sessions before this step and computes checksums after it,
+so the stage would take longer than drawn. For runs with a label (``series@slot``), two corrections shorten
+the slow step:
 
-- *Credit*: the time of a step counts from the due end of the step before it.
-- *Reserve*: a step ends earlier by the time that usually follows it in its stage, which is learned from
-  earlier runs. The next step's credit counts from the due end, so the stages together take the drawn time.
+- *Credit*: the seconds by which the step begins later than the stage before was due to end. They count as
+  spent in the step. The credit is negative if the step begins early.
+- *Reserve*: the seconds that usually pass between the end of this kind of step and the end of its stage. They
+  are learned from earlier runs.
+
+A stage is due to end one reserve after the planned end of its slow step. The next credit counts from this due
+time, so the stages together take the drawn time even if a reserve is wrong.
 """
 
 from __future__ import annotations
@@ -35,14 +40,14 @@ class Reserves:
         return self._seconds[mechanism]
 
     def learn(self, mechanism: str, seconds: float) -> None:
-        """Learn from a run whose next step began *seconds* after the end of that of *mechanism*."""
+        """Learn from a run in which *seconds* passed from the end of *mechanism*'s step to the next step."""
         bounded = min(max(0.0, seconds * _TRAILING_SHARE), LONGEST_RESERVE_SECONDS)
         self._seconds[mechanism] += _LEARNING_RATE * (bounded - self._seconds[mechanism])
 
 
 @dataclass(frozen=True)
 class Step:
-    """An ended slow step of a run; the time of the next one counts from *due_at*."""
+    """An ended slow step of a run; its stage is due to end at *due_at*, from which the next credit counts."""
 
     mechanism: str
     ended_at: float
@@ -60,14 +65,14 @@ class RunClock:
     has_compiled: bool = False  # only the first compilation of a run is slow
 
     def compute_site(self) -> int | None:
-        """Return the site of the computation; its result may travel before its session has ended."""
+        """Return the site that computes or has computed: results may travel before its session ends."""
         computing = (
             site for file, site in self.paced_files.items() if paced_mechanism(file) in LAUNCHER_MECHANISMS
         )
         return next(computing, self.computed_at)
 
     def credit_seconds(self, now: float) -> float:
-        """Return by how much a step beginning at *now* is late; negative if it is early."""
+        """Return the credit of a step that begins at *now*; negative if it begins early."""
         if self.last is None:
             return 0.0
         return min(max(now - self.last.due_at, -LONGEST_RESERVE_SECONDS), LONGEST_CREDIT_SECONDS)
@@ -75,9 +80,9 @@ class RunClock:
     def step_ended(
         self, mechanism: str, reserves: Reserves, *, began: float, planned: float, now: float
     ) -> None:
-        """Record a step from *began* to *now*; several sites may take part in one step.
+        """Record a slow step from *began* to *now*; several sites may take part in one step.
 
-        The weather ended at *planned*, but the real work may have taken longer.
+        The step was planned to end at *planned*, but its real work may have taken longer.
         """
         if self.last is not None and self.last.mechanism != mechanism:
             reserves.learn(self.last.mechanism, began - self.last.ended_at)

@@ -1,11 +1,13 @@
-"""The wide-area test-bed as a whole: network, servers, weather, description.
+"""Run the wide-area test-bed: its emulated network, its servers and its weather.
 
-Files in its directory, beside one directory for each kind of server::
+Its directory has one directory for each kind of server, and these files::
 
-    grid.json                   the description; exists while all servers run
-    state.json                  kept by a restart: the number of the network, the epoch of its weather
-    good.links  weather.links  hand.links      link tables: by distance, by the weather, by hand
-    counters.json               packets of each direction: forwarded, lost, dropped
+    grid.json       the description of the grid; it exists while all servers run
+    state.json      what a restart keeps: the number of the network, and the epoch of its weather
+    good.links      link table of the network in good weather: delays by distance, uplinks by site
+    weather.links   link table of the current weather; it overrides good.links
+    hand.links      link table of the changes that a user sets; it overrides both
+    counters.json   the packets forwarded, lost and dropped in each direction
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WanOptions:
-    """Options of the wide-area test-bed. With *weather* the network changes as a function of *seed*."""
+    """Options of the wide-area test-bed. With *weather*, *seed* determines how the network changes."""
 
     sites: int = 7
     transfer: str = "gridftp"
@@ -56,20 +58,24 @@ class WanOptions:
     destination: str | None = None
 
     def roles(self) -> tuple[str, str]:
-        """Return the compute site and the destination. Raises ValueError."""
+        """Return the compute site and the destination.
+
+        Raises:
+            ValueError: the grid does not have a given site.
+        """
         return LocalGridOptions(sites=self.sites, compute=self.compute, destination=self.destination).roles()
 
 
 @dataclass
 class WanState:
-    """The state that a restart keeps."""
+    """The state that a restart keeps: the *number* of the network, and the *epoch* of its weather."""
 
     number: int
     epoch: datetime
 
     @classmethod
     def load(cls, directory: Path) -> WanState:
-        """Return the state of the last start; a new one if there is none or it cannot be parsed."""
+        """Return the state of the last start, or a new state if there is none or it cannot be parsed."""
         try:
             document = json.loads((directory / _STATE).read_text(encoding="utf-8"))
             return cls(int(document["number"]), parse_rfc3339(document["epoch"]))
@@ -93,7 +99,7 @@ class WideAreaGrid:
         self._step: int | None = None
 
     def keep(self, now: datetime) -> None:
-        """Update the weather to *now*, log messages of the emulator, renew proxies.
+        """Update the weather to *now*, log new messages of the emulator, and renew proxies that are due.
 
         Raises:
             NotServing: the emulator or a site has ended.
@@ -119,10 +125,11 @@ class WideAreaGrid:
 
 @contextlib.contextmanager
 def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
-    """Run a grid in *directory* until the context ends; only files are left then.
+    """Run a grid in *directory* while the context is open; afterwards only its files are left.
 
     Raises:
-        CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: see there.
+        CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: the docstring of the error says
+            when.
         ValueError: the options name an unknown site.
     """
     compute, _ = options.roles()

@@ -22,11 +22,14 @@ class UnknownFormat(Exception):
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """One value of one run: the metric, the slot, the end of the run, the number in *unit*, the outcome of
-    the run, and the number of its segment. Times are UTC.
+    """One exported row: one value of one run. Times are UTC.
 
-    A run that did not pass has an additional row for its total without a value, so that no run is missing. A
-    run that measured nothing belongs to no segment.
+    *name* is the metric, and *value* is in *unit*. *time* is the slot: the time for which the run was
+    scheduled. *known_at* is the end of the run. A segment is the runs of a series with the same probe
+    version, parameters and resources; *segment* is its number, or None if the run measured nothing.
+
+    Each run that did not pass has an additional row, whose metric is ``total.seconds`` and whose *value* and
+    *known_at* are None. So every ended run has a row, even if it measured nothing.
     """
 
     name: str
@@ -39,7 +42,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class Export(Protocol):
-    """Encodes the values of *series* (its name). The columns are those of ``Value``."""
+    """Encodes the values of the series named *series*. The columns are the fields of ``Value``."""
 
     media_type: ClassVar[str]
     suffix: ClassVar[str]  # of files
@@ -47,7 +50,7 @@ class Export(Protocol):
     def __init__(self, series: str) -> None: ...
 
     def chunks(self, values: Iterable[Value]) -> Iterator[bytes]:
-        """Yield the bytes of one file with all *values* in order, read as they are needed."""
+        """Yield the bytes of one file with all *values* in order; read *values* only as needed."""
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
