@@ -81,7 +81,7 @@ class Credential(abc.ABC):
 
     @abc.abstractmethod
     def check(self, *, needed_seconds: float) -> None:
-        """Raise CredentialUnfit unless it exists, is usable, and stays valid for *needed_seconds*.
+        """Raise CredentialUnfit unless the file exists, is usable, and stays valid for *needed_seconds*.
 
         The message names the reason, as in "proxy /tmp/x509up_u1000 expires in 4 min, the run needs about
         9 min".
@@ -170,7 +170,7 @@ class FileTransfer(abc.ABC):
     ) -> Transferred:
         """Copy one file. It appears under *target_path* only when it is complete.
 
-        The seconds are those of the copy alone, without the checks before and after it.
+        The result has the seconds of the copy alone, without the checks before and after it.
 
         Raises:
             CannotCopy: the copy failed; the message names both ends and quotes the tool.
@@ -212,8 +212,11 @@ class BatchSystem(abc.ABC):
     def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
         """Submit *argv*, to run in *directory* on *cpus* processors for at most *wall_seconds*.
 
-        The job's files are in a directory ``job-*`` below *directory*. As long as that holds a script
-        ``cancel``, the job may exist. Raises JobFailed.
+        The job's files are in a directory ``job-*`` below *directory*. While this directory has a script
+        ``cancel``, the job may exist.
+
+        Raises:
+            JobFailed: the batch system does not accept the job.
         """
 
 

@@ -34,7 +34,11 @@ class Deadline:
 
     @contextlib.contextmanager
     def bounding(self, limit_seconds: float, doing: str, resource: str) -> Iterator[float]:
-        """Yield the shorter of *limit_seconds* and the deadline; a timeout by the latter is OutOfTime."""
+        """Yield *limit_seconds*, or the remaining time of the run if it is shorter.
+
+        Raises:
+            OutOfTime: the body timed out because the run reached its limit.
+        """
         self.check(doing, resource)
         try:
             yield min(limit_seconds, self.remaining_seconds)

@@ -53,7 +53,7 @@ class RunGrid:
         return self._connected[resource].result()
 
     def login(self, resource: str) -> float:
-        """Log in again, run ``true`` and log out; return the seconds of the first two. Raises ProbeFailed."""
+        """Log in again, run ``true``, log out; return the seconds without the logout. Raises ProbeFailed."""
         return self._session(resource).login()
 
     def address(self, resource: str) -> str:
@@ -67,7 +67,7 @@ class RunGrid:
             yield first_line
 
     def capabilities(self, source: str, target: str) -> Capabilities:
-        """Return what copies from *source* to *target* support. Raises ProbeFailed."""
+        """Return the features that copies from *source* to *target* support. Raises ProbeFailed."""
         return self._transfer(source, target).capabilities
 
     def copy(self, source: Location, target: Location, options: CopyOptions = _PLAIN) -> Transferred:

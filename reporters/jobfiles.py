@@ -2,9 +2,9 @@
 
 The batch system runs ``script``. ``cancel`` cancels the job by its name and removes itself when the job is
 gone; with it, a later run cancels a job whose reporter was killed or whose number never arrived. ``started``
-and ``ended`` are the job's stamps, in seconds since the epoch at the site; the latter has the exit status.
-``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's own output. A job does not begin
-if it finds ``cancelled``, or no directory.
+and ``ended`` have the times of the job, in seconds since the epoch at the site; ``ended`` has the exit status
+too. ``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's own output. A job does not
+begin if it finds ``cancelled``, or no directory.
 
 The program runs in a session of its own, which batch systems that track a session or process group would
 lose. A guard in a third session kills it when the script is gone, even by SIGKILL.

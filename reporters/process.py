@@ -136,7 +136,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        """Its stdout so far."""
+        """The stdout of the program so far."""
         with self._changed:
             return self._printed()
 

@@ -46,7 +46,11 @@ class ResourceSession:
         return BoundedShell(resolve.shell_of(self.resource, self._label), self._deadline)
 
     def address(self) -> str:
-        """Return the host name or IP address by which other sites reach it. Raises ResourceUnfit."""
+        """Return the host name or IP address by which other sites reach this resource.
+
+        Raises:
+            ResourceUnfit: no address is configured.
+        """
         config = self.resource
         address = config.address or config.transfer.get("host") or config.shell.get("host")
         if not address and config.shell.get("kind") != "local":
@@ -56,7 +60,7 @@ class ResourceSession:
         return str(address or "127.0.0.1")
 
     def login(self) -> float:
-        """Log in again, run ``true`` and log out; return the seconds of the first two. Raises ProbeFailed."""
+        """Log in again, run ``true``, log out; return the seconds without the logout. Raises ProbeFailed."""
         shell = self.new_shell()
         began = time.monotonic()
         try:
@@ -113,7 +117,7 @@ class GridJob:
         self._meter = meter
 
     def wait_started(self) -> float:
-        """Return the seconds in the queue. Raises ProbeFailed."""
+        """Return how many seconds the job waited in the queue. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to start"
         with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
             queue_seconds = self._job.wait_started(timeout_seconds=limit_seconds)
@@ -121,7 +125,7 @@ class GridJob:
         return queue_seconds
 
     def wait_ended(self) -> float:
-        """Return the seconds of run time. Raises ProbeFailed."""
+        """Return how many seconds the job ran. Raises ProbeFailed."""
         doing = f"waiting for the job at {self._resource} to end"
         try:
             with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:

@@ -73,12 +73,12 @@ class JobMeter:
         self._began = self._clock()
 
     def ended(self, run_seconds: float | None = None) -> None:
-        """Note that the job is over; *run_seconds* is its own report, None if it made none."""
+        """Note that the job is over; *run_seconds* is the job's own report, None if there is none."""
         self._seconds = self._seen_seconds() if run_seconds is None else run_seconds
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds so far, times processors."""
+        """The seconds that the job has run so far, times its processors."""
         return self._cpus * (self._seen_seconds() if self._seconds is None else self._seconds)
 
     def _seen_seconds(self) -> float:

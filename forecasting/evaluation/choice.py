@@ -157,8 +157,8 @@ class PredictorTrials:
 class PredictorChoice:
     """Follows one metric: it learns by ``update`` and ``observe_predictor``, as methods do.
 
-    The loss is the absolute error, or for a *probability* other than one half the pinball loss of that
-    quantile. A predictor is tried from its first value on.
+    For the *probability* one half the loss is the absolute error, otherwise the pinball loss of this
+    quantile. A predictor is on trial from its first value on.
     """
 
     among: tuple[str, ...] = METHODS

@@ -40,7 +40,7 @@ class Predictor:
         return self.record.n >= _MIN_TRIALS and self.record.gain <= 0.0
 
     def observe(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        """Take in the next value."""
+        """Learn the next *value*."""
         if not self._tracker.fits_scale(value):  # kept innovations are on another scale than those to come
             self._values, self._sizes = PredictorValues(), [TypicalSize(), TypicalSize()]
         self._cadence.add(time_seconds)

@@ -68,7 +68,7 @@ class Trends:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level after its trend has continued, ever slower, until the time asked about."""
+    """Forecasts the level after its trend has continued, ever slower, until the requested time."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True

@@ -114,7 +114,7 @@ class Season:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level without seasons, plus the significant effects at the time asked about."""
+    """Forecasts the level without seasons, plus the significant effects at the requested time."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True

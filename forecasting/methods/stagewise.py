@@ -117,7 +117,7 @@ class Method(ForecastMethod):
         return {name: stage for name, stage in self._stages.items() if len(stage.own)}
 
     def _revise(self, stages: list[StageHistory]) -> None:
-        """Include or exclude the stage with which the totals are explained best, if clearly better."""
+        """Include or exclude the stage whose change explains the totals best, if they are clearly better."""
         best = min(stages, key=lambda stage: stage.unexplained.size)
         if best.unexplained.size >= _MAX_LEFT * self._unexplained.size:
             return

@@ -68,7 +68,7 @@ class WaitingJob:
 
     @property
     def expert_bounds(self) -> tuple[float, float, float]:
-        """The bounds of the experts; that of the queue if there is none of the class."""
+        """The bounds of the experts; the queue's bound also stands for a missing bound of the class."""
         of_queue = self.of_queue_seconds or 0.0
         of_class = of_queue if self.of_class_seconds is None else self.of_class_seconds
         return self.regressed_seconds, of_queue, of_class

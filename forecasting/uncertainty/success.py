@@ -82,7 +82,7 @@ class PathOutcome:
 class SuccessChance:
     """The probability that the *first* try of a run succeeds, and that a *later* one does, after a failure.
 
-    *n* outcomes are known; the newest run of them started *age_seconds* before the time asked about.
+    *n* outcomes are known; the newest of their runs started *age_seconds* before the requested time.
     """
 
     first: float
@@ -230,7 +230,11 @@ class SuccessForecaster:
         self._gaps[gap] = self._gaps[gap].and_one(succeeded)
 
     def _add_moment(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
-        """Keep what is known from now on; drop moments before which no run started whose end is to come."""
+        """Add the moment after this outcome, and drop moments that later outcomes do not need.
+
+        A later outcome needs the moment at which its run started, so moments are kept for as long as the
+        longest run so far took.
+        """
         before = (
             self._moments[-1]
             if self._moments

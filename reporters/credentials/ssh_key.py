@@ -103,7 +103,7 @@ class SshAgent:
 
     @cached_property
     def keys(self) -> frozenset[str] | None:
-        """Its public keys; None if they are unknown."""
+        """The public keys of the agent; None if they are unknown."""
         if not self._socket:
             return frozenset()
         shown = _output(["ssh-add", "-L"], accepted=(0, 1, _NO_AGENT), SSH_AUTH_SOCK=self._socket)

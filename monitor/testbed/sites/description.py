@@ -21,10 +21,11 @@ LOOPBACK, WAN = "loopback", "wan"
 class GridDescription:
     """The sites in order, how to reach them, and the parameters of their weather.
 
-    *resources* has one resource by the name of each site. *kind* is ``LOOPBACK`` or ``WAN``. *scale* is the
-    number of grid seconds per real second. The reference sizes are those of the file and the result whose
-    transfer takes the drawn seconds. *applications* are patterns of names of series (``*`` for any ending)
-    that meet the weather of PreCo.
+    *resources* has one resource for each site, by the name of the site. *kind* is ``LOOPBACK`` or ``WAN``.
+    *scale* is the number of grid seconds per real second. The weather generator draws a time for each
+    transfer at random; a file of *reference_file_bytes*, or a result of *reference_result_bytes*, takes this
+    time. The series whose names match one of the patterns *applications* (``*`` matches any ending) meet the
+    weather of PreCo.
     """
 
     directory: Path
