@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from monitor.alerts.conditions.base import (
     REPORTED_HERE,
     UNREPORTED,
     AlertCondition,
+    ConditionError,
     ConditionInput,
     RunOutcome,
     Verdict,
@@ -34,6 +36,7 @@ from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, Binding, Notification, Recheck, Run, Series
 from monitor.models.alert import Event
 
+logger = logging.getLogger(__name__)
 _BATCH = 1000
 OLDEST_RUNS = timedelta(days=90)  # older runs open no alert
 
@@ -125,7 +128,17 @@ def _rules() -> list[WatchingRule]:
         site_keys=named(AlertRule.sites.through.objects, "site"),
         series_keys=named(AlertRule.series.through.objects, "series"),
     )
-    return [WatchingRule(row, set(row.suite_keys), set(row.site_keys), set(row.series_keys)) for row in rows]
+    rules = (WatchingRule(row, set(row.suite_keys), set(row.site_keys), set(row.series_keys)) for row in rows)
+    return [rule for rule in rules if _is_usable(rule)]
+
+
+def _is_usable(rule: WatchingRule) -> bool:
+    """Whether the condition of *rule* exists and has a valid threshold; one rule must not stop the others."""
+    try:
+        return rule.condition is not None
+    except ConditionError as error:
+        logger.error("alert rule %s is ignored: %s", rule.row.name, error)
+        return False
 
 
 def _take_due_rechecks(now: datetime) -> set[int]:

@@ -63,7 +63,7 @@ _BODY = {
     },
 }
 _PROBLEMS = {
-    400: "MalformedBody body; nothing was stored",
+    400: "Malformed body; nothing was stored",
     401: "No token, or an invalid one",
     403: "The token lacks the scope report, or its user the permission to add raw reports",
     413: "Too many bytes or reports in one request; nothing was stored",

@@ -92,7 +92,7 @@ def _check(backup: Manifest) -> None:
     migrations = {name for app, name in MigrationLoader(None).disk_migrations if app == "monitor"}
     if backup.schema not in migrations:
         raise RestoreError(
-            f"the backup is of a newer version of gridcast: this one has no migration {backup.schema}"
+            f"the backup is of another version of gridcast: this one has no migration {backup.schema}"
         )
     if backup.timescaledb is not None:
         _check_timescaledb(backup.timescaledb)

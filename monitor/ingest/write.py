@@ -44,7 +44,6 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
     """
     if not reports:
         return []
-    now = timezone.now()
     with transaction.atomic():
         if create_partitions:
             partitions.create_for({report.parsed.slot for report in reports})
@@ -56,6 +55,7 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
                 new[run.key] = report
         if not new:
             return is_new
+        now = timezone.now()  # after the locks: a call that waited for them must not mark an earlier hour
         cutoffs = cutoffs_of([report.key for report in new.values()], now)
         measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
         raw = [

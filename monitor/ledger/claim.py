@@ -134,9 +134,7 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     runs = {run.pk: run for run in sorted(due, key=lambda run: (run.due_at, run.pk))}
     admitted: list[DueRun] = []
     rejected: dict[Skip | Wait, list[Run]] = defaultdict(list)
-    for due_run, verdict in decide(
-        load_due_runs(list(runs.values())), load_context(now), rules.load_all().values()
-    ):
+    for due_run, verdict in decide(load_due_runs(list(runs.values())), load_context(now), rules.in_order()):
         if verdict is None:
             admitted.append(due_run)
         else:

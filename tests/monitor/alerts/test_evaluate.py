@@ -316,3 +316,15 @@ def test_of_concurrent_evaluations_one_opens_the_alert(circle: Series, three_fai
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(one_looks, range(8)))
     assert Alert.objects.count() == Notification.objects.count() == 1
+
+
+def test_a_rule_with_an_unusable_condition_does_not_stop_the_others(
+    circle: Series, three_failures: datetime, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule("gone", condition="no_such_condition", threshold=3)
+    rule("too-short", condition="silent_seconds", threshold=1)
+    usable = rule()
+    evaluate(three_failures)
+    assert Alert.objects.get().rule == usable
+    assert "alert rule gone is ignored: there is no alert condition 'no_such_condition'" in caplog.text
+    assert "alert rule too-short is ignored: silent_seconds: expected seconds from 60" in caplog.text

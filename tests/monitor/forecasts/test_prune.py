@@ -74,13 +74,26 @@ def at(metric: Metric) -> None:
     CurrentSegment.objects.filter(series=metric.segment.series).update(segment=metric.segment)
 
 
-def test_the_state_of_an_earlier_segment_is_kept(before: Metric, noon: datetime) -> None:
+def test_an_earlier_segment_keeps_its_answer_and_loses_its_predictors(
+    before: Metric, series: list[Series], noon: datetime
+) -> None:
     at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
     answer = ForecastState.objects.get(metric=before)
     prune_forecasts(noon + 3 * DAY)
     kept = ForecastState.objects.get(metric=before)
-    assert kept.state is not None
-    assert (kept.mean, kept.n, kept.record_n) == (answer.mean, 10, answer.record_n)
+    assert (kept.mean, kept.record_n) == (answer.mean, answer.record_n)
+    assert not ForecastPredictor.objects.filter(metric=before).exists()
+    refresh_all(noon + 3 * DAY)
+    issued = Forecast.objects.filter(metric=before).count()
+    other = Metric.objects.get(segment__series=series[1])
+    put(other, noon + 3 * DAY)
+    refresh_all(noon + 3 * DAY + HOUR)
+    assert Forecast.objects.filter(metric=before).count() == issued  # a predictor's value changes nothing
+
+
+def test_an_earlier_segment_keeps_its_predictors_for_two_days(before: Metric, noon: datetime) -> None:
+    at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
+    prune_forecasts(noon + 2 * DAY)
     assert ForecastPredictor.objects.filter(metric=before).exists()
 
 

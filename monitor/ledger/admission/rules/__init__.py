@@ -7,3 +7,12 @@ from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[Rule](__name__, __path__, "judge", noun="admission rule")
 names, load_all = _registry.names, _registry.load_all
+
+
+def in_order() -> list[Rule]:
+    """Return every rule: maintenance first, as its reason excuses the site, then by name.
+
+    Of several rules that skip a run the first gives the reason.
+    """
+    rules = load_all().items()
+    return [rule for _, rule in sorted(rules, key=lambda item: (item[0] != "maintenance", item[0]))]

@@ -49,12 +49,12 @@ GATHER = demand("gather", "sdsc", "ncsa")
 
 @pytest.mark.parametrize("name", rules.names())
 def test_no_rule_objects_to_a_run_on_an_idle_grid(name: str) -> None:
-    (rule,) = (rule for rule in rules.load_all().values() if rule.__module__.endswith(f".{name}"))
+    (rule,) = (rule for rule in rules.in_order() if rule.__module__.endswith(f".{name}"))
     assert rule(due_run(GATHER), context()) is None
 
 
 def test_every_file_of_the_folder_is_a_rule() -> None:
-    assert len(rules.load_all().values()) == len(rules.names()) >= 4
+    assert len(rules.in_order()) == len(rules.names()) >= 4
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_runs_of_a_silent_reporter_wait_unless_they_are_held() -> None:
 
 
 def verdicts(runs: Sequence[DueRun], at: AdmissionContext) -> list[tuple[str, type[object]]]:
-    decided = decide(runs, at, rules.load_all().values())
+    decided = decide(runs, at, rules.in_order())
     return [(run.demand.series, type(verdict)) for run, verdict in decided]
 
 
