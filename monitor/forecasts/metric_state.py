@@ -107,7 +107,7 @@ class MetricUpdate(StateUpdate):
         _record_predictors(
             update for update in updates if update.forecaster.used % RECORD_PREDICTORS_EVERY == 0
         )
-        # By the time of the newest input: an update by a predictor alone does not change the number of values.
+        # By the time of the newest input: an update by a predictor alone keeps the number of values.
         due = [update for update in updates if (update.key + update.used_until) % PRUNE_EVERY == 0]
         keep_newest({update.key: update.metric.name for update in due}, now)
 
