@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
@@ -18,6 +17,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db import partitions
 from tests import servers
+from tests.databases import postgres_session, using_settings
 
 # Modules that take a minute or so, longest first: a worker that gets one last would keep the others waiting.
 LONG = (
@@ -103,30 +103,14 @@ def django_db_modify_db_settings(
     """
     if servers.OWN_SERVER not in os.environ:
         return
-    database = connection.settings_dict
-    with django_db_blocker.unblock(), _maintenance() as server:
+    with django_db_blocker.unblock(), postgres_session() as server:
         server.execute("SELECT pg_advisory_lock(%s)", [TEMPLATE_LOCK])  # until the connection is closed
         if server.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-            name, database["NAME"] = database["NAME"], TEMPLATE
-            connection.close()
-            call_command("migrate", verbosity=0)
-            partitions.create_for([NOON, datetime.now(UTC)])
-            connection.close()
-            database["NAME"] = name
-    database["TEST"]["TEMPLATE"] = TEMPLATE
-
-
-def _maintenance() -> psycopg.Connection[tuple[object, ...]]:
-    database = connection.settings_dict
-    return psycopg.connect(
-        dbname="postgres",
-        user=database["USER"],
-        password=database["PASSWORD"],
-        host=database["HOST"],
-        port=database["PORT"] or None,
-        autocommit=True,
-    )
+            with using_settings({"NAME": TEMPLATE}):
+                call_command("migrate", verbosity=0)
+                partitions.create_for([NOON, datetime.now(UTC)])
+    connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -45,16 +44,13 @@ AlertKey = tuple[int, int]  # the keys of a rule and of a series
 
 @dataclass(frozen=True)
 class WatchingRule:
-    """A rule, with the keys of the suites, sites and series that it names."""
+    """A rule, with its condition and the keys of the suites, sites and series that it names."""
 
     row: AlertRule
+    condition: AlertCondition
     suites: Collection[int]
     sites: Collection[int]
     series: Collection[int]
-
-    @cached_property
-    def condition(self) -> AlertCondition:
-        return conditions.condition(self.row.condition, self.row.threshold)
 
     @property
     def fingerprint(self) -> str:
@@ -118,7 +114,7 @@ def evaluate(now: datetime) -> None:
 
 
 def _rules() -> list[WatchingRule]:
-    """Return the enabled rules, and those disabled since the last evaluation."""
+    """Return the enabled rules, and those disabled since the last evaluation; log and omit unusable ones."""
 
     def named(through: Any, noun: str) -> ArraySubquery:
         return ArraySubquery(through.filter(alertrule=OuterRef("pk")).values(f"{noun}_id"))
@@ -128,17 +124,16 @@ def _rules() -> list[WatchingRule]:
         site_keys=named(AlertRule.sites.through.objects, "site"),
         series_keys=named(AlertRule.series.through.objects, "series"),
     )
-    rules = (WatchingRule(row, set(row.suite_keys), set(row.site_keys), set(row.series_keys)) for row in rows)
-    return [rule for rule in rules if _is_usable(rule)]
-
-
-def _is_usable(rule: WatchingRule) -> bool:
-    """Whether the condition of *rule* exists and has a valid threshold; one rule must not stop the others."""
-    try:
-        return rule.condition is not None
-    except ConditionError as error:
-        logger.error("alert rule %s is ignored: %s", rule.row.name, error)
-        return False
+    rules = []
+    for row in rows:
+        try:
+            condition = conditions.condition(row.condition, row.threshold)
+        except ConditionError as error:  # one rule must not stop the others
+            logger.error("alert rule %s is ignored: %s", row.name, error)
+            continue
+        keys = set(row.suite_keys), set(row.site_keys), set(row.series_keys)
+        rules.append(WatchingRule(row, condition, *keys))
+    return rules
 
 
 def _take_due_rechecks(now: datetime) -> set[int]:

@@ -22,7 +22,8 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
-from tests.monitor.depot.databases import HOW_TO_GET_IT, in_postgres, using_settings
+from tests.databases import in_postgres, using_settings
+from tests.monitor.depot.databases import HOW_TO_GET_IT
 from tests.monitor.depot.sample_model import metrics_of
 
 NAME = "gridcast_engines"

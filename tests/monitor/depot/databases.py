@@ -21,6 +21,7 @@ from monitor.embedded.postgres import PostgreSQL
 from monitor.embedded.timescale import VARIABLE
 from monitor.env import parse_database_url
 from monitor.supervisor import Supervisor
+from tests.databases import in_postgres, using_settings
 
 PLAIN, TIMESCALE, APACHE = "PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence"
 # The Apache engine combines statements of the other two and needs a server of its own.
@@ -78,16 +79,6 @@ def _copy() -> Iterator[str]:
         in_postgres("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
 
 
-def in_postgres(statement: str, *names: sql.Composable) -> None:
-    """Execute a statement about databases from the database postgres."""
-    options = {**connection.get_connection_params(), "dbname": "postgres"}
-    options = {
-        key: options[key] for key in ("dbname", "user", "password", "host", "port") if options.get(key)
-    }
-    with psycopg.connect(**options, autocommit=True) as session:
-        session.execute(sql.SQL(statement).format(*names))
-
-
 @contextlib.contextmanager
 def _server_of_its_own(kind: str) -> Iterator[str]:
     """Start a server with the Apache licence, which applies to a whole server, and yield its URL."""
@@ -107,16 +98,3 @@ def _server_of_its_own(kind: str) -> Iterator[str]:
                 session.execute("ALTER SYSTEM SET timescaledb.license = 'apache'")
                 session.execute("SELECT pg_reload_conf()")
             yield server.url
-
-
-@contextlib.contextmanager
-def using_settings(settings: dict[str, object]) -> Iterator[None]:
-    """Have Django use another database with these *settings*."""
-    before = dict(connection.settings_dict)
-    connections.close_all()
-    connection.settings_dict.update(settings)
-    try:
-        yield
-    finally:
-        connections.close_all()
-        connection.settings_dict.update(before)

@@ -30,8 +30,8 @@ from monitor.models.token import REPORT
 from monitor.worker import deliver_spool
 from reporters import report as wire
 from reporters.config import ResourceConfig
+from tests.databases import in_postgres
 from tests.monitor.builders import circle_report
-from tests.monitor.depot.databases import in_postgres
 
 # The server shares its buffers: a session of another test that evicts a page of the full disk would fail.
 pytestmark = pytest.mark.alone

@@ -1,0 +1,39 @@
+"""Databases beside the one of the tests: create them, and have Django use them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from django.db import connection, connections
+from psycopg import sql
+
+
+def postgres_session() -> psycopg.Connection[tuple[Any, ...]]:
+    """Open an autocommit session in the database postgres of the server of the tests."""
+    options = {**connection.get_connection_params(), "dbname": "postgres"}
+    options = {
+        key: options[key] for key in ("dbname", "user", "password", "host", "port") if options.get(key)
+    }
+    return psycopg.connect(**options, autocommit=True)
+
+
+def in_postgres(statement: str, *names: sql.Composable) -> None:
+    """Execute a statement about databases from the database postgres."""
+    with postgres_session() as session:
+        session.execute(sql.SQL(statement).format(*names))
+
+
+@contextlib.contextmanager
+def using_settings(settings: dict[str, object]) -> Iterator[None]:
+    """Have Django use another database with these *settings*."""
+    before = dict(connection.settings_dict)
+    connections.close_all()
+    connection.settings_dict.update(settings)
+    try:
+        yield
+    finally:
+        connections.close_all()
+        connection.settings_dict.update(before)
