@@ -176,7 +176,7 @@ class DataAge:
     def forecast(
         self, mean: float, method: str, at_seconds: float, *, median: float | None = None
     ) -> ValueForecast:
-        """Return *mean* as the forecast of *method*, and as its median unless one is given."""
+        """Return the forecast of *method* with this *mean* and *median* (default: the mean)."""
         age_seconds = max(0.0, at_seconds - self.newest_seconds)
         return ValueForecast(mean, mean if median is None else median, method, self.n, age_seconds)
 
@@ -192,7 +192,7 @@ def is_usable(value: float) -> bool:
 
 
 def require_not_past(at_seconds: float, used_until_seconds: float, noun: str) -> None:
-    """Raise if inputs that became known after *at_seconds* have been used; *noun* names them in the message.
+    """Raise if an input that became known after *at_seconds* was used; the message calls inputs *noun*.
 
     Raises:
         InvalidNumber: *at_seconds* is not finite.

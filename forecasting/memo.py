@@ -1,4 +1,4 @@
-"""The newest answer of a method, for callers that ask again about the same time; no part of its state."""
+"""A cache of a method's newest answer, for repeated calls with the same time; no part of the state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """The answer for one time, until the method learns something. A state does not keep it.
+    """Cache of one answer, valid until the method learns something. A saved state does not contain it.
 
-    A method has it as a field with ``compare=False``, clears it with everything that it learns, and returns
-    only answers that no caller changes.
+    A method has it as a field with ``compare=False`` and clears it whenever it learns. Callers must not
+    change the answers.
     """
 
     __slots__ = ("_answer", "_at_seconds")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, Source, is_usable
 
-MAX_ROWS = 16  # of each source: enough for runs that started before its newest value was known
+MAX_ROWS = 16  # rows of each source: enough for runs that started before its newest value was known
 
 
 def key(source: Source) -> str:
@@ -33,8 +33,8 @@ def require_usable(time_seconds: float, known_at_seconds: float, value: float) -
 class PredictorValues:
     """Rows of numbers of one source, by the time at which they became known.
 
-    The older the rows, the sparser they are kept: a run of many hours still finds a row that was known at its
-    start, or a little before.
+    Old rows are kept at longer intervals than new ones, so that a run of many hours still finds a row that
+    was known at its start, or a little before.
     """
 
     _known_at: list[float] = field(default_factory=list, init=False)
@@ -56,7 +56,10 @@ class PredictorValues:
         return self._rows[count - 1] if count else None
 
     def _most_dispensable(self) -> int:
-        """Return the row whose removal leaves the shortest gap for its age, but not the newest or oldest."""
+        """Return the index of the row whose removal leaves the shortest gap relative to its age.
+
+        It is never the newest or the oldest row.
+        """
         times = self._known_at
         now = times[-1]
         least, dispensable = math.inf, 1

@@ -230,7 +230,7 @@ def forecast_history(
 
 
 def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:
-    """Return the quantiles *around* a forecast, replaced by the method's *own* quantiles where it has them.
+    """Merge the quantiles *around* a forecast with the method's *own* quantiles, which take precedence.
 
     The method's own quantiles limit the other ones, so that quantiles never fall with rising probability.
     """

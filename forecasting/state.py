@@ -1,11 +1,11 @@
-"""Keep what a forecaster knows as bytes, and load it again: microseconds each way, with equal answers after.
+"""Save the state of a forecaster as bytes and load it: microseconds each way; answers stay equal.
 
 A state is the typed fields of dataclasses, so a new method needs no code to be kept. It starts with the
 fingerprint of its class, which covers the fields and versions (``VERSION``, 1 where a class has none) of all
 classes that it always contains. Methods that are chosen by name (``MethodsByName``) are kept with
 fingerprints of their own. So a state depends on the methods it uses, and not on the others in the folder.
 
-A state is trusted as much as the depot that stores it: the types of its fields are checked, not their sense.
+A state is trusted as much as the depot that stores it: the types of its fields are checked, not the values.
 """
 
 from __future__ import annotations

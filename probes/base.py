@@ -98,7 +98,7 @@ class Role:
     description: str
 
     def check(self, name: str, resources: Sequence[str]) -> None:
-        """Raise InvalidParameters unless *resources* has an accepted length and no duplicates."""
+        """Raise InvalidParameters unless the role accepts the number of *resources* and all differ."""
         if not self.minimum <= len(resources) <= self.maximum:
             raise InvalidParameters(
                 f"role {name!r} needs {self.minimum} to {self.maximum} resources, got {len(resources)}"
@@ -122,7 +122,11 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def checked(self, name: str, value: Value) -> Value:
-        """Return *value*, an int as a float where a float is expected. Raises InvalidParameters."""
+        """Return *value*, converted to float if it is an int and the default is a float.
+
+        Raises:
+            InvalidParameters: *value* has not the default's type, or is outside the range or *choices*.
+        """
         expected = type(self.default)
         if expected is float and type(value) is int:
             value = float(value)
@@ -188,7 +192,11 @@ def checked_plan(
 
 
 def checked_parameters(probe: type[Probe], parameters: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the value or default of every parameter of *probe*. Raises InvalidParameters."""
+    """Return the value or default of every parameter of *probe*.
+
+    Raises:
+        InvalidParameters: a parameter is unknown or has an invalid value.
+    """
     _refuse_unknown("parameter", parameters, probe.parameters)
     return {
         name: parameter.checked(name, parameters.get(name, parameter.default))

@@ -260,7 +260,11 @@ def parse_fio(text: str, operation: str) -> OperationResult:
 
 
 def parse_own(text: str, resource: str) -> tuple[bool, dict[str, OperationResult]]:
-    """Return whether the I/O was direct, and the result of each operation. Raises ProbeFailed."""
+    """Return whether the I/O was direct, and the result of each operation.
+
+    Raises:
+        ProbeFailed: a line cannot be parsed, or no operation has a result.
+    """
     is_direct, results = True, {}
     try:
         for name, *numbers in (line.split() for line in text.splitlines()):

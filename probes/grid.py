@@ -115,12 +115,16 @@ class Grid(Protocol):
     def login(self, resource: str) -> float:
         """Open a new connection, run ``true`` and close it; return the seconds until ``true`` ended.
 
-        The connection that other operations share is not used. Raises ProbeFailed, OutOfTime.
+        The connection that other operations share is not used.
         """
         ...
 
     def address(self, resource: str) -> str:
-        """Return the host name or IP address by which other sites reach *resource*. Raises ProbeFailed."""
+        """Return the host name or IP address by which other sites reach *resource*.
+
+        Raises:
+            ProbeFailed: no address is configured.
+        """
         ...
 
     def serving(

@@ -88,7 +88,7 @@ class Probe(external_program.ExternalProgramProbe):
     )
 
     def run_reporter(self) -> list[Measurement]:
-        """Return the metrics, also if the reporter did not complete."""
+        """Run the reporter; return its metrics, even if it did not complete."""
         completed = self.run_program()
         try:
             self.report = parse_report(completed.stdout)
@@ -119,7 +119,11 @@ class Probe(external_program.ExternalProgramProbe):
 
 
 def parse_report(text: str) -> IncaReport:
-    """Parse an Inca report. Raises InvalidIncaReport."""
+    """Parse an Inca report.
+
+    Raises:
+        InvalidIncaReport: ``parse_xml`` refuses the text, or ``completed`` is no boolean.
+    """
     root = parse_xml(text)
     completed = root.text_of("exitStatus", "completed")
     if completed not in ("true", "false", "1", "0"):  # the booleans of XML Schema
@@ -134,7 +138,7 @@ def parse_report(text: str) -> IncaReport:
 
 
 def parse_number(text: str) -> float | None:
-    """Return *text* as a number; None if it is none."""
+    """Return *text* as a number; None if it is not a number."""
     with contextlib.suppress(ValueError):
         return float(text)
     return None
@@ -160,7 +164,11 @@ def _log_lines(root: Element) -> Iterator[tuple[str, str]]:
 
 
 def parse_xml(text: str) -> Element:
-    """Parse *text* and return the root element. Raises InvalidIncaReport."""
+    """Parse *text* and return the root element.
+
+    Raises:
+        InvalidIncaReport: *text* is not well-formed XML, has a DOCTYPE, or exceeds a limit.
+    """
     data = text.strip().encode("utf-8", "replace")
     if len(data) > MAX_BYTES:
         raise InvalidIncaReport(f"{len(data)} bytes, expected at most {MAX_BYTES}")

@@ -3,9 +3,9 @@
 An application benchmark for storage, after the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H.
 Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07):
 an analysis of the cosmic microwave background in which busy work replaces all computation. As in the
-original, every task has its own file and uses POSIX I/O, and of *rmod* (*wmod*) neighbouring tasks one at a
-time reads (writes). Unlike the original, the job synchronises the tasks after each phase, without MPI.
-Every value that is read is verified, and a phase ends when its data are on the storage device.
+original, every task has its own file and uses POSIX I/O, and in each group of *rmod* neighbouring tasks only
+one reads at a time (*wmod*: writes). Unlike the original, the job synchronises the tasks after each phase,
+without MPI. Every value that is read is verified, and a phase ends when its data are on the storage device.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Perfdatum:
-    """One item. *value* is None for "U" (undetermined); *bounds* are by suffix of the metric's name."""
+    """One item. *value* is None for "U" (undetermined). *bounds* has limits by name, such as "warn.above"."""
 
     label: str
     value: float | None
@@ -131,7 +131,11 @@ def _item_or_none(text: str) -> Perfdatum | None:
 
 
 def parse_item(text: str) -> Perfdatum:
-    """Parse one item, such as ``'disk /'=12MB;~:80;@90:95;0;100``. Raises InvalidPerfdata."""
+    """Parse one item, such as ``'disk /'=12MB;~:80;@90:95;0;100``.
+
+    Raises:
+        InvalidPerfdata: *text* does not have this form.
+    """
     pair = _PAIR.fullmatch(text)
     if pair is None:
         raise InvalidPerfdata(text)
@@ -159,7 +163,10 @@ def parse_range(text: str) -> dict[str, float]:
     """Parse a range into the limits "above" and "below", or "from" and "to" if it alerts inside.
 
     ``10:`` alerts below 10, ``~:10`` above 10, ``10:20`` outside, ``@10:20`` inside. ``10`` alerts above 10
-    and below 0; this implied 0 is omitted, as are infinite ends. Raises InvalidPerfdata.
+    and below 0; this implied 0 is omitted, as are infinite ends.
+
+    Raises:
+        InvalidPerfdata: *text* is no range.
     """
     match = _RANGE.fullmatch(text)
     if match is None or text in ("", "@"):

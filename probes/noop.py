@@ -23,7 +23,7 @@ class Probe:
         self.target = plan.resource("target")
 
     def init(self) -> None:
-        """Contact nothing: the run passes also while the target is unreachable."""
+        """Contact nothing: the run passes even if the target is unreachable."""
 
     def cleanup(self) -> None:
         self.grid.clean_up()

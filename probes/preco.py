@@ -281,7 +281,7 @@ def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[TaskTimin
 
 
 def parse_correlations(text: str, resource: str) -> Correlations:
-    """Parse the output of ``phantom compare``. Raises ProbeFailed."""
+    """Parse the output of ``phantom compare``. Raises ProbeFailed if it is not its two numbers."""
     match = _COMPARISON.fullmatch(text.strip())
     if match is None:
         raise ProbeFailed(f"unreadable output of phantom at {resource}: {text[-200:]!r}", resource=resource)

@@ -112,7 +112,7 @@ class Probe:
 
 
 def parse_result(text: str, resource: str) -> StreamResult:
-    """Parse the complete output of the kernel. Raises ProbeFailed."""
+    """Parse the output of the kernel. Raises ProbeFailed if a line is missing or unreadable."""
     try:
         fields = {name: rest for name, *rest in (line.split() for line in text.splitlines())}
         return StreamResult(

@@ -108,7 +108,11 @@ class ResourceShell(abc.ABC):
 
     @abc.abstractmethod
     def connect(self, *, timeout_seconds: float) -> None:
-        """Connect, or reconnect if the connection was lost. Raises CannotConnect."""
+        """Connect, or reconnect if the connection was lost.
+
+        Raises:
+            CannotConnect: the resource is unreachable or refuses the login.
+        """
 
     @abc.abstractmethod
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
@@ -189,11 +193,21 @@ class SubmittedJob(abc.ABC):
 
     @abc.abstractmethod
     def wait_started(self, *, timeout_seconds: float) -> float:
-        """Block until the job starts; return its seconds in the queue. Raises JobFailed, TookTooLong."""
+        """Block until the job starts; return its seconds in the queue.
+
+        Raises:
+            JobFailed: the job was cancelled or refused, or ended without a start.
+            TookTooLong: the job did not start within *timeout_seconds*.
+        """
 
     @abc.abstractmethod
     def wait_ended(self, *, timeout_seconds: float) -> float:
-        """Block until the job ends; return its run time in seconds. Raises JobFailed, TookTooLong."""
+        """Block until the job ends; return its run time in seconds.
+
+        Raises:
+            JobFailed: the job was killed, or its exit status is not 0.
+            TookTooLong: the job did not end within *timeout_seconds*.
+        """
 
     @abc.abstractmethod
     def cancel(self) -> None:

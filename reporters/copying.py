@@ -1,8 +1,7 @@
 """Copies by a program that never leave a partial file under the final name.
 
 ``CheckedCopy`` copies to a temporary name beside the target, compares the sizes there, then renames. Two
-kinds
-of program transfer the bytes: one that runs at the source (cp, scp), and a client at the reporter that
+kinds of program transfer the bytes: one that runs at the source (cp, scp), and a client at the reporter that
 controls the servers of both ends (globus-url-copy, xrdcp).
 """
 
@@ -45,7 +44,7 @@ class CheckedCopy(FileTransfer):
     def send(
         self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        """Copy to *partial_path*; return the size of the source. Raises ProbeFailed, without any cleanup."""
+        """Copy to *partial_path* and return the size of the source; an error leaves a partial file there."""
 
     def copy(
         self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
@@ -65,7 +64,7 @@ class CheckedCopy(FileTransfer):
         return f"{self.source.resource.name}:{source_path} to {self.target.resource.name}:{target_path}"
 
     def source_bytes(self, path: str) -> int:
-        """Return the size of a file at the source. Raises CannotCopy."""
+        """Return the size of a file at the source. Raises CannotCopy if it cannot be read."""
         return parse_size(_output(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]), self.source)
 
     def check_directory(self, target_path: str) -> None:
@@ -161,8 +160,9 @@ class ClientProgram(CheckedCopy):
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
         """Judge a copy of *size_bytes* by the client's whole output, not only by its status.
 
-        Raises ProbeFailed with the reason (in CannotCopy without the two ends), and the resource at fault if
-        known.
+        Raises:
+            ProbeFailed: the copy failed; has the reason, and the resource at fault if known. The message of a
+                CannotCopy does not name the two ends: the caller adds them.
         """
 
     def environment(self) -> Mapping[str, str]:
@@ -205,7 +205,7 @@ def copy_failed(reason: str, end: End, done: Completed) -> CannotCopy:
 
 
 def parse_size(text: str, end: End) -> int:
-    """Parse the number of bytes from the output of ``wc`` at *end*. Raises CannotCopy."""
+    """Parse the number of bytes from the output of ``wc`` at *end*. Raises CannotCopy if there is none."""
     words = text.split(None, 1)
     if not words or not words[0].isdecimal():
         name = end.resource.name

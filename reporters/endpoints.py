@@ -39,7 +39,8 @@ class Endpoint:
     def of(cls, end: End, port: int) -> Endpoint:
         """Read the options *host* (by default the resource's address or its shell's), *port* and *directory*.
 
-        Raises InvalidParameters.
+        Raises:
+            InvalidParameters: the host is missing or invalid, or the directory is not absolute.
         """
         name, options = end.resource.name, end.options
         host = options.get("host") or end.resource.address or end.resource.shell.get("host")
@@ -58,7 +59,11 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def exported(self, path: str) -> str:
-        """Return the server's path of *path*. Raises CannotCopy if it is not exported."""
+        """Return *path* relative to the exported directory, as the server expects it.
+
+        Raises:
+            CannotCopy: *path* is outside the exported directory.
+        """
         plain = posixpath.normpath(path)
         root = posixpath.normpath(self.directory)
         if posixpath.commonpath([root, plain]) != root:

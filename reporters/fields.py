@@ -1,8 +1,7 @@
 """Strict reading of JSON: values are read by name, type and range; an invalid one is refused with its path.
 
 Whatever the input, ``Unfit`` is the only error raised. Its message names the field, what was expected and
-what
-was there: ``stages[2].seconds: expected a finite number >= 0, got 'x'``.
+what was there: ``stages[2].seconds: expected a finite number >= 0, got 'x'``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,11 @@ class Unfit(ValueError):
 
 
 def parse_time(text: str) -> datetime:
-    """Parse RFC 3339 with any offset, to the microsecond; return UTC. Raises ValueError."""
+    """Parse RFC 3339 with any offset, to the microsecond; return UTC.
+
+    Raises:
+        ValueError: *text* has another format.
+    """
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a time as in RFC 3339 with a zone, got {shown(text)}")
@@ -206,7 +209,7 @@ class Fields:
             raise Unfit(f"{self.path(name)}: {error}") from None
 
     def optional(self, name: str, read: Callable[[str], Item]) -> Item | None:
-        """Return *read* of the field *name*, or None if the field is null."""
+        """Return the field *name* as *read* returns it; None if the field is null."""
         return None if self.value(name, "a value or null") is None else read(name)
 
     def mapping(self, name: str) -> dict[str, Any]:

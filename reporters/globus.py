@@ -15,7 +15,7 @@ from reporters.credentials.lifetime import format_duration
 
 @dataclass(frozen=True)
 class GlobusError:
-    """The class of an error and its description; in CannotConnect, "it" is the server."""
+    """The class of an error and its description. The subject of a CannotConnect is the server, as "it"."""
 
     error: type[ProbeFailed]
     text: str

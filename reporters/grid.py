@@ -45,7 +45,7 @@ class RunGrid:
         self._meter = UsageMeter()
 
     def shell(self, resource: str) -> BoundedShell:
-        """Return the connected shell of *resource*. Raises ProbeFailed."""
+        """Return the connected shell of *resource*. Raises the ProbeFailed of a failed connection."""
         self._session(resource)
         with self._opening:
             if not self._connected:
@@ -53,11 +53,15 @@ class RunGrid:
         return self._connected[resource].result()
 
     def login(self, resource: str) -> float:
-        """Log in again, run ``true``, log out; return the seconds without the logout. Raises ProbeFailed."""
+        """Log in again, run ``true``, log out; return the seconds without the logout."""
         return self._session(resource).login()
 
     def address(self, resource: str) -> str:
-        """Return the host name or IP address by which other sites reach *resource*. Raises ResourceUnfit."""
+        """Return the host name or IP address by which other sites reach *resource*.
+
+        Raises:
+            ResourceUnfit: no address is configured.
+        """
         return self._session(resource).address()
 
     @contextlib.contextmanager
@@ -67,11 +71,11 @@ class RunGrid:
             yield first_line
 
     def capabilities(self, source: str, target: str) -> Capabilities:
-        """Return the features that copies from *source* to *target* support. Raises ProbeFailed."""
+        """Return the features that copies from *source* to *target* support."""
         return self._transfer(source, target).capabilities
 
     def copy(self, source: Location, target: Location, options: CopyOptions = _PLAIN) -> Transferred:
-        """Copy one file directly. Raises ProbeFailed."""
+        """Copy one file directly from *source* to *target*."""
         route = f"{source.resource}:{source.path} to {target.resource}:{target.path}"
         transfer = self._transfer(source.resource, target.resource)
         with self._deadline.bounding(math.inf, f"copying {route}", target.resource) as limit_seconds:
@@ -81,14 +85,14 @@ class RunGrid:
         return copy
 
     def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> GridJob:
-        """Submit a job that runs in the scratch directory of *resource*. Raises ProbeFailed."""
+        """Submit a job that runs in the scratch directory of *resource*."""
         directory = self.scratch(resource)
         job = self._session(resource).submit(argv, directory, cpus, wall_seconds)
         self.log(f"submitted a job at {resource}: {cpus} cpus, at most {wall_seconds:g} s")
         return GridJob(job, resource, self._deadline, self._meter.job(resource, cpus))
 
     def scratch(self, resource: str) -> str:
-        """Return the run's directory at *resource*; the first call creates it. Raises ProbeFailed."""
+        """Return the run's directory at *resource*; the first call creates it."""
         shell = self.shell(resource)
         with self._deadline.bounding(math.inf, f"making a scratch directory at {resource}", resource):
             return self._session(resource).scratch(shell)

@@ -68,7 +68,7 @@ class Limit:
         self._silence_seconds = silence_seconds
 
     def wait_seconds(self) -> float:
-        """Return the limit of the next wait. Raises RequestTimedOut."""
+        """Return the limit of the next wait. Raises RequestTimedOut if no time remains."""
         left_seconds = self._until - time.monotonic()
         if left_seconds <= 0:
             raise RequestTimedOut
@@ -113,7 +113,7 @@ class HttpsResponse:
         return self._response.headers.get(name, "")
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body in pieces as it arrives. Raises Broken, RequestTimedOut, Silent."""
+        """Yield the body in pieces as it arrives. Raises an HttpsError if it does not arrive completely."""
         while True:
             with _translated(self._limit):
                 piece = self._response.read1(_CHUNK_BYTES)
@@ -131,7 +131,11 @@ def request(
     context: ssl.SSLContext,
     limit: Limit,
 ) -> Iterator[HttpsResponse]:
-    """Send a request for *path* (not quoted yet); yield the response. Raises HttpsError."""
+    """Send a request for *path* (not quoted yet); yield the response, whatever its status.
+
+    Raises:
+        HttpsError: there was no response; each subclass is one cause.
+    """
     target = urllib.parse.quote(path)
     for _ in range(_REDIRECTS):
         with contextlib.closing(_connected(endpoint, context, limit)) as connection:
@@ -149,7 +153,8 @@ def request(
 def tls_context(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl.SSLContext:
     """Return the TLS context: trusted authorities (by default the system's), client certificate and key.
 
-    Raises Unreachable: a file cannot be read.
+    Raises:
+        Unreachable: a file cannot be read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = _LimitedSocket

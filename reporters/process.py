@@ -141,12 +141,15 @@ class Running:
             return self._printed()
 
     def poll(self) -> Completed | None:
-        """Return its result, or None while it runs. Raises ProgramMissing, GuardianLost."""
+        """Return the result of the program, or None while it runs. Raises as ``run``, but never TimedOut."""
         with self._changed:
             return self._completed() if self._ended else None
 
     def wait(self, timeout_seconds: float) -> Completed:
-        """Wait for its end, stop it after *timeout_seconds*. Raises as ``run``."""
+        """Wait until the program ends and return its result; stop it after *timeout_seconds*.
+
+        Raises the errors of ``run``.
+        """
         with self._changed:
             in_time = self._changed.wait_for(lambda: self._ended, timeout_seconds)
         self.stop()
@@ -156,7 +159,10 @@ class Running:
             return self._completed()
 
     def wait_for_output(self, wanted: Callable[[str], bool], timeout_seconds: float) -> bool:
-        """Wait until *wanted* accepts stdout, the end, or the time limit; return whether it accepts."""
+        """Wait until *wanted* is true of the stdout so far; return whether it is.
+
+        Returns early if the program ends, and at the latest after *timeout_seconds*.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._ended or wanted(self._printed()), timeout_seconds)
             return wanted(self._printed())
@@ -167,7 +173,7 @@ class Running:
             self._stdin.close()
 
     def stop(self) -> None:
-        """Stop it and all that it started; return when no process is left."""
+        """Stop the program and all processes that it started; return when none is left."""
         with self._changed:
             if not self._ended:
                 with contextlib.suppress(OSError):

@@ -47,7 +47,7 @@ _SETTLE_SECONDS = 3.0  # for stamps to arrive after the batch system reports the
 
 
 class QueueingSystem(BatchSystem):
-    """Options: *queue*, *account*, and *extra* arguments for the submit command."""
+    """Base class. Options: *queue*, *account*, and *extra* arguments for the submit command."""
 
     survives_its_session: ClassVar[bool] = True
     # Shell commands: print the record of the job "$id"; print the numbers of the jobs called "$name" that are
@@ -173,7 +173,11 @@ class TrackedJob(SubmittedJob):
         self._cancelled = True
 
     def _recorded_seconds(self, record: JobRecord) -> float:
-        """Return the run time, by the batch system, of a job without an end stamp. Raises JobFailed."""
+        """Return the run time in the batch system's *record*; for jobs without an end stamp.
+
+        Raises:
+            JobFailed: the job failed, or the batch system ended it.
+        """
         if record.status != 0 or record.how:
             raise self._failed(self._describe_end(record), record.status)
         return max(0.0, (record.ended or 0.0) - (record.started or record.ended or 0.0))
@@ -187,7 +191,7 @@ class TrackedJob(SubmittedJob):
         return self._failed(self._describe_end(replace(record, status=status)), status)
 
     def _final_record(self) -> JobRecord | None:
-        """Return the batch system's record of a killed job once that says that the job is over."""
+        """Wait until the batch system reports that a killed job is over; return its record, or None."""
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
             record = self._look("record", 0.0, 0.1).record

@@ -69,7 +69,7 @@ def rfc3339(time: datetime) -> str:
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """Parse a time with any offset. Raises ValueError."""
+    """Parse a time with any offset. Raises ValueError for another format."""
     return parse_time(text)
 
 

@@ -31,7 +31,8 @@ def check(resource: ResourceConfig) -> None:
 def option_types(method: str, kind: str) -> Mapping[str, str]:
     """Return the options of *kind* of a *method* (shell, transfer, batch) with their types.
 
-    Raises UnknownPlugin.
+    Raises:
+        UnknownPlugin: there is no such kind.
     """
     if method == "transfer":
         return transfers.load(kind).option_types
@@ -41,17 +42,26 @@ def option_types(method: str, kind: str) -> Mapping[str, str]:
 
 
 def shell_of(resource: ResourceConfig, label: str) -> ResourceShell:
-    """Return the shell of *resource*, not connected yet. Raises InvalidParameters."""
+    """Return the shell of *resource*, not connected yet.
+
+    Raises:
+        InvalidParameters: its kind is unknown, or its options are invalid.
+    """
     return _create(resource, "shell", resource.shell, shells.load, resource.name, label)
 
 
 def batch_of(resource: ResourceConfig, shell: ResourceShell) -> BatchSystem:
-    """Return the batch system of *resource*. Raises InvalidParameters."""
+    """Return the batch system of *resource*. Raises as ``shell_of``."""
     return _create(resource, "batch", resource.batch, batch.load, shell)
 
 
 def transfer_between(source: End, target: End) -> FileTransfer:
-    """Return the transfer from *source* to *target*. Raises InvalidParameters; CannotCopy for two kinds."""
+    """Return the transfer from *source* to *target*.
+
+    Raises:
+        CannotCopy: the two ends have different kinds of transfer.
+        InvalidParameters: the kind is unknown, or the options of an end are invalid.
+    """
     kinds = [end.resource.transfer.get("kind") for end in (source, target)]
     if kinds[0] != kinds[1]:
         raise CannotCopy(

@@ -60,7 +60,7 @@ class ResourceSession:
         return str(address or "127.0.0.1")
 
     def login(self) -> float:
-        """Log in again, run ``true``, log out; return the seconds without the logout. Raises ProbeFailed."""
+        """Log in again, run ``true``, log out; return the seconds without the logout."""
         shell = self.new_shell()
         began = time.monotonic()
         try:
@@ -91,7 +91,11 @@ class ResourceSession:
         return job
 
     def clean_up(self) -> None:
-        """Cancel the jobs and remove the directory; reconnect if needed. Raises ProbeFailed."""
+        """Cancel the jobs and remove the directory; reconnect if needed.
+
+        Raises:
+            ProbeFailed: the resource is unreachable, a job is still alive, or a file is left.
+        """
         if not self._touched:
             return
         try:
@@ -117,7 +121,7 @@ class GridJob:
         self._meter = meter
 
     def wait_started(self) -> float:
-        """Return how many seconds the job waited in the queue. Raises ProbeFailed."""
+        """Block until the job starts; return how many seconds it waited in the queue."""
         doing = f"waiting for the job at {self._resource} to start"
         with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
             queue_seconds = self._job.wait_started(timeout_seconds=limit_seconds)
@@ -125,7 +129,7 @@ class GridJob:
         return queue_seconds
 
     def wait_ended(self) -> float:
-        """Return how many seconds the job ran. Raises ProbeFailed."""
+        """Block until the job ends; return how many seconds it ran. Raises ProbeFailed if the job failed."""
         doing = f"waiting for the job at {self._resource} to end"
         try:
             with self._deadline.bounding(math.inf, doing, self._resource) as limit_seconds:
@@ -146,7 +150,11 @@ def check_answers(shell: BoundedShell) -> None:
 def serving(
     shell: BoundedShell, argv: Sequence[str], deadline: Deadline, within_seconds: float
 ) -> Iterator[str]:
-    """Run *argv* behind *shell* while in this context; yield its first line of output. Raises ProbeFailed."""
+    """Run *argv* behind *shell* while in this context; yield its first line of output.
+
+    Raises:
+        ProbeFailed: no line came *within_seconds*, or the program could not be started.
+    """
     resource = shell.resource
     running = shell.start(argv)
     try:

@@ -60,8 +60,8 @@ def run(
 ) -> Report:
     """Run *assignment*, after its warm-ups, and report on it. Calls *on_stage* with the name of each stage.
 
-    The first warm-up that does not pass ends the run. Raises only exceptions that end a process, such as
-    KeyboardInterrupt, and those after the cleanup.
+    The first warm-up that does not pass ends the run. The only exceptions raised are those that end a
+    process, such as KeyboardInterrupt; the cleanup comes first.
     """
     log: list[LogLine] = []
     used: Mapping[str, ResourceUsage] = {}
@@ -78,7 +78,7 @@ def run(
 
 
 def _warm_up_log(label: str, report: Report) -> list[LogLine]:
-    """Return a warm-up's warnings and errors and its duration, timed at the start of the run."""
+    """Return the warnings and errors of a warm-up and its duration, all with the time of the run's start."""
     duration = LogLine("info", 0.0, f"{label} took {report.seconds:.3f} s; its values are discarded")
     problems = [line for line in report.log if line.level in ("warning", "error")]
     return [*(LogLine(line.level, 0.0, f"{label}: {line.text}") for line in problems), duration]

@@ -3,8 +3,7 @@
 Each operation is one command at the site. Two runs of a series never overlap, so any other run below the
 series' directory was left behind by a killed reporter: its jobs are killed or cancelled and its files
 removed. If a job cannot be cancelled, its run's directory stays for the next attempt. Resources may share a
-file
-system: the path ends with the resource's name, and the directories of the current run are kept.
+file system: the path ends with the resource's name, and the directories of the current run are kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Start programs under a guardian (``guardian.py``) or under a watching thread (``watcher.py``).
 
-Two pipes carry the commands to it and its status. Raises OSError and ValueError as ``subprocess.Popen``.
+Two pipes connect the reporter with each: one for commands, one for the status. Functions raise the OSError
+and ValueError of ``subprocess.Popen``.
 """
 
 from __future__ import annotations

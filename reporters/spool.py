@@ -60,7 +60,7 @@ class Spool:
             _write_whole(self._file(run), body)
 
     def sync(self) -> None:
-        """Flush all waiting reports to disk, which may take long. Raises SpoolError."""
+        """Flush all waiting reports to disk, which may take long. Raises SpoolError if the disk fails."""
         with _spool_errors(f"cannot write the spool {self._directory} to disk"):
             for path in [*self._oldest(None), self._directory]:
                 with contextlib.suppress(FileNotFoundError):  # delivered by another process
@@ -174,7 +174,7 @@ def _spool_errors(action: str) -> Iterator[None]:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Write *data* to *path* atomically. Raises OSError."""
+    """Write *data* to *path* atomically; an OSError leaves no partial file."""
     half = path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.part")
     try:
         with half.open("xb") as file:

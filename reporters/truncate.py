@@ -24,7 +24,11 @@ class Unwritable(ValueError):
 
 
 def encoded(value: object) -> bytes:
-    """Encode *value* as compact JSON, sorted by name, with finite numbers. Raises Unwritable."""
+    """Encode *value* as compact JSON, sorted by name, with finite numbers.
+
+    Raises:
+        Unwritable: *value* has no JSON form.
+    """
     try:
         return json.dumps(
             _clean(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False

@@ -59,7 +59,8 @@ class UsageMeter:
 class JobMeter:
     """The CPU time of one job.
 
-    A job that passed reports its run time itself. Of any other, the time counts for which it was seen to run.
+    A job that passed reports its run time itself. For any other job, the time during which it was observed to
+    run counts.
     """
 
     def __init__(self, cpus: int, clock: Callable[[], float]) -> None:
@@ -69,7 +70,7 @@ class JobMeter:
         self._seconds: float | None = None
 
     def began(self) -> None:
-        """Note that the job was seen to run."""
+        """Note that the job runs now."""
         self._began = self._clock()
 
     def ended(self, run_seconds: float | None = None) -> None:

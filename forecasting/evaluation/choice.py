@@ -28,7 +28,7 @@ from forecasting.uncertainty.intervals import MIN_RESIDUALS, Residuals
 
 METHODS = ("lrp", "lrp_last_10", "lrp_ridge", "lrp_robust", "matching", "tsp_lrp")
 OWN = "blend"
-SIGNIFICANCE = 0.05  # a gain does not count if chance alone makes it with a higher probability
+SIGNIFICANCE = 0.05  # a gain counts if the probability of it by chance is lower
 _LARGEST_SQUARABLE = 1e145
 
 

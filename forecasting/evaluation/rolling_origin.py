@@ -40,7 +40,7 @@ class RollingForecasts:
     median: Column
     mean: Column
     quantiles: Mapping[float, Column]
-    update_seconds: float  # of processor time, for each value with the predictor values before it
+    update_seconds: float  # mean CPU time to learn one value and the predictor values before it
 
     def interval(self, level: float) -> tuple[Column, Column]:
         tail = lower_tail(level)
@@ -51,9 +51,10 @@ class RollingForecasts:
 class MethodScores:
     """The scores of one method on one series; None for a score that cannot be computed.
 
-    Absolute and relative errors are of the median, squared ones of the mean. Error ratios are to the errors
-    of the last value over the same runs. *interval_ratio* is the Winkler score of the 90 % interval as a
-    ratio to that of the NWS MAE pick +- 1.645 times the root mean square of its errors before.
+    Absolute and relative errors are those of the median, squared errors those of the mean. An error ratio is
+    relative to the error of the last value over the same runs. *interval_ratio* compares Winkler scores: that
+    of the method's 90 % interval, divided by that of a simple interval: the NWS MAE pick +- 1.645 times the
+    root mean square of its earlier errors.
     """
 
     method: str
@@ -254,7 +255,7 @@ def geometric_mean(ratios: Iterable[float | None]) -> float | None:
 
 
 def _simple_interval(forecasts: RollingForecasts, level: float) -> tuple[Column, Column]:
-    """Return the intervals for normal errors of constant variance, estimated from those before."""
+    """Return the intervals for normal errors of constant variance, estimated from the earlier errors."""
     errors = np.abs(np.nan_to_num(forecasts.actual - forecasts.median))
     scale = errors.max(initial=0.0) or 1.0
     squares = np.cumsum(np.square(errors / scale))

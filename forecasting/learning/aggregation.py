@@ -32,24 +32,24 @@ from forecasting.learning.scale import TypicalSize
 
 Numbers = NDArray[np.float64]
 
-_MOST = 5.0  # typical errors as which a slope, and a distance between two forecasts, count at most
+_MOST = 5.0  # typical errors: the limit of a slope, and of a distance between two forecasts
 _DECAY = 0.999  # of regrets at each value
 _MIN_REGRET = -20.0
-_ZERO = np.zeros(())  # an array of no dimension, since a number would be made into one at each use
+_ZERO = np.zeros(())  # an array without dimensions: numpy converts a plain number at each use
 _MIN_SCALE = np.array(1e-12)  # of squared regrets, for experts that hardly ever disagree
-_MIN_ERRORS = 10  # that are known before one of them can show a shift of level
-_FARTHEST = 30.0  # typical errors from the other experts at which a forecast is cut
-_FARTHEST_IN_DOUBT = 5.0  # the same while it is open whether values that went far away stay there
+_MIN_ERRORS = 10  # errors needed before one of them can indicate a shift of level
+_FARTHEST = 30.0  # typical errors: the limit of a forecast's distance from the other experts
+_FARTHEST_IN_DOUBT = 5.0  # the same limit while it is undecided whether the level has shifted
 _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
 class Aggregation:
-    """Weights for one loss: the doubled pinball loss of *probability*, or the *squared* error.
+    """The weights of experts, learned for one loss: the squared error if *squared*, else the pinball loss.
 
-    With probability 0.5 the doubled pinball loss is the absolute error. Forecasts come as an array of one
-    length, each expert always at the same place; NaN for an expert that sleeps. The blend lies between the
-    forecasts.
+    The pinball loss is that of the quantile *probability*, doubled, so that it is the absolute error for 0.5.
+    All arrays of forecasts have the same order of experts, with NaN for an expert that sleeps. The blend is
+    never outside the range of the forecasts.
     """
 
     probability: float = 0.5
@@ -92,7 +92,7 @@ class Aggregation:
         self._newest = float(value)
 
     def widen(self, count: int) -> None:
-        """Make room for *count* experts: the additional ones come last, and start without regret."""
+        """Make room for *count* experts. The additional ones are appended and start without regret."""
         if len(self._regrets):
             start = np.zeros(count - len(self._regrets))
             self._regrets = np.concatenate([self._regrets, start])
@@ -104,9 +104,9 @@ class Aggregation:
 
         The last is None if all are.
 
-        After an outlier some experts are far off for long, where even a small weight would do harm. So no
-        forecast counts as farther from the middle one than many typical errors, unless the newest value was
-        there and no doubt is left about it.
+        After an outlier some experts stay far off, and even a small weight of them would do harm. So the
+        distance of a forecast from the middle one is limited to many typical errors, and also to twice the
+        distance of the newest value if that is larger and a shift of level is not in doubt.
         """
         if self._shift.is_believed:
             forecasts = self._shift.without_late(forecasts)

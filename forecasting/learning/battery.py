@@ -33,9 +33,9 @@ SMOOTHERS = range(2, 2 + len(GAINS))
 class AdaptiveMedian:
     """The median of a window whose width changes by one at a time.
 
-    It moves towards the width whose median is nearest to the newest value. It adapts once there are as many
-    values as the widest window, *most*, holds. *exact* tries, as the original does, a window of *step*
-    instead of the present width plus or minus *step*.
+    At each value it compares the medians of three widths: *width* - *step*, *width* and *width* + *step*. It
+    moves one towards the width whose median is nearest to the value. Adaptation starts when there are *most*
+    values, the largest width. With *exact* the narrowest candidate is a window of *step*, as in the original.
     """
 
     width: int
@@ -45,7 +45,7 @@ class AdaptiveMedian:
     exact: bool = False
 
     def updated(self, window: SortedWindow) -> float:
-        """Adapt to the newest value of *window*, which holds the last *most*, and return the median."""
+        """Adapt the width to the newest value of *window* (the last *most* values); return the median."""
         if len(window) < self.most:
             return median_of_sorted(window.ordered, len(window))
         width = min(self.width, self.most)
@@ -61,7 +61,7 @@ class AdaptiveMedian:
         return _median_of_last(window, self.width)
 
     def _candidates(self, width: int) -> tuple[int, int, int]:
-        if self.exact:  # near the widest window, the wider one is what is left to it
+        if self.exact:  # if width + step is too wide, the original tries the remaining width
             wider = self.step if width + self.step <= self.most else self.most - width - 1
             return self.step, width, wider
         return max(width - self.step, self.least), width, min(width + self.step, self.most)
@@ -69,7 +69,7 @@ class AdaptiveMedian:
 
 @dataclass(slots=True)
 class Primaries:
-    """The forecasters, in the order of ``PRIMARIES``."""
+    """The state of the 18 forecasters, in the order of ``PRIMARIES``."""
 
     exact: bool = False
     _count: int = field(default=0, init=False)
@@ -86,7 +86,7 @@ class Primaries:
         self._narrow.exact = self._wide.exact = self.exact
 
     def updated(self, value: float) -> list[float]:
-        """Learn *value*, and return the next forecast of each forecaster."""
+        """Learn *value*, and return what each forecaster predicts for the next value."""
         self._count += 1
         self._total += value
         self._smoothed = [

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, field
 
 _MAX_SECONDS = 1e300  # differences of any two clocks stay finite
-_OUTLYING = 4.0  # typical gaps as which one gap counts at most: an outage is no evidence of the usual gap
-_MIN_RATE = 0.05  # of the newest gap in the typical one: about the last 20 count
+_OUTLYING = 4.0  # typical gaps: the limit of one gap, since an outage is no evidence of the usual gap
+_MIN_RATE = 0.05  # the weight of the newest gap in the typical one: about the last 20 gaps count
 
 
 @dataclass(slots=True)
 class Cadence:
-    """Follows the times of values. For a clock that stands still or goes backwards no time passes."""
+    """Learns the typical gap between values. If the clock stands still or goes back, the gap is 0."""
 
     gaps: int = field(default=0, init=False)
     typical_seconds: float = field(default=0.0, init=False)

@@ -1,8 +1,8 @@
 """The innovation in the newest value of a series: its difference from what the history led to expect.
 
-A long run of a probe that always takes long is no news. A probe that took longer than its own history led to
-expect indicates the present state of the grid, which an application will meet as well. Innovations
-are ratios, in logarithms, as long as all values of a series are positive, and differences otherwise.
+A long run of a probe that always takes long carries no information. A probe that took longer than its own
+history predicts indicates the present state of the grid, which affects an application as well. Innovations
+are differences of logarithms while all values of a series are positive, and differences of values otherwise.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _LONG = 31
 _SHORT = 5
 _GAINS = (0.5, 0.1)
 _ERROR_DECAY = 0.98
-_NO_ERROR = 1e-9  # gives equal weights until there are errors, and is negligible then
+_NO_ERROR = 1e-9  # added to all errors: equal weights until there are errors, negligible later
 _LARGEST_LOG = 690.0  # exp of it is below 1e300
 
 Numbers = NDArray[np.float64]
 
 
 class Innovation(NamedTuple):
-    """A value less its expectation.
+    """A value minus its expectation.
 
-    The expectation is of short and long memory for *short_term*, and the median of the last 31 values alone
-    for *long_term*.
+    For *short_term* the expectation is a mean of simple forecasts with short and long memories; for
+    *long_term* it is the median of the last 31 values.
     """
 
     short_term: float
@@ -79,14 +79,14 @@ class InnovationTracker:
         return log(value) if self.is_logarithmic else value
 
     def shifted(self, value: float, distances: Numbers) -> Numbers:
-        """Return the numbers *distances* above *value* on the scale of the series; inf on overflow."""
+        """Return the values *distances* above *value* on the scale of the series; inf on overflow."""
         with np.errstate(over="ignore"):
             if self.is_logarithmic:
                 return value * np.exp(np.minimum(distances, _LARGEST_LOG))
             return value + distances
 
     def distance(self, value: float, origin: float) -> float:
-        """Return how far *value* is above *origin* on the scale of the series; 0 if one is not on it."""
+        """Return how far *value* is above *origin* on the scale of the series; 0 without a logarithm."""
         if not self.is_logarithmic:
             return value - origin
         return log(value) - log(origin) if value > 0.0 < origin else 0.0

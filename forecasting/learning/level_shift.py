@@ -1,8 +1,8 @@
 """Detect a shift of the level of a series: experts that still predict the old level are then muted.
 
-A value may be far away from the level, and the next one back. Two values far away, near each other, are taken
-for a shift as long as that was not wrong more often than right in this series; one value alone where levels
-have shifted for good before without outliers; three always.
+A value far away from the level is either an outlier or the first value of a new level. How many values near
+each other prove a shift depends on the series: two, unless this was wrong more often than right so far; one,
+if earlier far values began a new level and were no outliers; three always.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ Numbers = NDArray[np.float64]
 T = TypeVar("T", float, Numbers)
 
 _FAR = 8.0  # typical errors
-_NEAR = 0.25  # of the distance between the levels: what is nearer to the new level, or beyond it, is there
-_ONWARD = 2.0  # of that distance, by which the new level may move on
-_REQUIRED_TRUST = (2, 0)  # in one value and in two; three values need none
+_NEAR = 0.25  # share of the distance between the levels: a number this near is at the new level
+_ONWARD = 2.0  # times the distance between the levels: the limit of a value beyond the new level
+_REQUIRED_TRUST = (2, 0)  # for one far value and for two; three values need none
 _MAX_TRUST = 3
 
 
 @dataclass(slots=True)
 class LevelShift:
-    """Follows the actual values and what was expected of them."""
+    """Compares the actual values with the expected ones, to detect a shift."""
 
     is_believed: bool = field(default=False, init=False)
-    _values: int = field(default=0, init=False)  # since they went far away; 0: they did not, or are back
-    _old_level: float = field(default=0.0, init=False)  # what was expected of the first of them
-    _new_level: float = field(default=0.0, init=False)  # the first of them
-    _usual_error: float = field(default=0.0, init=False)  # at that time
-    # how often so many values at a new level were followed by another one there, less how often they were not
+    _values: int = field(default=0, init=False)  # consecutive far values; 0 at the old level
+    _old_level: float = field(default=0.0, init=False)  # the forecast of the first far value
+    _new_level: float = field(default=0.0, init=False)  # the first far value
+    _usual_error: float = field(default=0.0, init=False)  # before the first far value
+    # by number of far values (one, two): how often another one followed, minus how often none did
     _trust: list[int] = field(default_factory=lambda: [0, 0], init=False)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the values went far away, but are not believed to stay there."""
+        """Whether the newest values are far away, but a shift is not proved."""
         return self._values > 0 and not self.is_believed
 
     def without_late(self, forecasts: Numbers) -> Numbers:
-        """Return *forecasts* with NaN for those that still predict the old level; all of them if all do."""
+        """Return *forecasts* with NaN for those that still predict the old level; unchanged if all do."""
         return np.where(self._are_late(forecasts), np.nan, forecasts)
 
     def update(self, forecasts: Numbers, expected: float, value: float, usual_error: float) -> None:
-        """Learn the actual *value*, for which there were *forecasts*, and *expected* as their blend."""
+        """Learn the actual *value*; *forecasts* predicted it, and *expected* is their blend."""
         if self._values and self._continues(forecasts, value):
             self._values += 1
             self.is_believed = self.is_believed or self._is_trusted()
@@ -58,7 +58,7 @@ class LevelShift:
             self.is_believed = self._is_trusted()
 
     def _continues(self, forecasts: Numbers, value: float) -> bool:
-        """Tell whether *value* is at the new level, and a forecast still at the old one."""
+        """Tell whether *value* is at the new level while a forecast is still at the old one."""
         distance = abs(self._new_level - self._old_level)
         short_by = self._short_by(value)
         room_beyond = _NEAR * distance if self._values == 1 else _ONWARD * distance
@@ -73,7 +73,7 @@ class LevelShift:
         return count > len(_REQUIRED_TRUST) or self._trust[count - 1] >= _REQUIRED_TRUST[count - 1]
 
     def _are_late(self, forecasts: Numbers) -> NDArray[np.bool_]:
-        """Tell which forecasts are not near the new level; none of them if all are not."""
+        """Tell which forecasts are not near the new level; all False if none is near it."""
         near = min(_NEAR * abs(self._new_level - self._old_level), _FAR * self._usual_error)
         short_by = self._short_by(forecasts)
         return (short_by > near) & (short_by <= near).any()

@@ -20,8 +20,8 @@ from typing import ClassVar
 
 from forecasting.learning.scale import TypicalSize
 
-_HOLDING = 2.0  # time constants for which a level holds beyond the next value
-_TOLERANCE = 1.2  # times the losses of the best
+_HOLDING = 2.0  # time constants after the next value at which a forecast leaves the level
+_TOLERANCE = 1.2  # a smoother with up to this multiple of the least loss does about as well
 _LARGEST_SQUARABLE = 1e150
 _LARGEST_SQUARE = 1e300
 
@@ -30,9 +30,9 @@ _LARGEST_SQUARE = 1e300
 class Levels:
     """Smoothers side by side. Elapsed time is in gaps between values: usually 1; 0 if a clock stands still.
 
-    *MEMORIES* are their time constants in gaps, the slowest last. Values farther away than *REACH* typical
-    errors count as if they were at that distance. *POWER* is that of the loss by which the best is chosen,
-    *LOSS_DECAY* the factor of old losses at each value. The state stays finite.
+    *MEMORIES* are their time constants in gaps, the slowest last. A value farther away than *REACH* typical
+    errors counts as if it were at that distance. The best smoother has the least loss, the error to the power
+    *POWER*; each value multiplies old losses by *LOSS_DECAY*. The state stays finite.
     """
 
     MEMORIES: ClassVar[tuple[float, ...]]
@@ -117,7 +117,7 @@ class Levels:
         return error
 
     def _usual(self) -> float:
-        """Return the slowest level that did about as well as the best; after a shift a slow one did not."""
+        """Return the slowest level with about the least loss; after a shift of level this is no slow one."""
         tolerable = _TOLERANCE * min(self._losses)
         slowest = len(self._losses) - 1
         while self._losses[slowest] > tolerable:

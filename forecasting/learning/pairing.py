@@ -25,24 +25,24 @@ class Pairing:
     values: PredictorValues = field(default_factory=PredictorValues, init=False)
     line: LeastSquaresLine = field(default_factory=LeastSquaresLine, init=False)
     newest: list[tuple[float, float]] = field(default_factory=list, init=False)
-    height: float = field(default=0.0, init=False)  # of another line, at 0
+    height: float = field(default=0.0, init=False)  # of the robust line (``lrp_robust``), at 0
     slope: float = field(default=0.0, init=False)
     error: TypicalSize = field(default_factory=TypicalSize, init=False)
 
     def keep(self, predictor_value: float, value: float, maximum: int) -> None:
-        """Add a pair to the *newest*, of which at most *maximum* are kept."""
+        """Append a pair to *newest*, which keeps at most *maximum* pairs."""
         self.newest.append((predictor_value, value))
         del self.newest[:-maximum]
 
 
 @dataclass(slots=True)
 class PairedMethod(ForecastMethod):
-    """A method that forecasts from pairs; a subclass decides from which of them, and how.
+    """Base class of methods that forecast from pairs; a subclass decides from which pairs, and how.
 
-    Of several predictors the one is used whose forecasts have erred least, of late more than long ago. While
-    no predictor whose value is known has three pairs, the last value is the forecast. No forecast is farther
-    from the values so far than these are apart, since a straight line is no guide beyond that. The stages of
-    the own runs (a source whose series is "") are no predictors.
+    The predictor with the least error is used; recent errors weigh more. While no predictor whose value is
+    known has three pairs, the last value is the forecast. A forecast lies outside the range of earlier values
+    by at most the width of this range, since a straight line is no guide beyond that. The stages of the
+    series' own runs (a source whose series is "") are no predictors.
     """
 
     USES_PREDICTORS: ClassVar[bool] = True
@@ -81,7 +81,7 @@ class PairedMethod(ForecastMethod):
         return self._limited(*best) if best else None
 
     def predictor(self, at_seconds: float) -> Source | None:
-        """Return the source from which the forecast for *at_seconds* is made; None for the own last value."""
+        """Return the source of the forecast for *at_seconds*; None if the forecast is the last value."""
         best = self._best(at_seconds)
         if not best:
             return None
@@ -90,7 +90,7 @@ class PairedMethod(ForecastMethod):
         )
 
     def pairing(self, key: str) -> Pairing:
-        """Return the pairing with the predictor *key*, a new one if there is none."""
+        """Return the pairing with the predictor *key*; create it if there is none."""
         if key not in self._pairings:
             self._pairings[key] = Pairing(len(self._pairings))
         return self._pairings[key]

@@ -12,17 +12,17 @@ from forecasting.learning.regression import RidgeSlope
 from forecasting.learning.scale import TypicalSize
 from forecasting.predictor_values import PredictorValues
 
-LIMIT = 8.0  # usual sizes as which a number counts at most: a straight line is no guide beyond
-PENALTY = 10.0  # pairs after which half of a regression is believed
-DECAY = 0.99  # of the weight of older pairs
+LIMIT = 8.0  # usual sizes: the limit of a number, since a straight line is no guide beyond
+PENALTY = 10.0  # pairs: after so many a slope is half as steep as the pairs suggest
+DECAY = 0.99  # factor of the weight of older pairs at each new pair
 REACH = 0.7  # usual sizes
 _MIN_TRIALS = 50  # corrections before a predictor may be dropped
-_MIN_AGES = 5  # that are learned from whatever they are
+_MIN_AGES = 5  # the first ages, which are learned even from stale values
 
 
 @dataclass(slots=True)
 class Predictor:
-    """One source: the innovations of its values, and the correction that it gives alone."""
+    """One source: the innovations of its values, and the regression of the correction on them alone."""
 
     regression: RidgeSlope = field(default_factory=lambda: RidgeSlope(PENALTY, DECAY, REACH), init=False)
     record: LossComparison = field(default_factory=LossComparison, init=False)
@@ -36,12 +36,12 @@ class Predictor:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether it was tried for long without making the forecasts better by itself."""
+        """Whether enough trials have shown that this predictor alone does not improve the forecasts."""
         return self.record.n >= _MIN_TRIALS and self.record.gain <= 0.0
 
     def observe(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         """Learn the next *value*."""
-        if not self._tracker.fits_scale(value):  # kept innovations are on another scale than those to come
+        if not self._tracker.fits_scale(value):  # later innovations will be on another scale
             self._values, self._sizes = PredictorValues(), [TypicalSize(), TypicalSize()]
         self._cadence.add(time_seconds)
         self._values.add(known_at_seconds, [time_seconds, *self._tracker.update(value)])

@@ -1,7 +1,7 @@
 """A quantile as a weighted sum of signals, learned one value after another.
 
-The loss is the pinball loss, whose slope depends only on whether the value was above the answer. So a job
-that has waited for longer than its bound teaches at once, though its wait is not known yet. The steps are
+The loss is the pinball loss, whose slope depends only on whether the value was above the answer. So the
+regression learns from a job as soon as its wait exceeds the bound, before the wait has ended. The steps are
 those of AdaGrad (Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
 optimization", JMLR 12, 2011): the more a weight has been moved, the less it moves. Signals are
 centred and scaled by those before, so their units do not matter.
@@ -20,14 +20,14 @@ Numbers = NDArray[np.float64]
 
 RATE = 0.0075
 LEVEL_RATE = 0.05
-_PRIOR_COUNT = 20.0  # a signal is taken to vary by 1 until so many are known
-_FARTHEST = 5.0  # standard deviations as which a signal counts at most
+_PRIOR_COUNT = 20.0  # observations: the weight of the initial standard deviation of 1
+_FARTHEST = 5.0  # standard deviations: the limit of a signal
 _MIN_SQUARES = 1e-2
 
 
 @dataclass(slots=True)
 class QuantileRegression:
-    """The first of *weights* is the level, the others are those of the signals."""
+    """A linear quantile regression: ``weights[0]`` is the level, the others belong to the signals."""
 
     weights: Numbers
     _squares: Numbers  # sums of squared slopes
@@ -42,14 +42,14 @@ class QuantileRegression:
         return cls(np.zeros(size), np.full(size, _MIN_SQUARES), np.zeros(signals), np.zeros(signals))
 
     def observe(self, signals: Sequence[float]) -> None:
-        """Learn the size and the variation of *signals*."""
+        """Add *signals* to the means and standard deviations by which signals are scaled."""
         numbers = np.array(signals)
         self._n += 1
         self._sums += numbers
         self._powers += numbers * numbers
 
     def scaled(self, signals: Sequence[float]) -> Numbers:
-        """Return 1 for the level, and the distance of each signal from its mean in standard deviations."""
+        """Return 1 (for the level), then each signal's distance from its mean in standard deviations."""
         scaled = np.ones(len(self.weights))
         if not self._n:
             scaled[1:] = 0.0

@@ -29,7 +29,7 @@ class RidgeSlope:
         return number * self._product / (self._square + self.penalty)
 
     def learn(self, number: float, actual: float) -> None:
-        """Learn that *actual* came with *number*."""
+        """Learn the pair of *number* and *actual*."""
         weight = self.reach / max(abs(actual - self.expected(number)), self.reach)
         self._square = self.decay * self._square + weight * number * number
         self._product = self.decay * self._product + weight * number * actual
@@ -37,13 +37,14 @@ class RidgeSlope:
 
 @dataclass(slots=True)
 class Ridge:
-    """Linear regression through the origin on several standardised numbers, with a *penalty*, that forgets.
+    """Ridge regression with forgetting, through the origin, on several standardised numbers.
 
-    The coefficients are those of least squares with weights that fall by the factor *decay* at each pair. The
-    *penalty*, in pairs, does not fade, so a number that comes no more counts less and less (Hoerl, Kennard,
-    "Ridge regression", Technometrics 12, 1970; recursive least squares with exponential forgetting). A pair
-    whose error is beyond *reach* gets the weight at which it pulls as if it were at *reach* (Huber, "Robust
-    estimation of a location parameter", Annals of Mathematical Statistics 35, 1964; in one pass).
+    The coefficients are those of least squares; each new pair multiplies the weights of the older ones by
+    *decay*. The *penalty*, in pairs, is not multiplied, so a number that no longer occurs loses its influence
+    (Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970; recursive least squares with exponential
+    forgetting). A pair whose error is beyond *reach* gets the weight at which it pulls as if it were at
+    *reach* (Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964;
+    in one pass).
     """
 
     penalty: float
@@ -54,12 +55,12 @@ class Ridge:
     _products: Vector = field(default_factory=lambda: np.zeros(0), init=False)
 
     def expected(self, numbers: Vector) -> float:
-        """Return the number that is expected with *numbers*; those without any pair do not count."""
+        """Return the number that is expected with *numbers*; numbers that are in no pair yet are ignored."""
         width = len(self.coefficients)
         return float(np.dot(numbers[:width], self.coefficients))
 
     def learn(self, numbers: Vector, actual: float) -> None:
-        """Learn that *actual* came with *numbers*; there may be more of them than before, at the end."""
+        """Learn the pair of *numbers* and *actual*; *numbers* may have grown at the end."""
         if len(numbers) > len(self.coefficients):
             self._widen(len(numbers))
         weighted = numbers * (self.reach / max(abs(actual - self.expected(numbers)), self.reach))
@@ -91,7 +92,7 @@ class LeastSquaresLine:
     _product: float = field(default=0.0, init=False)
 
     def learn(self, x: float, y: float) -> None:
-        """Learn a pair; one with which the sums would overflow is left out."""
+        """Learn a pair; ignore it if the sums would overflow."""
         off = x - self._x
         square, product = off * (off / (self.n + 1) * self.n), off * ((y - self._y) / (self.n + 1) * self.n)
         if not (math.isfinite(self._square + square) and math.isfinite(self._product + product)):
@@ -105,8 +106,8 @@ class LeastSquaresLine:
     def at(self, x: float, *, penalty: float = 0.0) -> float:
         """Return the height of the line at *x*: the mean if there is no slope, 0 if there are no pairs.
 
-        With *penalty* the slope is less steep than that of the pairs: half as steep after so many pairs, and
-        steeper as there are more.
+        A *penalty* flattens the slope: with *penalty* pairs it is half as steep as without, and it gets
+        steeper with more pairs.
         """
         if not self._square:
             return self._y
@@ -152,11 +153,11 @@ def _median(numbers: Vector) -> float:
 
 
 def same_quantile(pairs: Sequence[tuple[float, float]], x: float) -> float:
-    """Return the number that has the rank among the second numbers of *pairs* that *x* has among the first.
+    """Map *x* to the second number of *pairs* that has the same rank as *x* among the first numbers.
 
-    Between neighbours it is interpolated; beyond the outermost number it is that number. Ties of *x* give the
-    middle of their ranks. Known as quantile mapping (Panofsky, Brier, "Some applications of statistics to
-    meteorology", 1958).
+    The result is interpolated between neighbours and limited to the range of the second numbers. If *x* has
+    ties, their middle rank counts. Known as quantile mapping (Panofsky, Brier, "Some applications of
+    statistics to meteorology", 1958).
     """
     xs, ys = (sorted(column) for column in zip(*pairs, strict=True))
     below, upto = bisect_left(xs, x), bisect_right(xs, x)

@@ -1,24 +1,24 @@
-"""The usual size of numbers of a kind, by which others are large or small."""
+"""The usual size of numbers, as the unit by which further numbers are large or small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MIN_RATE = 0.05  # of the newest number in the size, once there are 20
-_OUTLYING = 10.0  # times the usual size, as which one number counts at most
-_RESOLUTION = 1e-6  # of a value: the smallest unit of its errors
+_MIN_RATE = 0.05  # the weight of the newest number in the size, once there are 20
+_OUTLYING = 10.0  # usual sizes: the limit of one number
+_RESOLUTION = 1e-6  # share of a value: the smallest unit of its errors
 _SMALLEST = 1e-300
 
 
 @dataclass(slots=True)
 class TypicalSize:
-    """A running mean of absolute values, mostly of errors, that a few outliers cannot carry away."""
+    """A running mean of absolute values, usually of errors, that is robust against outliers."""
 
     n: int = 0
     size: float = 0.0  # 0 until a number other than 0 is known
 
     def add(self, error: float, value: float = 0.0) -> None:
-        """Add a finite *error*, of any sign, of values that are about as large as *value*."""
+        """Add a finite *error* of any sign; *value* is the magnitude of the values that it belongs to."""
         self.n += 1
         error = abs(error)
         if self.size:
@@ -28,7 +28,7 @@ class TypicalSize:
             self.size = error
 
     def unit(self, value: float = 0.0) -> float:
-        """Return the unit of errors of values that are about as large as *value*; never 0."""
+        """Return the unit for errors of values of the magnitude of *value*; never 0."""
         return max(self.size, _RESOLUTION * abs(value), _SMALLEST)
 
     def standardised(self, number: float, limit: float) -> float:

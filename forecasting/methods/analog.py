@@ -1,4 +1,4 @@
-"""Nearest neighbours: the values that followed when the last two values were like those of now.
+"""Nearest neighbours: the values that followed pairs of values similar to the last two.
 
 The method assumes nothing about how a value depends on those before, so it also fits a series that jumps
 between two states, or that comes back from a peak at once. The values that followed the nearest moments
@@ -20,9 +20,9 @@ from forecasting.base import DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.windows import median_of_sorted
 
 NEIGHBOURS = (11, 21, 41)
-_MOMENTS = 200  # of the past, to compare with
+_MOMENTS = 200  # the number of past moments to compare with
 _LAGS = 2
-_EARLIER_WEIGHT = 0.5  # in the distance, of the value before the last
+_EARLIER_WEIGHT = 0.5  # the weight of the last value but one in the distance
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Method(ForecastMethod):
         return self._age.forecast(self._forecasts[-2], "analog", at_seconds, median=self._forecasts[1])
 
     def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
-        """Return the medians for each of ``NEIGHBOURS``, then the means."""
+        """Return the median for each number in ``NEIGHBOURS``, then the mean for each."""
         self._age.require(1)
         return self._forecasts
 

@@ -1,9 +1,9 @@
 """The default method: the blend of the own history, corrected by the innovations of probes.
 
-A probe that ran just before tells the present state of the grid: its innovation is what its own history did
-not lead to expect (``forecasting.learning.innovations``). Regressions on innovations correct the forecast of
-the own history. They are weighted at each value by their past errors, together with the uncorrected forecast,
-so with probes that help nothing this is the answer. The experts are
+A probe that ran shortly before indicates the present state of the grid: its innovation is the difference from
+what its own history predicts (``forecasting.learning.innovations``). Regressions on innovations correct the
+forecast from the own history. The corrected forecasts and the uncorrected one are experts, weighted by their
+past errors: if no probe helps, the answer is the uncorrected forecast. The experts are
 
 - the blend as it is;
 - the blend, corrected by the short-term innovations of all predictors together;
@@ -12,10 +12,10 @@ so with probes that help nothing this is the answer. The experts are
 - the robust line (``lrp_robust``) of the predictor with which it is best;
 - for each predictor the blend, corrected by its short-term innovation alone.
 
-A predictor with no value that was known yet, or with an overdue one, is left out. One that has not helped by
-itself is dropped from the regressions on all together, but is tried further. Innovations in usual sizes, and
-ridge regressions that forget, keep everything bounded. The own stages (a source whose series is "") are not
-used.
+A predictor without a known value, or whose next value is overdue, is left out. A predictor that alone has not
+helped is dropped from the regressions on all predictors, but its own correction is still evaluated.
+Innovations in usual sizes, and ridge regressions that forget, keep everything bounded. The stages of the
+series itself (a source whose series is "") are not used.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from forecasting.memo import Memo
 from forecasting.methods import blend, lrp_robust
 
 MAX_PREDICTORS = 12  # the first that have a value; a regression on more costs more than it gains
-_OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the places of the experts
+_OWN, _TOGETHER, _LEVEL, _ROBUST, _ALONE = range(5)  # the indexes of the experts
 _EXPERTS = _ALONE + MAX_PREDICTORS
-_LARGEST_CORRECTION = 30.0  # usual sizes, to learn from
+_LARGEST_CORRECTION = 30.0  # usual sizes: the limit of a correction that is learned
 
 Numbers = NDArray[np.float64]
 
@@ -54,8 +54,8 @@ def _ridge() -> Ridge:
 class PredictorRecord(NamedTuple):
     """How well one predictor alone corrects the blend.
 
-    Over *n* values it saves the share *gain* of the absolute errors, which chance alone would do with
-    *p_value*. It *helps* if that is hardly chance, and is *dropped* if it was tried for long without gain.
+    Over *n* values it saves the share *gain* of the absolute errors; *p_value* is the probability of this by
+    chance. It *helps* if the gain is significant, and is *dropped* if many trials gave no gain.
     """
 
     predictor: Source
@@ -76,7 +76,7 @@ class Inputs(NamedTuple):
 
 
 class ExpertForecasts(NamedTuple):
-    """The forecast of the *own* history, the *inputs*, and the experts' forecasts; NaN if there is none."""
+    """The forecast from the *own* history, the *inputs*, and each expert's forecast; NaN if it has none."""
 
     own: ValueForecast
     inputs: Inputs
@@ -86,7 +86,7 @@ class ExpertForecasts(NamedTuple):
 
 @dataclass(slots=True)
 class UsualSizes:
-    """The usual errors of the blend and of the median of the last 31 values, and their usual distance."""
+    """The usual errors of the blend and of the level (the median of 31 values); how far these are apart."""
 
     blend: TypicalSize = field(default_factory=TypicalSize, init=False)
     level: TypicalSize = field(default_factory=TypicalSize, init=False)

@@ -1,4 +1,4 @@
-"""A weighted mean of the forecasts of all quick methods: the answer where only the series itself is known.
+"""A weighted mean of the forecasts of all quick methods, from the values of the series alone.
 
 Every method of this folder with ``EXPERT = True`` gives its expert forecasts. One set of weights is learned
 for absolute errors, which gives the median, and one for squared errors, which gives the mean; see
@@ -49,7 +49,7 @@ class Method(ForecastMethod):
     _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Add the experts that a state was kept without: they join with its next value, without weight."""
+        """Add the experts that a loaded state lacks: they join at the next value, with no weight yet."""
         missing = [name for name in expert_names() if name not in self._experts]
         if missing:
             self._experts.update({name: methods.load(name)() for name in missing})

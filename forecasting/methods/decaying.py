@@ -1,8 +1,8 @@
 """A level whose evidence decays with elapsed time: for values that come irregularly.
 
-Time is measured in typical gaps between values, so the method needs no setting of how often they come. After
-a long gap old values weigh little beside the next one; a forecast for long after the newest value leans
-towards the usual level. ``forecasting.learning.levels`` has the algorithm and its sources.
+Time is measured in typical gaps between values, so the method needs no parameter for their frequency. After a
+long gap, old values weigh little compared with the next one. A forecast for a time long after the newest
+value leans towards the usual level. ``forecasting.learning.levels`` has the algorithm and its sources.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from forecasting.learning.levels import MeanLevels, MedianLevels
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level with the least recent loss: of absolute errors and, as mean, of squared ones."""
+    """Forecasts two levels: as median the one with the least absolute errors, as mean the least squared."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # equals seasonal where there is no season

@@ -40,8 +40,8 @@ _MOST_ITERATIONS = 30
 MAX_FIT_SECONDS = 5.0  # a hundred times the usual duration
 _REACH = 3.0  # typical errors
 _BIAS_RATE = 0.05
-_LARGEST_SIGNAL = 0.5  # of 1; chance alone exceeds it about once in some hundred values
-_LEAST_SPREAD = 1e-9  # of the size of the values: below it they are constant but for rounding
+_LARGEST_SIGNAL = 0.5  # 1 means all errors on one side; chance exceeds 0.5 once in some hundred values
+_LEAST_SPREAD = 1e-9  # share of the values' size: a smaller spread is rounding of a constant
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Method(ForecastMethod):
         self._smoother = fitted(np.array(self._recent)) or self._smoother
 
     def _keep(self, value: float) -> None:
-        if len(self._recent) == FITTED_VALUES:  # a loaded deque has no maximum length
+        if len(self._recent) == FITTED_VALUES:  # deque(maxlen=...) is lost when a state is loaded
             self._recent.popleft()
         self._recent.append(value)
 

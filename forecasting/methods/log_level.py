@@ -19,13 +19,13 @@ from forecasting.learning.cadence import Cadence
 from forecasting.learning.levels import MeanLevels, MedianLevels
 
 _LARGEST_LOG = math.log(LARGEST_VALUE)
-_SQUARED_ERROR = math.pi / 2.0  # the variance of normal scatter, in squares of its mean absolute size
-_MAX_ADDED = 1.0  # to the logarithm: heavier tails than that are not lognormal
+_SQUARED_ERROR = math.pi / 2.0  # the variance of a normal variable whose mean absolute value is 1
+_MAX_ADDED = 1.0  # to the logarithm of the mean: a larger term means that values are not lognormal
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """As ``decaying``, but of logarithms (of the ratio to the first value) as long as every value has one."""
+    """Like ``decaying``, on logarithms (of the ratio to the first value) while all values are positive."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True

@@ -9,7 +9,7 @@ from forecasting.learning.pairing import PairedMethod, Pairing
 from forecasting.learning.regression import theil_sen
 
 _TRAINING_PAIRS = 31
-_FITS_AT_ONCE = 2  # at one value; with more predictors they take turns
+_FITS_AT_ONCE = 2  # fits at each value; if there are more predictors, they take turns
 
 
 @dataclass(slots=True)

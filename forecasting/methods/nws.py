@@ -41,13 +41,13 @@ _KEPT_ERRORS = 100
 _VISIBLE_SUMS = 98  # of the original's ring of 100
 _LARGEST_KEPT = 1e38  # errors are kept in single precision: they are only compared with each other
 _LARGEST_SQUARABLE = 1e150
-_MAE, _MSE = 0, 1  # first index of everything that is kept for both losses
+_MAE, _MSE = 0, 1  # the first index of all arrays that exist for both losses
 _LEAVING = (np.arange(_KEPT_ERRORS)[:, np.newaxis] - np.array(_WINDOWS)) % _KEPT_ERRORS
 
 
 @dataclass(frozen=True)
 class Pick:
-    """A final answer: the *forecast*, the mean *error* of such answers so far, the index in ``PRIMARIES``."""
+    """A final answer: the *forecast*, the mean *error* of earlier answers, the index in ``PRIMARIES``."""
 
     forecast: float
     error: float
@@ -89,7 +89,7 @@ class Errors:
 
 @dataclass(slots=True)
 class OriginalErrors:
-    """The same as the original keeps it: a ring of sums over all history, and their differences."""
+    """``Errors`` in the way of the original: a ring of sums over all history, whose differences are used."""
 
     _added: int = field(default=0, init=False)
     _ring: NDArray[np.float64] = field(
@@ -121,7 +121,7 @@ class OriginalErrors:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts with the MAE pick, and as mean with the MSE pick."""
+    """Forecasts the MAE pick as the median and the MSE pick as the mean."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True

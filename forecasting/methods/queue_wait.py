@@ -1,4 +1,4 @@
-"""The wait in one queue: a bound that 95 % of the jobs keep with confidence 95 %, and the usual wait.
+"""The wait in one queue: its mean and median, and a bound that 95 % of the jobs keep with confidence 95 %.
 
 The bound is that of the binomial method (``forecasting.queues.binomial``), and exists from 59 known waits on.
 The mean and the median are of the last 59 waits.

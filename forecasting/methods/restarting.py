@@ -17,14 +17,14 @@ from forecasting.learning.scale import TypicalSize
 from forecasting.learning.windows import SortedWindow, median_of_sorted
 
 _WINDOW = 51
-_REACH = 3.0  # typical errors as which one value counts at most: so three in a row are a change
+_REACH = 3.0  # typical errors: the limit of one value's deviation, so that three in a row are a change
 _ALLOWANCE = 1.0  # typical errors to one side that add nothing
 _THRESHOLD = 5.0
 
 
 @dataclass(slots=True)
 class Side:
-    """The evidence for a level further to one side, and the number of values since it began."""
+    """The evidence that the level has moved to one side, and the number of values since it began."""
 
     evidence: float = 0.0
     values: int = 0

@@ -1,8 +1,8 @@
 """A level plus the effects of the hour of the day and the weekday (UTC), where the data show such effects.
 
-The effect of a time is the mean distance of the values at that time from the slowest level. It is of the last
-20 values or so, outliers limited, and shrunk towards 0 by as much as chance could account for: a mean m of
-standard error s becomes m / (1 + (s/m)^2). The neighbours of an hour count, too.
+The effect of an hour (or weekday) is the mean distance of its values from the slowest level. About the last
+20 values count, outliers are limited, and the mean is shrunk towards 0 by as much as chance could account
+for: a mean m of standard error s becomes m / (1 + (s/m)^2). The neighbours of an hour count, too.
 
 Forecast errors decide whether there is a season, not the fit. Besides the level of the values themselves,
 there are levels of the values without the effects of hours, of weekdays, and of both. One of these, with its
@@ -29,9 +29,9 @@ _HOURS = 24
 _DAYS = 7
 _EPOCH_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
 
-_DECAY = 0.95  # of the evidence for an effect at each new value of its time
-_REACH = 3.0  # usual errors as which a deviation counts at most
-_VARIANCE = 1.5  # of one deviation, about, in squares of the usual error
+_DECAY = 0.95  # factor of the evidence for an effect at each new value of its hour or weekday
+_REACH = 3.0  # usual errors: the limit of a deviation
+_VARIANCE = 1.5  # squared usual errors: roughly the variance of one deviation
 _NEIGHBOURS_WEIGHT = 0.5
 _GAIN_DECAY = 0.995
 _SIGNIFICANT = 2.0  # standard errors; absent effects lose, so chance reaches it less often than 1 in 44
@@ -96,7 +96,7 @@ class Season:
     _typical: TypicalSize = field(default_factory=TypicalSize, init=False)
 
     def effects(self, time_seconds: float) -> tuple[float, float, float, float]:
-        """Return the effects of nothing, of the hour, of the weekday, and of both."""
+        """Return 0, the effect of the hour, that of the weekday, and that of both."""
         hour, weekday = _hour_and_weekday(time_seconds)
         usual = self._typical.size
         of_hour, of_weekday = self.hours.at(hour, usual), self.weekdays.at(weekday, usual)
@@ -156,9 +156,9 @@ class Method(ForecastMethod):
         return self._age.forecast(mean, "seasonal", at_seconds, median=median)
 
     def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
-        """Return the forecasts of the levels, the best level with each effect, the median and the mean.
+        """Return the forecasts of all levels, of the best level with each effect, the median and the mean.
 
-        Of the levels, those for absolute losses come first.
+        The levels for absolute losses come before those for squared losses.
         """
         kept = self._memo.get(at_seconds)
         if kept is not None:

@@ -18,8 +18,8 @@ from forecasting.learning.windows import SortedWindow, median_of_sorted
 from forecasting.methods import lrp_robust
 
 _WINDOW = 31
-_MIN_RUNS = 3  # before a stage is included or excluded
-_MAX_LEFT = 0.9  # of the unexplained rest, for a stage to be included or excluded
+_MIN_RUNS = 3  # runs between two changes of the included stages
+_MAX_LEFT = 0.9  # share of the unexplained rest that may remain after a stage is included or excluded
 
 
 class StageEstimate(NamedTuple):
@@ -38,7 +38,7 @@ class StageHistory:
     """One stage: its durations, and their regression on probes."""
 
     is_included: bool = field(default=True, init=False)
-    # the rest if it were included where it is not, or excluded where it is
+    # the unexplained rest if this stage were included (or excluded, if it is included now)
     unexplained: TypicalSize = field(default_factory=TypicalSize, init=False)
     newest_seconds: float = field(default=0.0, init=False)
     newest: float = field(default=0.0, init=False)
@@ -117,7 +117,7 @@ class Method(ForecastMethod):
         return {name: stage for name, stage in self._stages.items() if len(stage.own)}
 
     def _revise(self, stages: list[StageHistory]) -> None:
-        """Include or exclude the stage whose change explains the totals best, if they are clearly better."""
+        """Include or exclude one stage if this explains the totals clearly better: the best such stage."""
         best = min(stages, key=lambda stage: stage.unexplained.size)
         if best.unexplained.size >= _MAX_LEFT * self._unexplained.size:
             return

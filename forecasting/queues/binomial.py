@@ -45,7 +45,7 @@ EXACT_UNTIL = 500
 MAX_HISTORY = 2000
 # The number of misses in a row that marks a change point, for autocorrelations of 0, 0.1, ... 1.
 RUNS = (3, 3, 4, 4, 5, 6, 8, 10, 14, 28, 28)
-_MAX_SCORED = 500  # more scored jobs than this do not bring the promised share nearer to the quantile
+_MAX_SCORED = 500  # scored jobs: beyond this number the promised share stays constant
 _MAX_AGES = 50  # of waiting jobs; if more jobs wait, a sample of them is used
 _ROUNDING = 1e-9
 
@@ -154,7 +154,7 @@ class WaitHistory:
         """Return the upper bound on the wait of a job submitted now; None if too few waits are known.
 
         If too many jobs have already waited for longer than any known wait, the bound is the longest time
-        that a job has waited so far: a job submitted in the middle of a stall has half of the stall ahead.
+        that a job has waited so far: on average a stall lasts as long again as it has lasted.
         """
         n, ordered = len(self.history), self.history.ordered
         if n < self.minimum:

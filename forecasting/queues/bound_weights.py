@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, promised_share
 
-LONGER = 2.0  # times the longest wait so far: no bound is higher
-_STEP = 0.2  # of caution at a miss: about five misses from 0 to 1
-_BEYOND = 2.0  # by which caution may exceed 1; beyond 2 it only takes longer to fall
+LONGER = 2.0  # times the longest wait so far: the limit of all bounds
+_STEP = 0.2  # increase of caution at a miss: about five misses raise it from 0 to 1
+_BEYOND = 2.0  # how far caution may exceed 1; more would only make it slower to fall
 _USUAL_MISSES = 0.05  # if a larger share may be missed, a miss tells less and the limit is lower
 _MIN_SQUARES = 1e-9
 
@@ -36,7 +36,7 @@ _MIN_SQUARES = 1e-9
 class BoundExpert:
     """The record of one expert."""
 
-    regret: float = 0.0  # by how much less it has lost than the blend
+    regret: float = 0.0  # the loss of the blend minus the loss of this expert
     squares: float = _MIN_SQUARES
     largest: float = _MIN_SQUARES
 

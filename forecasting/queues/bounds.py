@@ -6,13 +6,14 @@ combines them, in logarithms of waits. Its bound starts as that of the queue, on
 history, and moves to the regression as jobs of the queue are scored. The three bounds are the experts of an
 ensemble, with weights and caution for each queue (``forecasting.queues.bound_weights``).
 
-The regression has a level for each queue. Every hit lowers it and every miss raises it, a little less each
-time, so that the promised share of jobs keeps its bounds whatever the weights do. The share is the quantile
-of the binomial distribution: higher than the requested quantile while few jobs are scored, for the
-confidence.
+The regression has a level for each queue. Every hit lowers it and every miss raises it, by steps that get
+smaller, so that the promised share of jobs keeps its bounds whatever the weights are. The confidence demands
+a promised share above the requested quantile while few jobs are scored; it follows from the binomial
+distribution.
 
-A job is scored as soon as it starts or has waited for longer than its bound. The regression learns by what it
-would answer for the job at that time: hundreds of jobs with the same bound before a stall count only once.
+A job is scored as soon as it starts or has waited for longer than its bound. The weights of the regression
+are corrected by its present answer for the job, not by the issued one. So a first miss of a stall raises the
+answers for all jobs that wait, and the hundreds with the same issued bound do not raise it again.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
 from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
 
 _RATE = 0.1  # of a queue's level
-_FIRST_SQUARES = 0.03  # so that the hits before the first miss, which are little evidence, lower it little
-_HALF_WAY = 100.0  # scored jobs, with which the bound of the queue and the regression weigh the same
-_NEXT_CHECK = 1.05  # times its age, at the earliest, of a job that still waits
-_MAX_LOG = 100.0  # of seconds: longer than any wait, and its exponential is finite
+_FIRST_SQUARES = 0.03  # initial value, so that the hits before the first miss lower the level only a little
+_HALF_WAY = 100.0  # scored jobs: then the bound of the queue and the regression have equal weights
+_NEXT_CHECK = 1.05  # a waiting job is checked again at this multiple of its age, at the earliest
+_MAX_LOG = 100.0  # logarithm of seconds: longer than any wait, but its exponential is finite
 _NOTHING: Numbers = np.empty(0)
 
 
@@ -60,7 +61,7 @@ class WaitingJob:
     of_queue_seconds: float | None
     of_class_seconds: float | None
     regressed_seconds: float = 0.0
-    blended_seconds: float = 0.0  # of the three
+    blended_seconds: float = 0.0  # the weighted mean of the three bounds
     bound_seconds: float | None = None  # the issued bound: the blend, or more
     scaled: Numbers = field(default_factory=lambda: _NOTHING)  # signals; empty once they were learned from
     is_regression_scored: bool = False

@@ -54,12 +54,12 @@ class JobLoad:
     waiting: dict[int, float] = field(default_factory=dict)  # submit times, by number
     order: deque[int] = field(
         default_factory=deque
-    )  # of submission; the first of these still waits, the others may not
+    )  # jobs by submission; the first one is waiting, the others may have started
     waiting_work: float = 0.0
     waiting_processors: float = 0.0
     running: int = 0
     running_processors: float = 0.0
-    running_until: float = 0.0  # the sum of processors times the latest second of the run
+    running_until: float = 0.0  # sum over running jobs of processors times the expected time of the end
 
     def oldest_seconds(self, at_seconds: float) -> float:
         """Return the age of the oldest waiting job; 0 if none waits."""
@@ -139,7 +139,7 @@ class QueueState:
         return self._whole.oldest_seconds(at_seconds)
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
-        """Return ``SIGNALS`` numbers from which the wait of *job* can be predicted if it is submitted now."""
+        """Return the ``SIGNALS`` numbers from which the wait of *job* is predicted when it is submitted."""
         active, log = self._with_demand(job), math.log1p
         whole, typical_log = self._whole, self._whole.waits.log or 0.0
         of_class = self._classes.get(class_of(job)) or JobLoad(TypicalDuration(_RATE))

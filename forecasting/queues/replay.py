@@ -52,7 +52,7 @@ class BoundScores:
 
 @dataclass(frozen=True)
 class QueueScore:
-    """The scores for the *bounded* of the *jobs* of one *queue*; *plain* is of the rolling quantile."""
+    """The scores of one *queue*: *bounded* of its *jobs* had a bound; *plain* scores the rolling quantile."""
 
     queue: str
     jobs: int

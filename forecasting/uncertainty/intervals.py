@@ -35,7 +35,7 @@ QUANTILE_LEVELS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.25, 0.3, 0.4),
     *(0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995),
 )
-_ROUNDING = 1e-9  # (n + 1) a / 2 is a whole number for many n
+_ROUNDING = 1e-9  # tolerance for (n + 1) a / 2, which is a whole number for many n
 
 
 @dataclass(slots=True)

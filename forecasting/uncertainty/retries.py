@@ -23,8 +23,8 @@ from forecasting.base import LARGEST_VALUE, InvalidNumber
 Column = NDArray[np.float64]
 
 _SCENARIOS = 256
-_GENERATOR = 109  # of the lattice; the one that came nearest to a hundred thousand random scenarios
-_FAILURES_DRAWN = 3  # one by one; further ones take the mean time
+_GENERATOR = 109  # of the lattice: the best approximation to a hundred thousand random scenarios
+_FAILURES_DRAWN = 3  # failures with a time of their own; further ones take the mean time
 
 
 def mean_seconds(

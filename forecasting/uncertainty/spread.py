@@ -52,15 +52,15 @@ _WINDOWS = (
 _OF_FORECAST, _OF_QUICK, _OF_SLOW = 3, 4, 5  # experts; the first of these moves with the forecast
 _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
-_FIRST_SCORED = 10  # values; experts on fewer tell more about the window than about the series
+_FIRST_SCORED = 10  # values; with fewer, the scores of experts say little about the series
 _FIRST_USED = 20
 _LOSS_DECAY = 0.995  # at each value
 _RATE = 2.0
-_NEGLIGIBLE = 1e-3  # ratio to the best weight: an expert slightly off must not blur one that is exact
+_NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0: exact experts stay exact
 _MIN_STEP, _STEP_DELAY = 0.003, 200
-_LOW, _HIGH = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)  # usual errors lie between
-_SHARED = 0.5  # part of the misses of the other end that counts as own
-_ROOM = 0.7  # part of the nearer tail by which a probability may be moved
+_LOW, _HIGH = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)  # the usual range of errors
+_SHARED = 0.5  # share of the misses at the other end that counts for this one
+_ROOM = 0.7  # share of the nearer tail by which a probability may be moved
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
@@ -87,7 +87,7 @@ class Spread:
         default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
     )
     evidence: float = field(default=0.0, init=False)
-    # the blend is fixed + following * (forecast - quantiles[0])
+    # the blend is ``fixed + following * (forecast - quantiles[0])``
     fixed: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
     following: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
     moved: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
@@ -164,8 +164,8 @@ class Spread:
     def _smooth(self, value: float) -> None:
         """Update the smoothings.
 
-        They follow a first value that is far away by no more than a usual error, since the next value is
-        mostly back. They follow a second one on the same side without a limit.
+        A first value far away moves them by at most a usual error, since the next value is mostly back. A
+        second one on the same side moves them without a limit.
         """
         far = self._far(value)
         quick, slow = value - self.quick, value - self.slow
@@ -269,7 +269,7 @@ def _place(length: int, probability: float) -> tuple[int, int, float]:
 
 
 def _continued(quantiles: Numbers) -> Numbers:
-    """Return *quantiles* with ends for the probabilities 0 and 1, as far out again as the last step."""
+    """Return *quantiles* with extrapolated ends for the probabilities 0 and 1: each repeats the last step."""
     ends = 2.0 * quantiles[0] - quantiles[1], 2.0 * quantiles[-1] - quantiles[-2]
     return np.concatenate(([ends[0]], quantiles, [ends[1]]))
 

@@ -5,9 +5,10 @@ is known from its end on. Eight simple experts each estimate the probability tha
 given time succeeds. They count different runs:
 
 - all; recent ones, by weights that halve in a day, a week, or a month;
-- those in the same *situation*: after a streak of as many equal outcomes, or after as long a gap since the
-  last run (an outage lasts for a while, and ends); those at the same hour of the day (UTC); and those after
-  an equal streak, combined with the odds of the hour. The longer the gap, the less a situation counts.
+- those in the same *situation*: after an equally long streak of the same outcome, or after an equally long
+  gap since the last run (an outage lasts for a while, and ends); those at the same hour of the day (UTC); and
+  those after an equal streak, combined with the odds of the hour. The longer the gap, the less a situation
+  counts.
 
 Each is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little. Their
 mean is weighted by the probabilities that they gave to the outcomes so far. It loses hardly more than the
@@ -31,10 +32,10 @@ _HOUR_SECONDS = 3600.0
 _HOURS = 24
 _STREAKS = 7  # 1, 2-3, 4-7, ..., 64 and more
 _GAPS = 20  # below a minute, below three, below seven, ..., a year
-_SHARE = 1e-3  # of the weight, redistributed at each outcome
+_SHARE = 1e-3  # share of the total weight that is redistributed at each outcome
 _LEARNING_RATE = 0.5  # below 1, as runs that fail together are hardly more evidence than one
-_MIN_PROBABILITY = 1e-4  # of any outcome in any estimate
-_USUAL_OVER = 20  # runs, for the usual gap
+_MIN_PROBABILITY = 1e-4  # the least probability of an outcome in an estimate
+_USUAL_OVER = 20  # runs that determine the usual gap
 _MAX_MOMENTS = 32
 
 
@@ -56,9 +57,9 @@ class SuccessTally(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The knowledge from *known_at_seconds* on.
+    """A snapshot: what is known from *known_at_seconds* on.
 
-    It is the outcome of the last *streak* runs, the start of the newest of all runs, and the *recent*
+    It has the outcome that the last *streak* runs share, the start of the newest run, and the *recent*
     tallies.
     """
 
@@ -202,8 +203,8 @@ class SuccessForecaster:
     def _relaxed(self, gap_seconds: float) -> float:
         """Return the factor by which a situation counts less after a gap.
 
-        In a Markov chain of two states, the difference between what follows each of them shrinks by the same
-        factor with each step; a step is the usual time between runs.
+        In a Markov chain of two states, the influence of the present state shrinks by the same factor with
+        each step; a step is the usual time between runs.
         """
         if not self._usual_seconds or gap_seconds <= self._usual_seconds:
             return 1.0
@@ -232,8 +233,8 @@ class SuccessForecaster:
     def _add_moment(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
         """Add the moment after this outcome, and drop moments that later outcomes do not need.
 
-        A later outcome needs the moment at which its run started, so moments are kept for as long as the
-        longest run so far took.
+        A later outcome is learned with the moment of its run's start, so moments are kept for the duration of
+        the longest run so far.
         """
         before = (
             self._moments[-1]

@@ -18,7 +18,11 @@ class Needs:
 
 
 def check_resources(grid: Grid, needs: Mapping[str, Needs]) -> None:
-    """Check login, scratch space and tools of all resources in parallel. Raises ProbeFailed."""
+    """Check login, scratch space and tools of all resources in parallel.
+
+    Raises:
+        ProbeFailed: a check failed; the message is that of the first such resource.
+    """
 
     def check(resource: str) -> None:
         grid.check_credentials(resource)

@@ -35,7 +35,11 @@ def transfer_metrics(name: str, copy: Transferred) -> list[Measurement]:
 def copy_verified(
     grid: Grid, source: Location, target: Location, options: CopyOptions, *, what: str, digest: str
 ) -> Transferred:
-    """Copy a file. Raises ProbeFailed, calling the file *what*, unless the target's SHA-256 is *digest*."""
+    """Copy a file and verify the copy; messages call the file *what*.
+
+    Raises:
+        ProbeFailed: the copy failed, or its SHA-256 is not *digest*.
+    """
     copy = grid.copy(source, target, options)
     target_digest = files.sha256(grid, target)
     if target_digest != digest:

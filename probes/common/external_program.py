@@ -48,7 +48,11 @@ class ExternalProgramProbe:
 
 
 def parse_command(plan: RunPlan) -> list[str]:
-    """Split the parameter ``command`` as a shell would; no shell runs it. Raises InvalidParameters."""
+    """Split the parameter ``command`` as a shell would; no shell runs it.
+
+    Raises:
+        InvalidParameters: a quote is not closed, or the command is empty.
+    """
     command = plan.text("command")
     try:
         argv = shlex.split(command)

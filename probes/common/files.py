@@ -57,7 +57,7 @@ def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
 
 
 def digest_of(path: str, sums: Mapping[str, str], resource: str) -> str:
-    """Return the digest of *path* from the result of ``parse_sha256sum``. Raises ProbeFailed."""
+    """Return the digest of *path* from the result of ``parse_sha256sum``. Raises ProbeFailed without one."""
     if path not in sums:
         raise ProbeFailed(
             f"unreadable output of sha256sum at {resource}: no line for {path}", resource=resource

@@ -15,11 +15,10 @@ WALL_SECONDS = Parameter(
 
 
 def wall_seconds(grid: Grid, plan: RunPlan) -> float:
-    """Return the wall-clock limit to request.
+    """Return the wall-clock limit to request from the batch system.
 
-    That is the parameter ``WALL_SECONDS``. If it is 0, the limit is derived from the forecast of the compute
-    stage: batch systems count in minutes and kill a job at its limit, so twice the forecast's upper bound and
-    a minute more.
+    This is the parameter ``WALL_SECONDS`` unless it is 0. Then it is a minute more than twice the upper bound
+    of the forecast of the compute stage: batch systems count in minutes and kill a job at its limit.
     """
     parameter_seconds = float(plan.parameters["wall_seconds"])
     if parameter_seconds > 0:

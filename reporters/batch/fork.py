@@ -110,8 +110,8 @@ def parse_events(text: str) -> Events:
 class Batch(BatchSystem):
     """Runs each job as a process session of the resource.
 
-    The option *launcher* has the words with which the command line of each job begins, such as
-    ``["nice", "-n", "19"]``. Jobs share all processors of the resource: *cpus* has no effect.
+    The words of the option *launcher*, such as ``["nice", "-n", "19"]``, precede the command of each job.
+    Jobs share all processors of the resource: *cpus* has no effect.
     """
 
     survives_its_session = False

@@ -46,7 +46,7 @@ _EPOCH_MILLISECONDS = 1e11  # above this, a time is in milliseconds
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], parallel_environment: str
 ) -> list[str]:
-    """Return the submit command. Grid Engine counts seconds; a rerun job would be measured twice."""
+    """Return the submit command. Limits are in seconds; no reruns, since these would be measured twice."""
     return [
         "qsub",
         "-terse",

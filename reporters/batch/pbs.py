@@ -60,7 +60,7 @@ _DELETED = "91"  # a substate in OpenPBS
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], *, select: bool
 ) -> list[str]:
-    """Return the submit command. PBS counts seconds; a rerun job would be measured twice."""
+    """Return the submit command. Limits are in seconds; no reruns, since these would be measured twice."""
     chunk = f"select=1:ncpus={request.cpus}" if select else f"nodes=1:ppn={request.cpus}"
     return [
         "qsub",

@@ -70,7 +70,7 @@ _ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
 
 
 def submit_command(request: JobRequest, queue: str, account: str, extra: Sequence[str]) -> list[str]:
-    """Return the submit command. Slurm counts minutes; a requeued job would be measured twice."""
+    """Return the submit command. Limits are in minutes; no requeues, since these would be measured twice."""
     return [
         "sbatch",
         "--parsable",

@@ -11,7 +11,11 @@ LONGEST_BYTES = 1024 * 1024
 
 
 def read(file: Path) -> tuple[os.stat_result, bytes]:
-    """Return the file's status and its first ``LONGEST_BYTES``. Raises OSError with a *strerror*."""
+    """Return the file's status and its first ``LONGEST_BYTES``.
+
+    Raises:
+        OSError: it is no regular file or cannot be read; *strerror* is always set.
+    """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)

@@ -57,7 +57,7 @@ class ProxyCertificate(Credential):
         self._check_chain()
 
     def _read(self) -> str:
-        """Return the text of the file, which must be private. Raises CredentialUnfit."""
+        """Return the text of the file. Raises CredentialUnfit if it is not readable, private and short."""
         try:
             status, data = files.read(Path(self.file))
         except OSError as error:

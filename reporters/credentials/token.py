@@ -30,7 +30,7 @@ _DIGITS = 4  # a packet of a macaroon begins with its length in hexadecimal
 
 
 class BearerToken(Credential):
-    """A token in *file*, which is read at each use because others renew it. *now* is a clock."""
+    """A token in *file*, which is read at each use because other programs renew it. *now* is a clock."""
 
     def __init__(self, file: str, *, now: Callable[[], float] = time.time) -> None:
         self.file = file

@@ -162,7 +162,7 @@ class Shell(ResourceShell):
 
     @contextlib.contextmanager
     def _session_slot(self, program: str, timeout_seconds: float) -> Iterator[float]:
-        """Occupy one of the sessions; yield the remaining time. Raises TookTooLong."""
+        """Occupy one of the sessions; yield the remaining time. Raises TookTooLong if none becomes free."""
         until = time.monotonic() + timeout_seconds
         if not self._free_sessions.acquire(timeout=min(timeout_seconds, threading.TIMEOUT_MAX)):
             raise TookTooLong(
@@ -260,7 +260,11 @@ class Shell(ResourceShell):
             )
 
     def _own_status_255(self, done: Completed) -> Completed:
-        """Return a program's own exit status 255. Raises ConnectionLost if it is ssh's."""
+        """Return the result of a program that ended with status 255 itself.
+
+        Raises:
+            ConnectionLost: the status is that of ssh, whose connection ended.
+        """
         if done.stderr.endswith(f"{_OWN_255}\n"):
             return replace(done, stderr=done.stderr[: -len(_OWN_255) - 1])
         if self._master is not None:

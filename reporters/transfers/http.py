@@ -132,7 +132,7 @@ class Transfer(CheckedCopy):
     def _followed(
         self, response: https.HttpsResponse, passive: _Server, size_bytes: int, report: CopyReport
     ) -> CopyReport:
-        """Read the progress to its end. Raises CannotCopy if the copy makes no progress."""
+        """Read the server's progress report to its end. Raises CannotCopy if the copy makes no progress."""
         read_bytes = 0
         arrived_bytes, grew = 0, time.monotonic()
         for piece in response.pieces():
@@ -181,7 +181,12 @@ class _Server:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], limit: https.Limit
     ) -> Iterator[https.HttpsResponse]:
-        """Send a request and yield the response. Raises CannotCopy, https.RequestTimedOut."""
+        """Send a request and yield the response.
+
+        Raises:
+            https.RequestTimedOut: the limit was reached.
+            CannotCopy: there was no response for another reason.
+        """
         exported = self._endpoint.exported(path)
         try:
             context = https.tls_context(
@@ -195,7 +200,11 @@ class _Server:
             raise self.failed(f"{self._endpoint.address}: {error}") from None
 
     def checksum(self, path: str, limit: https.Limit) -> str:
-        """Return the server's checksum of a file, 8 hexadecimal digits (RFC 3230). Raises CannotCopy."""
+        """Return the server's checksum of a file: 8 hexadecimal digits (RFC 3230).
+
+        Raises:
+            CannotCopy: the server does not give one.
+        """
         headers = {"Want-Digest": _CHECKSUM, **self.authorization()}
         with self.request("HEAD", path, headers, limit) as response:
             digest = _DIGEST.search(response.header("Digest"))

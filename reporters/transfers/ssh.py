@@ -145,7 +145,11 @@ def sftp_quoted(path: str) -> str:
 
 
 def _address(target: End) -> tuple[str, int | None, str]:
-    """Return host, port and user by which other sites reach *target*. Raises InvalidParameters."""
+    """Return host, port and user by which other sites reach *target*.
+
+    Raises:
+        InvalidParameters: the host is missing or unsafe on a command line.
+    """
     merged = {**target.resource.shell, **target.resource.transfer}
     host, port, user = merged.get("host") or None, merged.get("port"), merged.get("user") or ""
     for text in (host, user):
