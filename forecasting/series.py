@@ -147,7 +147,8 @@ class Forecaster:
     ) -> ValueForecast:
         """Forecast a run at *at_seconds* from the observations that were known then.
 
-        The forecast is that of the method itself, or of its part *method*. No number of it is below *floor*.
+        The forecast is that of the method itself, or of its part *method*. Numbers below *floor* are raised
+        to it.
 
         Raises:
             Abstained: ``too_few``: fewer than 3 values are known; ``stale``: the newest value is older than

@@ -65,7 +65,7 @@ admin.site.index_title = "Configuration"
 
 
 class ReadOnly(ReadOnlyBase):
-    """Objects that only the service writes: they can be viewed, not added, changed or deleted."""
+    """Base class for objects that only the service writes: users can view them, not change them."""
 
     show_full_result_count = False  # counting millions of rows takes longer than reading a page
 
@@ -123,8 +123,7 @@ class SiteAdmin(ReadOnlyBase):
     inlines = (ResourceInline,)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, list[str]]:
-        """Protect sites of a maintenance window at no other site: without a site it would apply
-        everywhere."""
+        """Protect the only site of a maintenance window: a window without sites applies everywhere."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
         keys = [site.pk for site in objs]
         windows = MaintenanceWindow.objects.filter(sites__in=keys).exclude(

@@ -16,5 +16,5 @@ class MonitorConfig(AppConfig):
         worker.subscribe("monitor.overview.latest_sql.update_rows")
         worker.subscribe("monitor.forecasts.pending_sql.record")
         connection_created.connect(lift_decompression_limit)
-        gc.freeze()  # loaded modules stay: do not scan them again, nor copy their pages in forked workers
+        gc.freeze()  # loaded modules stay: later collections skip them, and forked workers share their pages
         gc.enable()

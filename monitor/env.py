@@ -192,7 +192,7 @@ def depot_max_bytes() -> int | None:
 
 
 def depot_reserve_bytes() -> int:
-    """Return how many bytes must stay free: the ledger needs them when reports are already refused."""
+    """Return how many bytes must stay free: the ledger needs them while reports are refused."""
     return _bytes("GRIDCAST_DEPOT_RESERVE_BYTES", 256 * 1024**2) or 0
 
 

@@ -37,7 +37,7 @@ DEPOT_UNAVAILABLE = HealthProblem(
 
 
 def problems(now: datetime) -> list[HealthProblem]:
-    """Return everything that is wrong with the service at *now*; an unavailable depot hides the rest."""
+    """Return the problems of the service at *now*; while the depot is unavailable, only that one."""
     try:
         silent, full = _silent_components(now), _low_space()
     except DatabaseError:

@@ -1,4 +1,4 @@
-"""Celery tasks. Each may run twice or never: the database decides what is left to do."""
+"""Celery tasks. A task may be executed twice or never: each asks the database what there is to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do everything that is due at one tick of the scheduler."""
+"""One tick of the scheduler: everything that is due at a time."""
 
 from __future__ import annotations
 

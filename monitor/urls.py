@@ -9,7 +9,7 @@ from monitor import pages
 from monitor.api import api
 
 urlpatterns = [
-    path("api/v1/", api.urls),  # first: programs send most of the requests
+    path("api/v1/", api.urls),  # first, because most requests are for the API
     *(pattern for patterns in pages.load_all().values() for pattern in patterns),
     path("admin/", admin.site.urls),
 ]

@@ -94,8 +94,8 @@ shift 3
 echo "submitted $(now)"
 exec "$@" < /dev/null
 """
-# JOB EVENT ROUNDS PAUSE: waits for a file for so many pauses. Prints the stamps and an empty line. The status
-# command of the batch system is appended to this script; a job that has ended does not reach it.
+# JOB EVENT ROUNDS PAUSE: waits for a file, at most ROUNDS times PAUSE. Prints the stamps and an empty line.
+# The status command of the batch system is appended to this script; a job that has ended does not reach it.
 WATCH = """\
 rounds=$3
 until [ -s "$1/$2" ] || [ -s "$1/ended" ] || [ "$rounds" -le 0 ]; do

@@ -41,7 +41,7 @@ class UsageMeter:
             self._copied[target] += ResourceUsage(bytes_received=size_bytes)
 
     def job(self, resource: str, cpus: int) -> JobMeter:
-        """Return the meter of a new job with so many *cpus*."""
+        """Return the meter of a new job on *cpus* processors."""
         meter = JobMeter(cpus, self._clock)
         with self._counting:
             self._jobs.append((resource, meter))

@@ -49,7 +49,7 @@ class Levels:
         """Learn *value*, which came *elapsed* gaps after the one before.
 
         Returns:
-            The absolute error of the forecast of it; 0 for the first value.
+            The absolute error of the forecast of *value*; 0 for the first value.
         """
         if not self._levels:
             self._begin(value)

@@ -186,7 +186,7 @@ class Spread:
         return int(value > high + room) - int(value < low - room)
 
     def _form(self) -> None:
-        """Compute the experts for the next value, and the part of the blend that needs no forecast of it."""
+        """Compute the experts for the next value, and the part of the blend without the forecast."""
         places = _places(min(self.n, _LENGTH))
         ordered = _ordered(self.recent, min(self.n, _LENGTH))
         lower = ordered.take(places.lower)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 6
 FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take three hours
 SEND_SECONDS = 20.0
-BUSY_SECONDS = 30.0  # what is left then is for the next task
+BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 
 
 def dispatch_due(now: datetime, publish: Callable[[], None] | None = None) -> None:
@@ -45,7 +45,8 @@ def dispatch_due(now: datetime, publish: Callable[[], None] | None = None) -> No
 def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
     """Deliver due notifications, each within *limit_seconds*; return how many were attempted.
 
-    No transaction is open while a channel sends. If its worker dies, a notification is due after a pause.
+    No transaction is open while a channel sends. If the worker dies, the notification is due again after a
+    pause.
     """
     attempted, until = 0, time.monotonic() + BUSY_SECONDS
     with session_lock(AdvisoryLock.NOTIFICATIONS) as is_locked:
@@ -95,7 +96,8 @@ def _claim(now: datetime) -> Notification | None:
 def _send(notification: Notification, limit_seconds: float) -> str:
     """Send *notification*; return the error, empty if there is none.
 
-    It runs in a thread of its own, as nothing else bounds every channel; a channel that hangs is abandoned.
+    The channel runs in a thread of its own, because only this limits every channel; one that hangs is
+    abandoned.
     """
     errors: queue.SimpleQueue[str] = queue.SimpleQueue()
     sent = message(notification)

@@ -54,7 +54,7 @@ class WatchingRule:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that decides whether an alert is open; empty for a disabled rule."""
+        """A digest of the settings that decide whether an alert is open; empty for a disabled rule."""
         if not self.row.enabled:
             return ""
         names = [sorted(keys) for keys in (self.suites, self.sites, self.series)]
@@ -151,7 +151,7 @@ def _take_due_rechecks(now: datetime) -> set[int]:
 def _watched_series(
     keys: Collection[int], rules: Iterable[WatchingRule], now: datetime
 ) -> list[WatchedSeries]:
-    """Read what the conditions of *rules* need of these series, in one query."""
+    """Read the runs of these series that the conditions of *rules* need, in one query."""
     most = max(rule.condition.runs_needed for rule in rules)
     runs = Run.objects.filter(series=OuterRef("pk"), slot__gt=now - OLDEST_RUNS)
     outcome = JSONObject(run="pk", slot="slot", state="state", reason="reason", due_at="due_at")
@@ -200,7 +200,7 @@ def _open_and_close(
     open_alerts: Mapping[AlertKey, Alert],
     now: datetime,
 ) -> None:
-    """Make the alerts of *watched* what *rules* say; *open_alerts* has all that are open for these series."""
+    """Open and close the alerts of *watched* as *rules* demand; *open_alerts* are all that are open now."""
     opened, closed, rechecks = [], [], []
     for series in watched:
         for rule in rules:

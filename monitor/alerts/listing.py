@@ -31,7 +31,7 @@ class ListedAlert:
 
 
 def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
-    """Return *alerts* as a list shows them; the number of queries does not depend on their number."""
+    """Return *alerts* with their notifications; the number of queries is constant."""
     rows = alerts.select_related("rule", "series", "opened_by", "closed_by").prefetch_related("notifications")
     return [
         ListedAlert(alert, [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))])

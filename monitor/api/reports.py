@@ -107,8 +107,8 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the uncompressed body. Raises EnvelopeError."""
-    # Django takes a chunked body, which has no length, for an empty one; the web server terminates its input.
+    """Return the uncompressed body. Raises EnvelopeError if it is too large or not as its headers say."""
+    # A chunked body has no length, so Django would read nothing. The web server ends the stream at its end.
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META and request.META.get("wsgi.input_terminated")
     stream = request.META["wsgi.input"] if is_chunked else request
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DUMP = "dump"
 _SNAPSHOT = "SELECT pg_export_snapshot()"
 _SIZE = "SELECT pg_database_size(current_database())"
-COMPRESSION_RATIO = 2  # at least: a dump has no indexes and is compressed
+COMPRESSION_RATIO = 2  # a lower bound: a dump has no indexes and is compressed
 
 
 class BackupError(Exception):

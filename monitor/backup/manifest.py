@@ -1,4 +1,4 @@
-"""Describe what a backup holds, so that a restore can verify that all of it is there."""
+"""Describe the content of a backup, so that a restore can verify that it is complete."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def describe(taken_at: datetime, *, dumped_by: int) -> Manifest:
 
 
 def read(directory: Path) -> Manifest:
-    """Read the manifest of the backup in *directory*. Raises ManifestError."""
+    """Read the manifest of the backup in *directory*. Raises ManifestError if it is missing or unreadable."""
     try:
         document: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
         if document["version"] != VERSION:

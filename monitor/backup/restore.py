@@ -1,4 +1,4 @@
-"""Restore a backup into an empty database and verify that all of it is there."""
+"""Restore a backup into an empty database and verify that it is complete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RestoreError(Exception):
 
 
 def create_database() -> None:
-    """Create the depot's database. Raises RestoreError."""
+    """Create the depot's database. Raises RestoreError if it exists or the server refuses."""
     name = connection.settings_dict["NAME"]
     parameters = {**connection.get_connection_params(), "dbname": "postgres"}
     for django_option in ("context", "cursor_factory", "prepare_threshold"):
@@ -132,7 +132,7 @@ def _timescaledb_prepared(version: str | None) -> Iterator[None]:
 
 
 def _verify(expected: Manifest) -> None:
-    """Compare the database with the manifest. Raises RestoreError."""
+    """Compare the database with the manifest. Raises RestoreError with the differences, if there are any."""
     with transaction.atomic():
         actual = manifest.describe(expected.taken_at, dumped_by=expected.dumped_by)
     differences = expected.differences(actual)

@@ -1,1 +1,1 @@
-"""What pages draw, computed: columns of points, ranges, shades, SVG."""
+"""The data of charts on pages: columns of points, ranges, shades, SVG."""

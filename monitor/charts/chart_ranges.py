@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChartRange:
-    """Either the *newest* runs, or the runs whose slot lies within *span*; drawn *by_day* if that is many."""
+    """Either the *newest* runs, or the runs whose slot lies within *span*; long ranges are drawn *by_day*."""
 
     key: str
     label: str
@@ -57,9 +57,9 @@ def begin(series: Series, chosen: ChartRange, now: datetime) -> datetime | None:
 
 
 def ended_runs(series: Series, chosen: ChartRange, now: datetime, *, at_most: int) -> tuple[list[Run], bool]:
-    """Return the ended runs of *series* in *chosen*, oldest first, and whether the oldest were left out.
+    """Return the ended runs of *series* in *chosen*, oldest first, and whether some were left out.
 
-    Runs are left out where there are more than *at_most*.
+    If there are more than *at_most*, the oldest are left out.
     """
     ended = Run.objects.filter(series=series, state__in=ENDED).order_by("-slot")
     if chosen.span is not None:

@@ -17,8 +17,8 @@ from monitor.units import percent
 
 _HEIGHT = 150
 _TOP, _BOTTOM = 8.0, 92.0  # percent of the height
-_LEFT, _RIGHT = 12.0, 98.0  # percent of the width; the labels of guides are left of it
-_OCTAVES = (0.5, 2.0)  # the smallest and the largest range: up to four times and a quarter of the forecast
+_LEFT, _RIGHT = 12.0, 98.0  # percent of the width; the labels of guides are to the left
+_OCTAVES = (0.5, 2.0)  # the least and the greatest range; 2.0: a quarter to four times the forecast
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class ChartDay:
 class SeriesChart:
     """The history of one series by run, or by day for a long range.
 
-    *cut*: older runs were left out, because browsers cannot draw as many.
+    *cut*: older runs were left out, because browsers cannot draw more than ``MOST_POINTS``.
     """
 
     runs: Sequence[Run]

@@ -1,4 +1,4 @@
-"""Advisory locks, which make one process at a time do a piece of work, and limits on waiting for any lock."""
+"""Advisory locks, so that only one process at a time does a piece of work, and timeouts for any lock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AdvisoryLock(IntEnum):
     PARTITIONS = 0x70617274  # "part": creating partitions
     DIRTY_HOURS = 0x6D61726B  # "mark": merging and deleting dirty hours
     ROLLUP = 0x726F6C6C  # "roll": computing rollups
-    RETENTION = 0x6B656570  # "keep": deleting what is older than its suite keeps it
+    RETENTION = 0x6B656570  # "keep": deleting expired data
     MIGRATE_TO_TIMESCALE = 0x6D6F7665  # "move"
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
@@ -44,7 +44,7 @@ def lock_until_commit(lock: AdvisoryLock) -> None:
 
 
 def try_lock_until_commit(lock: AdvisoryLock) -> bool:
-    """Take *lock* until the end of the transaction unless another session holds it; whether it was taken."""
+    """Take *lock* until the end of the transaction unless another session holds it; return whether it did."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
         return bool(cursor.fetchone()[0])
@@ -105,8 +105,8 @@ def is_lock_timeout(error: OperationalError) -> bool:
 def retry_on_lock_timeout(work: Callable[[], Result]) -> Result:
     """Return the result of *work*, which locks rows that ingest locks too, in any order.
 
-    It runs in a transaction, or in a savepoint of the caller's. When it waits too long for a lock it rolls
-    back and starts again, so that in a deadlock the ingesting transaction is never the one that is aborted.
+    *work* runs in a transaction, or in a savepoint of the caller's. If it waits too long for a lock, it is
+    rolled back and called again. So in a deadlock the ingesting transaction is never the one aborted.
     """
     for _ in range(RETRIES):
         try:

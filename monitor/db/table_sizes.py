@@ -39,7 +39,7 @@ FROM show_chunks(%(name)s::regclass) AS chunk
     JOIN timescaledb_information.chunks ON chunk_schema = nspname AND chunk_name = relname
 WHERE reltuples < 0 AND NOT is_compressed
 """
-COUNTED_BYTES = 16 << 20  # about so much of a table is read to estimate the rows of a larger one
+COUNTED_BYTES = 16 << 20  # the approximate size of the sample from which the rows of a table are estimated
 
 
 @dataclass(frozen=True)

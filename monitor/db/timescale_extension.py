@@ -11,8 +11,8 @@ from django.db import connection
 LEAST_VERSION = (2, 21)  # the first whose refresh takes the option buckets_per_batch
 CREATE = "CREATE EXTENSION IF NOT EXISTS timescaledb"
 
-# TimescaleDB refuses statements that decompress more than 100,000 rows, which are those of a few series. The
-# callers bound their own work. A server without TimescaleDB accepts any setting with a prefix.
+# By default TimescaleDB refuses statements that decompress more than 100,000 rows: the rows of a few series.
+# The callers bound their own work. A server without TimescaleDB accepts any setting with a prefix.
 _LIFT_LIMIT = "SET timescaledb.max_tuples_decompressed_per_dml_transaction = 0"
 
 # The setting exists as soon as the server has loaded the library; any role may read it.
@@ -83,7 +83,7 @@ def lift_decompression_limit(*, connection: Any, **_: Any) -> None:
 
 
 def create() -> Extension:
-    """Create the extension in this database. Raises TimescaleUnavailable."""
+    """Create the extension in this database. Raises TimescaleUnavailable as ``Extension.check``."""
     extension().check()
     with connection.cursor() as cursor:
         cursor.execute(CREATE)

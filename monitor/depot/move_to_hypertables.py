@@ -210,7 +210,7 @@ def _copy(pending: CopyRange) -> None:
 
 
 def _compare(table: MovedTable, pending: CopyRange) -> None:
-    """Compare row counts and sums of row hashes, group by group. Raises CopyDiffers."""
+    """Compare row counts and sums of row hashes, group by group. Raises CopyDiffers if one differs."""
     old, new = (
         _CHECKSUMS.format(group=table.group, name=name, time=table.time) for name in (table.name, table.new)
     )

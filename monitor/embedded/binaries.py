@@ -1,4 +1,4 @@
-"""Find the servers' programs: in the wheels, else in the distribution. Other sources go here."""
+"""Find the servers' programs: in the wheels, else in the distribution."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from . import ProgramNotFound
 class PostgresPrograms:
     """``initdb`` and ``postgres`` in *directory*.
 
-    *package* is the tree above *directory* that contains all that they need and can be copied; None for
-    programs of the distribution.
+    *package* is a directory above it that contains all their files and can be copied; None for programs of
+    the distribution.
     """
 
     directory: Path
@@ -32,7 +32,7 @@ class PostgresPrograms:
         return self.directory / "initdb"
 
     def copy_in(self, directory: Path) -> PostgresPrograms:
-        """Return the programs as ``copy_to`` would copy them; each version has a directory of its own."""
+        """Return the copied programs that ``copy_to`` makes; each version has a directory of its own."""
         if self.package is None:
             return self
         version = self.postgres.stat().st_mtime_ns

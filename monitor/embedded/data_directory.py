@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def data_location(var: Path, user: ServerUser | None) -> Path:
-    """Return where the data of *var* are or will be: below *var*, or relocated if *user* cannot enter it.
+    """Return the directory for the data of *var*: below *var*, or relocated if *user* cannot enter it.
 
     A symbolic link is followed, except to the relocated data of another *var*: in a copied checkout the link
     still points to the data of the original.
@@ -72,7 +72,7 @@ class DataDirectory:
     def remove_stale_pid_files(self, sockets: Path) -> None:
         """Remove the pid files of a server that has ended.
 
-        PostgreSQL does so itself, unless another process of its user has the pid now.
+        PostgreSQL does so itself, unless another process of its user has this pid now.
         """
         if not Path("/proc/self").exists():
             return

@@ -47,7 +47,7 @@ def make_socket_directory(var: Path) -> Path:
 
 
 def relocation(var: Path) -> Path:
-    """Return where root keeps files of *var* that the server's user could not reach below *var*."""
+    """Return the directory for files of *var* that the server's user could not reach below *var*."""
     return RELOCATED / _hash(var)
 
 

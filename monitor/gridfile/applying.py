@@ -35,7 +35,7 @@ def apply(file: str, *, prune: bool) -> Plan:
 
 @contextmanager
 def locked_transaction() -> Iterator[None]:
-    """Open a transaction that waits until no other transaction changes the grid in this way."""
+    """Open a transaction; wait until no other transaction holds the lock of grid files."""
     with transaction.atomic():
         lock_until_commit(AdvisoryLock.GRID_FILE)
         yield

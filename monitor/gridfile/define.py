@@ -38,8 +38,8 @@ def define(
     All others stay as they are.
 
     Raises:
-        probes.base.ProbeError: an unknown probe, invalid bindings or parameters, or an invalid access method
-            of a resource.
+        probes.base.ProbeError: a probe is unknown, bindings or parameters are invalid, or an access method of
+            a resource is.
         reporters.schedule.InvalidSchedule: a schedule is invalid.
     """
     for resource in resources:

@@ -87,7 +87,7 @@ def names() -> DepotNames:
 
 
 def history(series: Iterable[str]) -> History:
-    """Return what must not be removed: the *series* with runs, sites with usage, rules with alerts.
+    """Return the names that must not be removed: of *series* with runs, sites with usage, rules with alerts.
 
     Expected runs of future slots do not count. The series are locked: they get no new run until the end of
     the transaction.

@@ -38,7 +38,7 @@ def load(file: str, depot_names: DepotNames) -> GridDefinition:
 
 
 def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
-    """Return the grid in *content*; *name* is for error messages. Raises InvalidGridFile."""
+    """Return the grid in *content*; *name* is for error messages. Raises InvalidGridFile with all errors."""
     root, problems = reading.read(content, name)
     if not isinstance(root.value, dict):
         expected = Problem(root.position, "", 'expected a mapping that begins with "version: 1"')
@@ -69,10 +69,10 @@ def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
 
 
 def _known_names(root: Node, faults: Collection[Fault], depot_names: DepotNames) -> KnownNames:
-    """Return all names that the file defines, also those of invalid entries.
+    """Return all names that the file defines, including those of invalid entries.
 
-    So a fault in a resource gives no further faults in the series bound to it. If a whole section is invalid,
-    its names are unknown, and references are not checked.
+    So a fault in a resource causes no further faults in the series bound to it. If a whole section is
+    invalid, its names are unknown, and references to them are not checked.
     """
     if any(len(path) == 1 and path != ("version",) for path, _ in faults):
         return KnownNames(None, None, None, depot_names.reporters, depot_names.groups, has_all_series=False)

@@ -61,7 +61,7 @@ def _faults(data: Any) -> Iterator[Fault]:
 
 
 def _removable(path: Path) -> Path:
-    """Return what to remove for a fault at *path*: a whole list; for a macro its whole entry."""
+    """Return the path to remove for a fault at *path*: of the whole list, or of a macro's whole entry."""
     if len(path) > 2 and path[2] in _MACROS:
         return path[:2]
     return path[: next((i for i, part in enumerate(path) if isinstance(part, int)), len(path))]

@@ -57,7 +57,7 @@ class KeptDefinition:
 
 @dataclass(frozen=True)
 class Plan:
-    """The grid *before* and *after*; *kept* lists what is in both, but not in the file."""
+    """The grid *before* and *after*; *kept* lists the definitions in both that the file does not have."""
 
     before: GridDefinition
     after: GridDefinition
@@ -87,7 +87,7 @@ class History:
 
 
 def plan(depot: GridDefinition, file: GridDefinition, *, prune: bool, history: History = History()) -> Plan:
-    """Plan how *depot* becomes what *file* defines.
+    """Plan the changes from the grid of *depot* to the grid of *file*.
 
     Definitions that are not in the file are kept. With *prune* they are removed, unless a kept definition
     refers to them. A series with runs is disabled instead: a plan never deletes measurements.
@@ -134,7 +134,7 @@ def _pruned(depot: GridDefinition, file: GridDefinition, history: History) -> Pl
 def _disabled(
     depot: GridDefinition, names: Collection[str], after: GridDefinition
 ) -> dict[str, AlertDefinition]:
-    """Return these rules disabled, without the names that *after* no longer has."""
+    """Return the alert rules *names* of *depot*, disabled, without the names that *after* does not have."""
     rules = (depot.alerts[name] for name in sorted(names))
     return {
         rule.name: replace(rule, enabled=False, watches=_remaining(rule.watches, after)) for rule in rules

@@ -49,7 +49,7 @@ class Problem:
 
 
 class InvalidGridFile(ValueError):
-    """The file has errors, so nothing of it is applied; *problems* is sorted by line."""
+    """The file has errors, so it cannot be applied; *problems* is sorted by line."""
 
     def __init__(self, name: str, problems: Collection[Problem]) -> None:
         self.problems = sorted(problems)

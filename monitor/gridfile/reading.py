@@ -37,7 +37,7 @@ _CONSTANTS = {
 class Node:
     """A value and its *position*: a list of nodes, a mapping of names to nodes, or a scalar.
 
-    *size* is the number of values in it, *height* the depth of their nesting; *keys* are the positions of
+    *size* is the number of values that it contains, *height* their nesting depth. *keys* are the positions of
     the names of a mapping.
     """
 

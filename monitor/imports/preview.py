@@ -14,7 +14,7 @@ from monitor.imports.targets import Target, refuse_name_conflicts
 
 @dataclass
 class SeriesPreview:
-    """What an import would store in one series: units by metric, number of runs by outcome."""
+    """The runs that an import would store in one series: units by metric, number of runs by outcome."""
 
     first: datetime
     last: datetime

@@ -131,11 +131,11 @@ class _Import:
             self.tally.skipped[item.reason] += 1
         else:
             if self._strict:
-                self.store_batch()  # a run before this record may be refused: that one ends the import then
+                self.store_batch()  # first: a refused run before this record ends the import
             self._refuse(item)
 
     def store_batch(self) -> None:
-        """Store the new runs of the batch, up to the one that ends the import."""
+        """Store the new runs of the batch; if one ends the import, only the runs before it."""
         batch, self._batch = self._batch, []
         new: dict[uuid.UUID, ImportedRun] = {}
         try:
@@ -194,7 +194,7 @@ class _Import:
         return destination
 
     def _count_stored(self, run: ImportedRun, run_id: uuid.UUID, raw: RawReport | None) -> None:
-        """Compare *run* with its stored report *raw*; without a raw report both count as equal."""
+        """Compare *run* with its stored report *raw*; without a stored report they count as equal."""
         if raw is None or measured_fields(raw.body) == measured_fields(self._body(run_id, run)):
             self.tally.known += 1
         elif raw.received_at >= self._started_at and self._is_of_this_file(raw):
@@ -204,7 +204,7 @@ class _Import:
             self.tally.differing += 1
 
     def _count_repeated(self, run: ImportedRun, *, is_same: bool) -> None:
-        """Count a run whose series and slot another run of the same file has."""
+        """Count a run that has the same series and slot as an earlier run of the file."""
         if is_same:
             self.tally.known += 1
         else:
@@ -231,7 +231,7 @@ class _Import:
         self._listener.progress(self.tally)
 
     def _ingest(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> list[Receipt]:
-        """Ingest *new*; in strict mode roll all of it back and raise _RunRefused if a run is refused."""
+        """Ingest *new*; in strict mode roll back completely and raise _RunRefused if a run is refused."""
         if not new:
             return []
         with transaction.atomic() if self._strict else nullcontext():

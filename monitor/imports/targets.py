@@ -31,15 +31,15 @@ UNREACHABLE = {"kind": "ssh", "host": "unreachable.invalid"}
 
 
 class ImportRefused(Exception):
-    """The runs cannot be stored in the series, suite or site that they belong to."""
+    """The runs cannot be stored in their series, suite or site; the message says why."""
 
 
 @dataclass(frozen=True)
 class Target:
     """Where the runs of one import are stored.
 
-    *series* is the prefix of the names of all series. *measures* overrides what the kind of data usually
-    measures; its values are those of ``Series.kind``.
+    *series* is the prefix of the names of all series. *measures*, a value of ``Series.kind``, overrides the
+    importer's own.
 
     Raises:
         ImportRefused: a name is invalid.

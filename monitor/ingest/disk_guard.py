@@ -1,9 +1,9 @@
 """Refuse reports while only the disk reserve is left; the ledger needs it.
 
-PostgreSQL stops when its disk is full: it cannot even record deletions. Reports are therefore refused before
-that, their senders keep them and retry, and the ledger goes on. The free space is known where the data lie on
-a disk of this host, or where ``GRIDCAST_DEPOT_MAX_BYTES`` limits the database; elsewhere PostgreSQL's own
-error refuses reports.
+PostgreSQL stops when its disk is full: it cannot even record deletions. Reports are therefore refused
+earlier: senders keep them and retry, and the ledger continues. The free space is known if the data are on a
+disk of this host, or if ``GRIDCAST_DEPOT_MAX_BYTES`` limits the database. Otherwise reports are refused only
+after PostgreSQL's own error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class FreeSpaceGauge:
         self._valid_until = float("-inf")
 
     def report_full(self) -> None:
-        """Cache that the disk is full, whatever was measured: PostgreSQL said so."""
+        """Cache that the disk is full, whatever was measured: PostgreSQL has reported it."""
         with self._lock:
             self._cache(FreeSpace(0, settings.GRIDCAST_DEPOT_RESERVE_BYTES))
 
@@ -78,7 +78,7 @@ class FreeSpaceGauge:
 
 
 def measure_space() -> FreeSpace | None:
-    """Return the lesser of what the disk and the size limit leave, None where both are unknown."""
+    """Return the lesser of the free space on the disk and below the size limit; None if both are unknown."""
     limits = [free for free in (_free_on_disk(), _free_in_limit()) if free is not None]
     return FreeSpace(min(limits), settings.GRIDCAST_DEPOT_RESERVE_BYTES) if limits else None
 
@@ -95,7 +95,7 @@ def require_space() -> None:
 
 @contextmanager
 def raising_depot_full() -> Iterator[None]:
-    """Raise DepotFull where a statement of the block fails because PostgreSQL's disk is full."""
+    """Raise DepotFull if a statement of the block fails because PostgreSQL's disk is full."""
     try:
         yield
     except OperationalError as error:

@@ -31,7 +31,7 @@ def units(report: ParsedReport) -> dict[str, str]:
 
 
 def _durations(report: ParsedReport) -> dict[str, float]:
-    """Return stages and totals, which override metrics of the same name that a report may have."""
+    """Return the durations of stages and totals; they override metrics of the report with these names."""
     seconds = {f"stage.{stage.name}.seconds": stage.seconds for stage in report.stages}
     # The totals of an unfinished run are no runtimes, and a run without stages did not take zero seconds.
     if report.outcome == State.PASSED and report.stages:

@@ -29,7 +29,7 @@ _CACHED_BYTES = 4096  # of parameters, at most
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _AFTER_QUOTES = (b'" ', b'"\t', b'"\n', b'"\r')  # ``_count_names`` misses a name followed by white space
 
-# The strict parser refuses integers beyond 64 bits and accepts such floats: larger numbers are left to it.
+# The strict parser refuses integers beyond 64 bits but accepts floats of this size: it parses larger numbers.
 _Number = Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]
 _Seconds = Annotated[float, Meta(ge=0, lt=2.0**63)]
 _CpuSeconds = Annotated[float, Meta(ge=0, le=1e15)]
@@ -127,7 +127,7 @@ _decode = Decoder(_Report).decode
 
 
 class NeedsStrictParser(Exception):
-    """The body may be a report or not: only the strict parser can tell."""
+    """The fast parser cannot decide whether the body is a report; the strict parser can."""
 
 
 class ParsedReport(Struct, frozen=True, gc=False):
@@ -227,7 +227,7 @@ def _are_distinct(named: Sequence[_Stage] | Sequence[_Metric]) -> bool:
 
 
 def _expected_names(report: _Report) -> int:
-    """Return how many names the objects of a report have together, without those in its parameters."""
+    """Return the total number of names in the objects of a report, except those in its parameters."""
     return (
         _NAMES
         + 4 * len(report.stages)
@@ -242,8 +242,10 @@ def _expected_names(report: _Report) -> int:
 def _count_names(text: bytes) -> int:
     """Count the names in JSON *text*: more than expected means that an object has a name twice.
 
-    The decoder keeps the last of two equal names, and the strict parser refuses them. Raises
-    NeedsStrictParser where white space may hide a name.
+    The decoder keeps the last of two equal names, and the strict parser refuses them.
+
+    Raises:
+        NeedsStrictParser: white space may hide a name.
     """
     plain = _ESCAPED.sub(b"", text) if b"\\" in text else text  # the quotes left begin or end a string
     if any(after in plain for after in _AFTER_QUOTES):

@@ -19,12 +19,12 @@ class QueueFull(Exception):
 
 
 class _QueuedRequest(Generic[Request, Result]):
-    """A request whose caller waits for *wake_up*: then it is done, or its caller executes the next batch."""
+    """A request whose caller waits for *wake_up*, and then finds it done or executes the next batch."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.wake_up = threading.Semaphore(0)
-        self.results: list[Result | Exception] = []  # one, when the request is done
+        self.results: list[Result | Exception] = []  # its only result, once the request is done
         self.error: BaseException | None = None
 
     @property
@@ -41,9 +41,10 @@ class _QueuedRequest(Generic[Request, Result]):
 class GroupCommit(Generic[Request, Result]):
     """Executes the requests of concurrent threads in batches, one batch at a time, in one of these threads.
 
-    *execute* returns a result for each request, in order, or an exception that its caller raises; an error
-    that it raises itself is raised by every caller of the batch. A batch weighs at most *most*, unless a
-    single request weighs more; at most *max_queued* requests wait.
+    *execute* returns for each request, in order, its result or an exception, which ``submit`` raises. If
+    *execute* itself raises, ``submit`` raises that error for every request of the batch. The requests of a
+    batch weigh at most *most* together, unless a single request weighs more. At most *max_queued* requests
+    wait.
     """
 
     def __init__(

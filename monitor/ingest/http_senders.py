@@ -21,25 +21,26 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 
-MOST_REPORTS = 500  # of several requests in one transaction
+MOST_REPORTS = 500  # in a transaction that several requests share
 
 
 class IngestBusy(Exception):
-    """The host stores reports of as many senders as it may; nothing was stored, retry soon."""
+    """This host is storing reports of the maximum number of senders. Nothing was stored; retry soon."""
 
 
 class SentReports(NamedTuple):
-    """The reports of one request, for the *visible* series only; None: for all."""
+    """The reports of one request. Its sender may report the *visible* series only (None: all series)."""
 
     bodies: Sequence[bytes]
     visible: SeriesQuerySet | None
 
 
 def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exception]:
-    """Store the reports of several requests; return the receipts of each, or the error that it has to raise.
+    """Store the reports of several requests; return for each its receipts or its error.
 
-    Requests that may report all series share a transaction, every other one has its own. If a shared one
-    fails because of a request, each is stored by itself; if the depot or the host is the reason, all fail.
+    Requests whose senders may report all series share a transaction; every other request has its own. If the
+    shared transaction fails because of one request, each request is stored by itself. If the depot or the
+    host is the cause, all fail.
     """
     unrestricted = [number for number, request in enumerate(requests) if request.visible is None]
     groups = [[number] for number, request in enumerate(requests) if request.visible is not None]
@@ -65,8 +66,10 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exc
 def _ingest_place() -> Iterator[None]:
     """Hold one of the host's places for storing reports; a process that dies releases its place.
 
-    File locks of the host, not of the depot: asking the depot would take a tenth of the time that a single
-    report takes. Raises IngestBusy.
+    The locks are files of the host: a lock in the depot would add a tenth to the time of a single report.
+
+    Raises:
+        IngestBusy: all places are taken.
     """
     for file in places():
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -64,7 +64,7 @@ class RunsDeleted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What the ledger knows of a reported run: its series (the key), and whether the run is in the ledger."""
+    """The series of a reported run (its key), and whether the ledger has a row for the run."""
 
     series: int
     is_listed: bool
@@ -101,9 +101,9 @@ class LockedRun:
 
 
 def find(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, LedgerEntry]:
-    """Return the ledger entry of each reported run, without runs of unknown or not *visible* series.
+    """Return the ledger entry of each reported run; omit runs of unknown series and of series not *visible*.
 
-    The run decides, not the name: its series may have been renamed since the run was put into the ledger.
+    The run id identifies the series of a run in the ledger: the name in the report may be an earlier one.
     """
     by_run = {report.run: report for report in reports}
     if not by_run:
@@ -127,7 +127,7 @@ def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
     transaction inserts none after it has locked any.
 
     Raises:
-        RunsDeleted: a run was deleted since ``find``: find again.
+        RunsDeleted: a run was deleted since ``find``, which has to be called again.
     """
     by_run = {report.parsed.run: report for report in reports}
     unlisted = {run: report for run, report in by_run.items() if not report.entry.is_listed}
@@ -153,7 +153,7 @@ def _insert(unlisted: Mapping[uuid.UUID, MatchedReport]) -> set[uuid.UUID]:
 
 
 def _find_by_slot(reports: Mapping[uuid.UUID, MatchedReport]) -> dict[uuid.UUID, uuid.UUID]:
-    """Return the keys of runs that the ledger has under another one: their series was renamed since."""
+    """Return the keys of runs that the ledger has under another key, because their series was renamed."""
     if not reports:
         return {}
     with binary.cursor() as cursor:

@@ -36,7 +36,7 @@ class RawReportRow(NamedTuple):
 
 
 def uses_copy(rows: Sequence[RawReportRow]) -> bool:
-    """Return whether ``write`` uses COPY for so many rows."""
+    """Return whether ``write`` uses COPY for *rows*."""
     return len(rows) >= _COPY_FROM
 
 

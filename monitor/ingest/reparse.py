@@ -191,7 +191,7 @@ def _new_values(
 
 
 def _record_changes(changes: _Changes) -> None:
-    """Store the corrections, and have everything derived from the samples computed again."""
+    """Store the corrections, and mark everything derived from the samples to be computed again."""
     changed = [*changes.removed, *changes.stored]
     if not changed:
         return

@@ -116,7 +116,7 @@ def samples(reports: Sequence[StoredReport]) -> list[StoredSample]:
 
 
 def replace(removed: Sequence[StoredSample], stored: Sequence[StoredSample]) -> None:
-    """Delete the samples *removed* and insert or update those *stored*."""
+    """Delete the samples *removed*; insert or update the samples *stored*."""
     with connection.cursor() as cursor:
         if removed:
             times = [sample.time for sample in removed]

@@ -45,7 +45,7 @@ class MeasuredReport(NamedTuple):
 
 @dataclass
 class WantedSegment:
-    """A segment of reports: the earliest of their slots, and by metric name a report with that metric."""
+    """A segment of reports: their earliest slot and, by metric name, a report that has the metric."""
 
     measured: Identity
     earliest: datetime
@@ -96,7 +96,7 @@ def _wanted(
 
 
 def _known(wanted: Iterable[SegmentKey]) -> dict[SegmentKey, KnownSegment]:
-    """Return those of *wanted* that exist."""
+    """Return the segments of *wanted* that exist."""
     series, fingerprints = zip(*wanted, strict=True)
     with binary.cursor() as cursor:
         cursor.execute(_KNOWN, [list(series), list(fingerprints)])

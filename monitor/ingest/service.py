@@ -57,7 +57,11 @@ def ingest_all(
 
     A report that cannot be stored is refused with the reason, the others are stored. With *visible*, other
     series count as unknown. *trigger* is stored for runs that were not expected. Reports without a receipt
-    have to be sent again. Raises DepotFull, and DatabaseError if the depot is unavailable.
+    have to be sent again.
+
+    Raises:
+        DepotFull: the disk has only the reserve left.
+        DatabaseError: the depot is unavailable.
     """
     require_space()
     now = timezone.now()
@@ -124,9 +128,10 @@ def _time_error(report: ParsedReport, now: datetime) -> str:
 
 
 def _next_batches(batch: _Batch, error: Exception) -> list[_Batch]:
-    """Return the batches that replace a failed one, the last to be stored first. Raises *error* if none can.
+    """Return the batches that replace the failed *batch*; the caller stores them from the last to the first.
 
-    Partitions mostly exist, so they are created only after a row had none.
+    If no other batch could succeed, *error* is raised. Partitions mostly exist, so they are created only
+    after a row had none.
     """
     if isinstance(error, (DataError, OverflowError)):  # the depot cannot hold one of the reports
         half = len(batch.numbers) // 2

@@ -1,4 +1,4 @@
-"""Record the usage of runs from their reports: one row per resource, also where nothing was used."""
+"""Record the usage of runs from their reports: one row per resource, even if nothing was used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def record_usage(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
-    """Record the usage that *reports*, by run, state; skipped runs touched no site and have none."""
+    """Record the usage of each run in *reports* (by run). Skipped runs touched no site and have none."""
     record(
         row
         for run, report in reports.items()

@@ -55,7 +55,9 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
                 new[run.key] = report
         if not new:
             return is_new
-        now = timezone.now()  # after the locks: a call that waited for them must not mark an earlier hour
+        now = (
+            timezone.now()
+        )  # read after waiting for the locks, or an hour too early could be marked as dirty
         cutoffs = cutoffs_of([report.key for report in new.values()], now)
         measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
         raw = [
@@ -83,9 +85,10 @@ def _raw_report(run: uuid.UUID, report: MatchedReport, received_at: datetime) ->
 def _changed_hours(
     reports: Iterable[MatchedReport], cutoffs: RetentionCutoffs, now: datetime
 ) -> set[tuple[int, datetime]]:
-    """Return what changed as (series, time).
+    """Return the (series, time) pairs to mark as dirty.
 
-    For an expired slot that is *now*: its rollups are final, but the latest results of its series changed.
+    For an expired slot the time is *now*: its rollups are final, but the latest results of its series
+    changed.
     """
     return {
         report.key if cutoffs.is_kept(DataKind.SAMPLES, *report.key) else (report.series, now)
@@ -114,7 +117,7 @@ def ended_at(report: ParsedReport) -> datetime:
 
 
 def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:
-    """Return the values of each report under the keys of its metrics, which are created where missing."""
+    """Return the values of each report by the keys of its metrics; missing metrics are created."""
     measured = [
         MeasuredReport(report.series, report.parsed, values)
         for report in reports

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from monitor.ledger.admission import DueRun
 
 MAX_DUE_RUNS = 500  # read per reporter and claim
-EXTRA_DUE_RUNS = (
-    20  # read beyond the free capacity, because the first ones may have to wait for something else
-)
+EXTRA_DUE_RUNS = 20  # runs read in addition to the free capacity, because the first ones may have to wait
 _DUE_FIELDS = ("series", "slot", "due_at", "wait_until", "trigger", "forced", "reason", "attempt", "state")
 _LAST_RUNS = """
 SELECT wanted.series, extract(epoch FROM last.ended_at - last.started_at)::float8
@@ -119,9 +117,9 @@ def release(claims: Iterable[Claim]) -> None:
 
 
 def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
-    """Lock and return the oldest due runs, then the oldest ones that may wait long.
+    """Lock and return the oldest due runs, then the oldest runs that already wait for a rule.
 
-    They are read separately so that runs waiting for something else never hide the others.
+    Each kind has its own limit *at_most*, so that waiting runs never hide the others.
     """
     due = Run.objects.filter(series__reporter=reporter).due(now).runnable().order_by("due_at")
     for may_wait_long in (False, True):

@@ -17,7 +17,7 @@ def record(component: str, now: datetime) -> None:
 
 
 def was_silent(component: str, now: datetime) -> bool:
-    """Return whether *component* has sent no heartbeat for ``SILENT_AFTER``, or never any."""
+    """Return whether *component* has sent no heartbeat for ``SILENT_AFTER``, or has never sent any."""
     return not Heartbeat.objects.filter(name=component, seen_at__gt=now - SILENT_AFTER).exists()
 
 

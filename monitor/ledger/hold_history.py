@@ -1,4 +1,4 @@
-"""List holds for people: what can be held, what is held, and who placed and ended each hold."""
+"""List holds for pages: what can be held, what is held, and which user placed and ended each hold."""
 
 from __future__ import annotations
 

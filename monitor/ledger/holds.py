@@ -112,7 +112,7 @@ def check_may_hold(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None
 def hold(
     scope: Scope, mode: HoldMode, *, who: str, why: str, now: datetime, until: datetime | None = None
 ) -> Hold:
-    """Start nothing of *scope* from now on; running runs go on to their end.
+    """Hold *scope*: from now on none of its runs start. Running runs continue to their end.
 
     A pause takes back runs that are claimed and have not started; a drain lets them run.
 
@@ -161,9 +161,9 @@ def end_overdue(now: datetime) -> int:
 
 
 def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:
-    """Return, for each of *series* that *holds* cover, the oldest such hold; by primary key.
+    """Return the oldest of *holds* that covers each of *series*, by primary key; at most four queries.
 
-    At most four queries.
+    Series that no hold covers are absent.
     """
     keys, holds = list(series), list(holds)
     covering: dict[int, Hold] = {}

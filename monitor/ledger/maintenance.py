@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ShownWindow:
-    """A maintenance window with its open or next occurrence, and those of its sites that the user may see."""
+    """A maintenance window with its open or next occurrence, and its sites that the user may see."""
 
     window: MaintenanceWindow
     occurrence: Occurrence

@@ -63,7 +63,7 @@ def open_at(times: WindowTimes, now: datetime) -> Occurrence | None:
 
 
 def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
-    """Return the first occurrence that starts after *now*, None if there is none. Raises as ``open_at``."""
+    """Return the first occurrence that starts after *now*; None without one. Raises as ``open_at``."""
     if not times.schedule:
         single = _single(times)
         return single if single and single.starts_at > now else None
@@ -141,7 +141,7 @@ def _duration(times: WindowTimes) -> timedelta:
     return timedelta(seconds=times.duration_seconds or 0)
 
 
-@lru_cache(maxsize=1024)  # parsed at every tick otherwise
+@lru_cache(maxsize=1024)  # every tick needs the schedules of all windows
 def _schedule(times: WindowTimes) -> Schedule:
     return parse_schedule(
         times.schedule, "", zone=times.timezone, starts_at=times.starts_at, ends_at=times.ends_at

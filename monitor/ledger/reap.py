@@ -1,4 +1,4 @@
-"""End runs that will not end by themselves: their executor died, or no reporter took them."""
+"""End runs that will not end by themselves: their executor died, or no reporter claimed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repeat a series sooner after a run that did not pass."""
+"""Retry a series sooner than its schedule after a run that did not pass."""
 
 from __future__ import annotations
 

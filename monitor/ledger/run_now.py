@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestedRuns:
-    """The requested runs by name of their series, and the series that are held, with the hold."""
+    """The requested runs by name of their series, and the hold of each series that is held."""
 
     runs: Sequence[Run]
     held: Sequence[tuple[Series, Hold]] = ()
@@ -66,7 +66,7 @@ def run_all(
 ) -> RequestedRuns:
     """Request a run of every enabled series of *scope* (that *user* may see).
 
-    Held series are passed over unless *force* is set.
+    Held series are left out unless *force* is set.
 
     Raises:
         RunHeld: all of the series are held.

@@ -42,8 +42,8 @@ class ReportedEnd(NamedTuple):
     ended_at: datetime | None
 
 
-# Few runs of the ledger have not ended. Knowing that, the planner would expect one row and choose a nested
-# loop over all endings; it cannot estimate the condition on (state || ''), expects more rows, and hashes.
+# Few runs of the ledger have not ended. From the statistics of ``state`` the planner would expect one row and
+# choose a nested loop over all endings. It cannot estimate (state || ''), expects more rows, and hashes.
 _END = """
 UPDATE monitor_run AS run
 SET state = ended.state, cause = ended.cause, reason = ended.reason, stage = ended.stage,
@@ -67,8 +67,8 @@ def move(
 ) -> int:
     """Move those of *runs* with these *ids* to *to*, where that transition is allowed; return how many moved.
 
-    One statement: of two concurrent callers the second moves nothing. With *slots* only the partitions that
-    have them are read. The database records *cause* in the run's transitions.
+    One statement does it, so the second of two concurrent callers moves nothing. *slots* limits the statement
+    to the partitions that contain them. The database records *cause* in the run's transitions.
     """
     keys = list(ids)
     sources = [state for state, targets in ALLOWED.items() if to in targets]

@@ -118,7 +118,7 @@ def _summary(manifest: Manifest) -> str:
 
 
 def _series_keys(names: list[str]) -> list[int] | None:
-    """Return the keys of the named series; None (all series) without names. Raises CommandError."""
+    """Return the keys of the series *names*, None for all. Raises CommandError if one does not exist."""
     keys = dict(Series.objects.filter(name__in=names).values_list("name", "pk"))
     unknown = sorted(set(names) - keys.keys())
     if unknown:
@@ -127,7 +127,7 @@ def _series_keys(names: list[str]) -> list[int] | None:
 
 
 def _parse_time(text: str | None) -> datetime:
-    """Parse a time; without an offset it is UTC. Raises CommandError."""
+    """Parse a time; without an offset it is UTC. Raises CommandError if it is not ISO 8601."""
     if text is None:
         return LONG_AGO
     try:

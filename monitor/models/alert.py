@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # what a rule can name, and one of each
+WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # what a rule can name: plural, singular
 
 
 class AlertRule(models.Model):
@@ -97,7 +97,7 @@ class Event(models.TextChoices):
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
     def due(self, now: datetime) -> NotificationQuerySet:
-        """Notifications to send now, oldest first; that an alert closed comes after that it opened."""
+        """Notifications to send now, oldest first, so that "opened" comes before "closed"."""
         before = Notification.objects.filter(
             alert=models.OuterRef("alert"),
             channel=models.OuterRef("channel"),
@@ -110,7 +110,7 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 class Notification(models.Model):
     """A message to one channel: an alert was opened or closed.
 
-    *due_at* is empty once it was delivered or given up.
+    *due_at* is null once the message has been delivered or given up.
     """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications")
@@ -142,13 +142,13 @@ class Notification(models.Model):
 
 
 class Recheck(models.Model):
-    """The rules evaluate this series from *due_at* on.
+    """The alert rules of this series have to be evaluated at *due_at*.
 
-    A trigger writes a row when a run of the series ends in a state that counts; rules that wait for a silence
-    write others.
+    A database trigger writes a row when a run of the series ends in a state that counts. Rules that wait for
+    a silence write further rows.
     """
 
-    # Written with every run that ends, and soon deleted: neither looked up nor checked.
+    # No index and no constraint: a row is written whenever a run ends, and soon deleted.
     series = models.ForeignKey(Series, models.CASCADE, related_name="+", db_index=False, db_constraint=False)
     due_at = models.DateTimeField()
 

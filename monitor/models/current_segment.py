@@ -10,8 +10,8 @@ from django.db import models
 from monitor.models.segment import Segment
 from monitor.models.series import Series
 
-# SQL for a digest of everything that decides what the next run of the row ``series`` measures. Bound
-# resources count by name, as in reports.
+# SQL for a digest of everything on which the identity of the next run of the row ``series`` depends.
+# Resources count by name, as in reports.
 SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameters, (
     SELECT string_agg(concat_ws('=', binding.role, bound.name), ',' ORDER BY binding.role, binding.position)
     FROM monitor_binding AS binding JOIN monitor_resource AS bound ON bound.id = binding.resource_id
@@ -19,13 +19,13 @@ SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameter
 
 
 class CurrentSegment(models.Model):
-    """What the next run of a series measures, so that a forecast request need not compute it.
+    """The segment of the next run of a series, stored so that a forecast request need not compute it.
 
     The row is valid while the ``SETUP`` of the series is *setup*. *segment* is null if the next run begins a
-    new one. Programs that know no series look it up by *application* (the probe) and *path* or *resources*
-    (its bindings, ``path_of`` and ``resources_of``).
+    new one. Clients that do not know the series look it up by *application* (the probe) and *path* or
+    *resources* (its bindings, ``path_of`` and ``resources_of``).
 
-    Without foreign key constraints, deleting a series never waits for a writer of its row.
+    There are no foreign key constraints, so that deleting a series never waits for a writer of its row.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)

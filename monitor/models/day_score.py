@@ -1,4 +1,4 @@
-"""Scores of forecasts, summed by day: the scoreboard reads no forecasts."""
+"""Scores of forecasts, summed by day, so that the scoreboard need not read forecasts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from monitor.models.site import Site
 class DayScore(models.Model):
     """Sums over *n* forecasts of a *metric* in a *unit* by a *method* with actual values of one UTC *day*.
 
-    With a *site*, these are the forecasts of series that use a resource there, so a series counts at each of
-    its sites; without, of every series of the suite once. Errors are absolute: *absolute_error* of the
-    median, *last_value_error* of the baseline. *relative_error* is over the *relative_n* actual values that
-    were not zero; *within_80* and *within_90* of *interval_n* actual values lay in the intervals of these
-    levels. Rows are kept as long as the suite keeps rollups of days.
+    A row with a *site* covers the series that use a resource there, so a series counts at each of its sites.
+    A row without covers every series of the suite once. Errors are absolute: *absolute_error* is that of the
+    median, *last_value_error* that of the baseline. *relative_error* covers the *relative_n* actual values
+    that were not zero. *within_80* and *within_90* count the actual values, of *interval_n*, inside the
+    intervals of these levels. Rows are kept as long as the suite keeps rollups of days.
     """
 
     day = models.DateField()

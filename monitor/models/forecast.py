@@ -22,7 +22,7 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
         return self.filter(truth__isnull=True)
 
     def scored(self) -> ForecastQuerySet:
-        """Return those whose actual value is known: of each value the last forecast issued before it."""
+        """Return the scored forecasts: for each actual value the last forecast issued before it."""
         return self.filter(truth__isnull=False, counts=True)
 
 
@@ -30,15 +30,15 @@ class Forecast(models.Model):
     """A forecast of the next value of a metric, from all that was known when it was issued.
 
     *quantiles* are those of ``QUANTILE_LEVELS``; *lower* and *upper* are the ends of the interval of *level*.
-    With *at* it is about a run that starts then or later, without about the next run. *last_value*, the
-    newest known value, is the forecast of the baseline. *others* are the medians, by name, of the methods
-    that it was made of, until it is scored.
+    The forecast is for the first run that starts at *at* or later, or, if that is null, for the next run.
+    *last_value*, the newest known value, is the forecast of the baseline. *others* are the medians of the
+    combined methods, by name, until the forecast is scored.
 
     *truth* is the actual value: the first value of such a run that became known after the forecast was
-    issued. *below* counts the quantiles less than it, *upto* those that are not more. Only the last forecast
-    before an actual value *counts*: a new value of a predictor can cause another forecast before that. The
-    newest forecasts of each metric are kept (``monitor.forecasts.score.KEPT``), and those that were delivered
-    to a client or have an outcome.
+    issued. *below* counts the quantiles below it, *upto* the quantiles that are at most equal to it. If
+    several forecasts were issued before an actual value, as after a new value of a predictor, only the last
+    one *counts*. The newest forecasts of each metric are kept (``monitor.forecasts.score.KEPT``), and those
+    that were delivered to a client or have an outcome.
     """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts", db_index=False)
@@ -87,10 +87,10 @@ class Forecast(models.Model):
 
 
 class ForecastDelivery(models.Model):
-    """The last delivery of a forecast to a client, which may report an outcome of it.
+    """The last delivery of a forecast to a client, which may report an outcome for it.
 
-    A table of its own, because rows of forecasts are locked while they are scored. A client that receives the
-    same forecast again and again updates *delivered_at* once a day.
+    This is a separate table, because rows of forecasts are locked while they are scored. If a client receives
+    the same forecast repeatedly, *delivered_at* is updated once a day.
     """
 
     forecast = models.OneToOneField(

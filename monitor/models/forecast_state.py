@@ -1,4 +1,4 @@
-"""States of forecasts: what forecasters know of each metric and series, and their current answers."""
+"""The states of the forecasters of metrics and series, and their current forecasts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from monitor.models.series import Series
 class ForecastState(models.Model):
     """A followed metric: its state and its current forecast. Only ``monitor.forecasts`` writes it.
 
-    *state* is the packed forecaster (``forecasting.state``). It has used exactly those inputs of the depot
-    that were known at *used_until*, in the order in which they became known. *used* is the digest of these
-    inputs (``monitor.forecasts.input_digest``), which shows when one of them has changed. *is_behind*: the
-    depot may have more inputs, which are read part by part; until then the forecast is the previous one.
+    *state* is the packed forecaster (``forecasting.state``). It has used exactly the inputs in the depot that
+    were known at *used_until*, in the order in which they became known. *used* is the digest of these inputs
+    (``monitor.forecasts.input_digest``): it differs once one of them has changed. While the state
+    *is_behind*, the depot may have further inputs, which are read in parts, and the forecast stays the
+    previous one.
 
-    The current forecast, of the next run, is repeated here, so that one row answers a question; it is null
-    while there are too few values. *quantiles* are those of ``QUANTILE_LEVELS``. After *stale_at* it is too
-    old to be served. *explanation*, of a total, is how long its stages are expected to take.
+    The current forecast of the next run is repeated here, so that a request reads one row; it is null while
+    there are too few values. *quantiles* are those of ``QUANTILE_LEVELS``. After *stale_at* the forecast is
+    too old to be served. The *explanation* of a total gives the expected durations of its stages.
 
-    The other fields are the record: the scores of the newest *record_n* scored forecasts. For each level of
-    ``QUANTILE_LEVELS``, *less* counts the actual values that were less than that quantile, *most* those that
-    were not more: the coverage between two levels, ends included, is
-    ``(most[upper] - less[lower]) / record_n``.
+    The other fields are the track record: the scores of the newest *record_n* scored forecasts. For each
+    level of ``QUANTILE_LEVELS``, *less* counts the actual values below that quantile, *most* the values that
+    were at most equal to it. The coverage between two levels, ends included, is ``(most[upper] - less[lower])
+    / record_n``.
     """
 
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
@@ -73,11 +74,11 @@ class ForecastState(models.Model):
 
 
 class ForecastPredictor(models.Model):
-    """A probe metric that is used to predict *metric*: *name* of *series*, in whichever segment that is.
+    """A probe metric by which *metric* is predicted: the metric *name* of *series*, in any segment.
 
-    Over *n* values, the mean absolute error was smaller by *gain* (a share) than without the predictor, with
-    *p_value* (Diebold-Mariano test); null until that has been computed. A predictor that does not help is
-    dropped: it is not *is_kept*.
+    Over *n* values the predictor reduced the mean absolute error by the share *gain*, with *p_value*
+    (Diebold-Mariano test); null until they are computed. *is_kept* is false for a predictor that was dropped
+    because it does not help.
     """
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="predictors", db_index=False)
@@ -99,11 +100,11 @@ class ForecastPredictor(models.Model):
 
 
 class SuccessState(models.Model):
-    """How the runs of a series ended; state and answer as in ``ForecastState``.
+    """The success forecaster of a series; state and answer as in ``ForecastState``.
 
-    *probability* is that the next run passes, from *n* runs. Until a run has passed, repeated at once after
-    each failure, it takes *expected_seconds*; *quantiles* of that time are those of ``QUANTILE_LEVELS``. Both
-    are null while it is not known how long runs take.
+    *probability* is the probability that the next run passes, from *n* runs. *expected_seconds* is the
+    expected time until a run has passed if it is repeated at once after each failure, and *quantiles* has the
+    quantiles of this time for ``QUANTILE_LEVELS``. Both are null while the duration of runs is unknown.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, related_name="success_state")
@@ -127,11 +128,11 @@ class SuccessState(models.Model):
 
 
 class PendingChange(models.Model):
-    """An *hour* in which inputs of a series changed that forecasts have not used yet.
+    """An *hour* with changed inputs of a series that the forecasts have not used yet.
 
-    It is written when dirty hours are merged, and when an outcome is reported, and deleted when every metric
-    that uses this series is up to date. Inputs that become known in the future, because a clock is fast, are
-    *due_at* that time.
+    A row is written when dirty hours are merged and when an outcome is reported; it is deleted when every
+    metric that uses this series is up to date. *due_at* is later if an input becomes known in the future,
+    because a reporter's clock is fast.
     """
 
     series = models.ForeignKey(Series, models.CASCADE, db_constraint=False, db_index=False, related_name="+")

@@ -1,4 +1,4 @@
-"""Holds: nothing of a series, suite, site or reporter starts for a while; user and reason are recorded."""
+"""Holds: no run of a series, suite, site or reporter starts for a while; user and reason are recorded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCOPE_LOOKUPS: dict[str, str] = {  # from a series to the names of its scopes
 
 @dataclass(frozen=True)
 class Scope:
-    """What a hold applies to. The series of a site are those that bind one of its resources."""
+    """The scope of a hold. The series of a site are those that bind one of its resources."""
 
     kind: HoldKind
     name: str
@@ -85,10 +85,10 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
 
 class Hold(models.Model):
-    """Nothing of a scope starts, from *began_at* until it is resumed or *until* is reached.
+    """From *began_at* until it is resumed or *until* is reached, no run of a scope starts.
 
-    The scope is stored by name. Database triggers rename a hold with its scope and end it when that is
-    deleted.
+    The scope is stored by name. Database triggers rename a hold when its scope is renamed, and end it when
+    the scope is deleted.
     """
 
     kind = models.CharField(max_length=8, choices=HoldKind.choices)

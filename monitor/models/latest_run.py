@@ -16,19 +16,19 @@ class LatestRun(models.Model):
 
     *run* to *ended_at* describe the newest run that was not skipped; without one they are null or empty.
     *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS`` runs, oldest first,
-    skipped ones included; *slots* and *failed_resources* belong to the same runs, the latter is empty if no
-    run names one.
+    skipped ones included. *slots* and *failed_resources* belong to the same runs; the latter is empty if no
+    run names a failed resource.
 
     *means* has the mean ``total.seconds`` of the passed runs in each of the ``HOURS`` hours before
-    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for an hour without one. They are
-    values of *metric*, of the segment that passed last; the last hour has some. All are null while no run has
-    passed.
+    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for an hour without a passed run;
+    the last hour has one. They are values of *metric*, which belongs to the segment of the newest passed run.
+    These fields are null while no run has passed.
 
-    Changes in hours before *since* do not affect the row; null: any change may.
+    Changes in hours before *since* do not affect the row; null means that any change may.
 
     A series without a row has no ended run. If the series has a ``DirtyHour`` from *since* on that is not
-    gathered, the row may be outdated and readers compute it again. Without foreign key constraints, deleting
-    a series never waits for a writer of its row; a row left behind belongs to no series and is never read.
+    gathered, the row may be outdated and readers compute it again. There are no foreign key constraints, so
+    that deleting a series never waits for a writer of its row; a row of a deleted series is never read.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, db_constraint=False)

@@ -1,4 +1,4 @@
-"""Maintenance windows: announced times in which no slot of some sites is started."""
+"""Maintenance windows: announced times during which no slot starts at some sites."""
 
 from __future__ import annotations
 

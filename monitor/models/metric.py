@@ -79,12 +79,13 @@ class Sample(models.Model):
     """One value of a metric.
 
     *time* is the slot of the run; it is part of the key, as partitions and hypertables require. The value
-    became known at *known_at*, when the run had ended: no earlier forecast may use it. *passed* is whether
-    the run passed; values of other runs are kept, but not forecast from.
+    became known at *known_at*, the end of the run: no earlier forecast may use it. *passed* is whether the
+    run passed; values of other runs are kept, but forecasts do not use them.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "time")
-    # Checking that the metric exists, which ingest has just looked up, would double the cost of an insert.
+    # No constraint: ingest has just looked the metric up, and checking it again would double the insert's
+    # cost.
     metric = models.ForeignKey(
         Metric, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="samples"
     )

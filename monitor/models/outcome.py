@@ -1,4 +1,4 @@
-"""Outcomes of jobs that clients had asked forecasts for."""
+"""Outcomes of jobs for which clients had requested forecasts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class OutcomeQuerySet(models.QuerySet["Outcome"]):
 
 
 class Outcome(models.Model):
-    """The outcome of a real job for which a *forecast* was asked, as its *consumer* reported it.
+    """The outcome of a real job for which a *forecast* was requested, as its *consumer* reported it.
 
-    *job* is the consumer's name for it. A job that passed is an input of forecasts from *received_at* on: a
-    value of *seconds* at *started_at* of the *metric* that was forecast, beside the values of its runs.
+    *job* is the consumer's name of the job. From *received_at* on, the duration *seconds* of a passed job is
+    an input of forecasts: a value at *started_at* of the *metric* that was forecast, like the values of its
+    runs.
     """
 
     forecast = models.ForeignKey(Forecast, models.CASCADE, related_name="outcomes")

@@ -20,7 +20,7 @@ class RawReport(models.Model):
     """The report of one run, byte for byte. The key contains the slot, as partitions require."""
 
     pk = models.CompositePrimaryKey("run_id", "slot")
-    # Reports are written in the transaction that has locked their run: a constraint would check it again.
+    # No constraint: the transaction that writes a report has locked its run, so the run exists.
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="raw_reports"
     )

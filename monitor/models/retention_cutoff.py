@@ -19,9 +19,8 @@ class DataKind(models.TextChoices):
 class RetentionCutoff(models.Model):
     """How far back one kind of data of a series reaches. Both times are UTC midnights and only ever increase.
 
-    Data before *kept_from* are no longer stored, so that none arrive while old ones are deleted. Data before
-    *gone_before* have been deleted. Where samples are gone the rollups are final: there is nothing to compute
-    them from.
+    Data before *kept_from* are no longer stored, so that none arrive while old data are deleted. Data before
+    *gone_before* have been deleted. Rollups of deleted samples are final: they cannot be computed again.
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="retention_cutoffs")

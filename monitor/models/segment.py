@@ -16,7 +16,7 @@ from monitor.models.series import Series
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run measures: a version of a probe, its complete parameters, and the resources of each role.
+    """The identity of a measurement: the probe's version, all parameters, and the resources of each role.
 
     *bindings* maps each role to the names of its resources, in order.
     """
@@ -37,12 +37,12 @@ class Identity:
 
 
 class Segment(models.Model):
-    """The runs of a series that measured the same: one probe version, one set of parameters, one binding.
+    """The runs of a series with the same identity: one probe version, one set of parameters, one binding.
 
-    Every metric belongs to a segment, so histories are never mixed. The content of a report decides its
-    segment, not its arrival: late reports go where they belong, and a series that returns to an earlier setup
-    continues that segment with its forecasts. A segment begins with the first run that measured anything; a
-    run that measured nothing belongs to none.
+    Every metric belongs to a segment, so histories are never mixed. The segment of a report follows from its
+    content, not from its time of arrival. So late reports join the right segment, and a series that returns
+    to an earlier setup continues that segment with its forecasts. A segment begins with the first run that
+    measured anything; a run that measured nothing belongs to no segment.
 
     *number* identifies it within the series, in order of creation. *began_at* is its earliest slot with
     values.

@@ -45,7 +45,7 @@ def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]
 
 
 def _kept_no_longer(than: str, less: str) -> models.Q:
-    """Require that *less* is kept at most as long as *than*; null is for ever."""
+    """Return the condition that the data *less* are kept at most as long as *than*; null is for ever."""
     return models.Q(**{f"{than}__isnull": True}) | models.Q(
         **{f"{less}__isnull": False, f"{less}__lte": models.F(than)}
     )
@@ -65,8 +65,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
 class Suite(models.Model):
     """A named group of series. If it has *viewers*, only they and superusers see it.
 
-    Runs and their outcomes are kept for ever; ``monitor.depot.retention.apply`` deletes the other data in
-    time.
+    Runs and their outcomes are kept for ever; ``monitor.depot.retention.apply`` deletes other expired data.
     """
 
     name = models.SlugField(unique=True)
@@ -98,7 +97,8 @@ class Suite(models.Model):
         return self.name
 
 
-# ``visible_to`` in SQL, for a statement with the row ``series`` and an active user; see ``sees_all``.
+# ``SuiteQuerySet.visible_to`` in SQL, for a statement with the row ``series`` and an active user without
+# ``sees_all``.
 VISIBLE = """(%(sees_all)b OR NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = series.suite_id
 ) OR EXISTS (

@@ -29,12 +29,12 @@ _VALID = """
 FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id
 WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.expires_at >= now() IS NOT FALSE
 """
-# Runs before every response, so it is prepared.
+# A prepared statement, because it runs for every request.
 _FOUND = f"""
 SELECT token.id, token.name, token.scopes::text, holder.id, holder.username, holder.is_superuser {_VALID}
 """
-# Everything that ingest needs to know of a sender, in one statement, because every report pays for it. The
-# permission is granted to the user or to one of the user's groups.
+# The rights of a sender in one statement, because it runs for every report. The permission is granted to the
+# user or to one of the user's groups.
 _SENDER = f"""
 SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission
@@ -57,7 +57,7 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
 class Sender:
     """The rights of a token that sends reports.
 
-    Unless *sees_all*, the series that *user* may see have to be looked up.
+    If *sees_all* is false, the series that *user* may see have to be looked up.
     """
 
     may_report: bool

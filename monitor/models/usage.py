@@ -27,8 +27,8 @@ class Usage(models.Model):
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
     )
-    # The statement that writes a row has just read the site: a constraint would cost most of it, and lock the
-    # site.
+    # No constraint: the statement that writes a row has just read the site. A constraint would take most of
+    # the statement's time, and lock the site.
     site = models.ForeignKey(
         Site, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False
     )

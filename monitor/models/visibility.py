@@ -1,4 +1,4 @@
-"""Which users are not restricted to the suites that they are viewers of."""
+"""The rule that exempts users from the restriction of suites to viewers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
     """Return whether *user* may see every suite and all that belongs to one: an active superuser.
 
-    The one rule; ``ApiToken.objects.senders`` states it once more in SQL.
+    This is the only such rule; ``ApiToken.objects.senders`` repeats it in SQL.
     """
     return bool(user.is_active and getattr(user, "is_superuser", False))

@@ -49,7 +49,7 @@ def read(
     ``name``, a text that is a slug.
     """
     aggregates = ", ".join(_aggregate(kind, expression) for kind, expression in columns.values())
-    query = f"SELECT {aggregates} {source} GROUP BY {key} / {ROWS_PER_VALUE}"  # no text of a caller's input
+    query = f"SELECT {aggregates} {source} GROUP BY {key} / {ROWS_PER_VALUE}"  # user input is in *parameters*
     with binary.cursor() as cursor:
         cursor.execute(query.encode(), parameters, prepare=False, binary=True)
         values = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(columns)

@@ -49,8 +49,8 @@ LEFT JOIN LATERAL (
         WHERE series_id = changed.id AND state IN ({_ENDED}) ORDER BY slot DESC LIMIT {TREND_RUNS}
     ) AS ended
 ) AS trend ON true"""  # noqa: S608
-# Stored means before the first changed hour stay valid while the metric is the same and no earlier hour moves
-# into the 24 hours. Only hours from *recompute_from* on are computed from samples.
+# The stored means before the first changed hour stay valid if the metric is the same and the 24 hours do not
+# move back. Only hours from *recompute_from* on are computed from samples.
 _JOIN_HOURS = f"""
 LEFT JOIN monitor_latestrun AS stored ON stored.series_id = changed.id
 LEFT JOIN LATERAL (

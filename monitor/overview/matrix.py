@@ -1,7 +1,7 @@
 """The overview: sites by columns, for any number of series.
 
-A column is a series while a page has room for that, otherwise a suite, or a probe where one suite is shown.
-In each case the cells are counted from a few numbers per series in arrays; columns of single series have
+A column is a series if there are few enough for a page; otherwise it is a suite, or, in the overview of one
+suite, a probe. The cells are counted from a few numbers per series, in arrays; columns of single series have
 details in addition. The number of queries does not depend on the number of series or sites.
 """
 
@@ -91,10 +91,10 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class SiteRow:
-    """One site; a cell is None where no series of the column uses it.
+    """One site; a cell is None if no series of the column uses the site.
 
-    *failing*: series that failed here; *held* and *maintenance*: the reason of a hold, the maintenance
-    window.
+    *failing* counts the series that failed here; *held* is the reason of a hold, *maintenance* the notice of
+    an open maintenance window.
     """
 
     site: str
@@ -107,7 +107,7 @@ class SiteRow:
 
 @dataclass(frozen=True)
 class Overview(Summary):
-    """The content of one page. *series* are the details of the columns where each is one series.
+    """The content of one page. *series* are the details of the columns if each column is one series.
 
     *columns*: names of series, suites or probes; *site_names*: of all pages; *site_count*: of all rows.
     """
@@ -127,8 +127,8 @@ class Overview(Summary):
 class _Columns:
     """The columns of an overview, and its series.
 
-    *series* (primary keys) have each their *group*, the position of the column in *names*. *source* is a
-    queryset that contains all of them. *details* and *runs* are of columns of single series.
+    *group* gives for each of *series* (primary keys) the index of its column in *names*. *source* is a
+    queryset that contains all of them. *details* and *runs* exist for columns of single series.
     """
 
     names: Sequence[str]

@@ -90,7 +90,7 @@ class SeriesCell:
 
 @dataclass(frozen=True)
 class SeriesDetails:
-    """What the head of a column shows of its series.
+    """The details of a series that the head of its column shows.
 
     *totals* (seconds) are oldest first, of the current segment. *held*: the reason of a hold or maintenance
     that covers the series; *alerts*: number of open alerts.

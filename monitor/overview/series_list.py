@@ -65,7 +65,7 @@ class ListedSeries:
 
 @dataclass(frozen=True)
 class SeriesPage:
-    """One *page* of *pages*; *series_count* is of all pages."""
+    """One *page* of *pages*; *series_count* counts the series of all pages."""
 
     lines: Sequence[ListedSeries]
     series_count: int
@@ -104,7 +104,7 @@ def keys_after(
 
 
 def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> SeriesQuerySet:
-    """Filter by site and suite. A separate query for the suites spares a join per series."""
+    """Filter by site and suite. A separate query for the suites avoids a join per series."""
     suites = Suite.objects.visible_to(user).filter(**{"name": chosen.suite} if chosen.suite else {})
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series

@@ -20,7 +20,7 @@ LAST_HOUR = timedelta(hours=1)
 OURS = [state[0].encode() for state in MONITOR_FAILURES]
 BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 
-# The standing of a series at a site, the worst last; each is a position in counts.
+# The standings of a series at a site, the worst last; a standing is an index into counts.
 UNKNOWN, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(6)
 
 _CULPRIT = (
@@ -53,7 +53,7 @@ class SeriesStates:
 def series_states(
     source: SeriesQuerySet, series: NDArray[np.int64], group: NDArray[np.int64], now: datetime
 ) -> SeriesStates:
-    """Return the states of *series*, primary keys; *source* contains them all, and is what is read."""
+    """Return the states of *series* (primary keys); *source*, the queryset to read, contains all of them."""
     columns = {
         "state": ("letter", "state"),
         "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),

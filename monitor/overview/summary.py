@@ -69,7 +69,8 @@ class Summary:
 def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]:
     """Count the runs of the last hour by state.
 
-    Counted from the newest outcomes of each series; a series with more runs than that is counted in its runs.
+    The newest outcomes of each series are counted. If a series had more runs than these, its runs are
+    counted.
     """
     is_full = (states.recent != b" ").all(axis=1)
     letters = np.bincount(states.recent[~is_full].view(np.uint8).ravel(), minlength=256)
@@ -88,9 +89,10 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
 def failing_series(
     states: SeriesStates, sites: Mapping[int, str], known: Mapping[int, SeriesRuns]
 ) -> list[FailingSeries]:
-    """Return the first ``MOST_FAILING`` series that fail now: the grid's failures by site, then ours.
+    """Return the first ``MOST_FAILING`` series that fail now.
 
-    *sites* are names by primary key, sorted by name. *known* has the runs of some series, if any were read.
+    Failures of the grid come first, by site, then those of the monitor. *sites* are names by primary key,
+    sorted by name. *known* has the runs of some series, if any were read.
     """
     keys, culprits = _first_failing(states, list(sites))
     runs = known or series_runs(Series.objects.filter(pk__in=keys))

@@ -1,4 +1,4 @@
-"""The overview: sites by series; where series are many, sites by suite or probe, and filtered lists."""
+"""The overview: sites by series; with many series, sites by suite or probe, and filtered lists."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _series_context(request: HttpRequest, now: datetime) -> dict[str, Any] | None:
-    """Return the overview with a column per series, without filters; None where series are too many."""
+    """Return the overview with a column per series, without filters; None if there are too many series."""
     if not matrix.has_column_per_series(request.user):
         return None
     content = matrix.overview_of_series(request.user, now)
@@ -45,7 +45,7 @@ def _series_context(request: HttpRequest, now: datetime) -> dict[str, Any] | Non
 
 
 def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
-    """Return a list where a site or a state is asked for, otherwise the overview by suite or probe."""
+    """Return a list if a site or a state is requested, otherwise the overview by suite or probe."""
     query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
     if query["state"] not in STATES:
         query["state"] = ""

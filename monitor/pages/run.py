@@ -129,7 +129,7 @@ def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
 
 
 def _neighbour(run: Run, order: str, **condition: Any) -> Run | None:
-    """Return the run of the same series next to *run*, leaving out slots to come."""
+    """Return the run of the same series next to *run*, except future slots."""
     others = Run.objects.filter(series=run.series_id, **condition).exclude(state=State.EXPECTED)
     return others.order_by(order).first()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the scores of the choice in the query string, which makes the address a permalink."""
+    """Show the scores that the query string selects, so that the address is a permalink."""
     now = timezone.now()
     choice = _choice(request)
     board = service.scoreboard(request.user, choice, now)

@@ -27,8 +27,8 @@ WHERE series.probe = %(application)b AND NOT EXISTS (
 def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
     """Compute and store the current segment of *series*; return it by primary key of the series.
 
-    None: the next run begins a new segment. Series that do not exist are left out. The setup is read first:
-    if it changes meanwhile, the stored row is recognised as outdated.
+    None means that the next run begins a new segment. Series that do not exist are absent. The setup is read
+    first, so that a row is recognised as outdated if the setup changes meanwhile.
     """
     keys = sorted(set(series))
     segments: dict[int, int | None] = {}
@@ -38,7 +38,7 @@ def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
 
 
 def store_missing_segments(application: str) -> int:
-    """Store the current segments of the series of the probe *application* that have none stored; how many."""
+    """Store the current segment of each series of the probe *application* without one; return how many."""
     with binary.cursor() as cursor:
         missing = [key for (key,) in cursor.execute(_NOT_STORED, {"application": application})]
     return len(store_current_segments(missing))

@@ -22,7 +22,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class SegmentStart:
-    """From *time* on the series ran *segment*; the first has no *changes*."""
+    """From *time* on the series ran *segment*; the first start has no *changes*."""
 
     time: datetime
     segment: Segment

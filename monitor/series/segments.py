@@ -53,7 +53,7 @@ def current_segments(series: QuerySet[Series]) -> dict[int, int]:
 def local_identity(
     name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
 ) -> Identity:
-    """Return what a series measures when this host's version of the probe *name* runs it."""
+    """Return the identity of a series that this host's version of the probe *name* runs."""
     probe = _local_probe(name)
     if probe is None:
         return Identity(name, "", parameters, bindings)
@@ -73,9 +73,9 @@ class SegmentStatus:
     """The segments of a series, and what changed.
 
     Attributes:
-        segments: by time.
-        current: the segment that the next run belongs to; None: it begins a new one.
-        changes: since the last passed run, or, if that was of the current segment, since the segment before;
+        segments: by time. current: the segment that the next run belongs to; None: it begins a new one.
+        changes: since the last passed run, or, if that run is of the current segment, since the segment
+        before;
             none if there is only one, or the series returned to an earlier one.
         is_changed: whether anything changed since the last passed run.
     """
@@ -132,7 +132,7 @@ def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segmen
 
 
 def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
-    """Return what each of *series* would run now, by primary key."""
+    """Return the identity that a run of each of *series* would have now, by primary key."""
     bindings = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
     pairs = ArraySubquery(bindings.values(pair=JSONObject(role="role", resource="resource__name")))
     setups = Series.objects.filter(pk__in=series.order_by().values("pk")).values(
@@ -146,7 +146,7 @@ def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
 
 
 def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None) -> Identity:
-    """Return what a series would run.
+    """Return the identity that a run of a series would have now.
 
     This server does not know the version of a probe that it lacks, or that a remote reporter runs: it is
     taken from the newest passed run.

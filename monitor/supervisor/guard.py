@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-ORPHAN_GRACE_SECONDS = 5.0  # without a supervisor: a new one may be waiting to start
+ORPHAN_GRACE_SECONDS = 5.0  # the grace if the supervisor has ended: a new one may be waiting to start
 STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

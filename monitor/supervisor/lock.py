@@ -27,7 +27,7 @@ def only_supervisor(directory: Path) -> Iterator[int]:
     """Hold both locks of *directory*; yields the descriptor that the guards must keep open.
 
     Raises:
-        AlreadySupervised: another supervisor runs (the message has its pid), or services of an ended one.
+        AlreadySupervised: another supervisor runs (the message has its pid), or services of an ended one run.
     """
     with _opened(directory / "supervisor.lock") as own, _opened(directory / "services.lock") as shared:
         if not _try_lock(own):
@@ -44,7 +44,7 @@ def holder(directory: Path) -> int | None:
 
 
 def is_free(directory: Path) -> bool:
-    """Whether neither a supervisor nor a service of one is running."""
+    """Return whether neither a supervisor nor a supervised service is running."""
     return all(_holder(directory / name) is None for name in ("supervisor.lock", "services.lock"))
 
 

@@ -231,7 +231,7 @@ class Supervisor:
 
     def _write_status(self) -> None:
         services = {name: watched.status for name, watched in self._watched.items()}
-        with contextlib.suppress(OSError):  # services must be kept running although the disk is full
+        with contextlib.suppress(OSError):  # a full disk must not stop the services
             write_status(self._status_file, SupervisorStatus(os.getpid(), datetime.now(UTC), services))
 
     def _what_is_not_up(self) -> str:

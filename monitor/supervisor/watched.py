@@ -15,7 +15,7 @@ from .service import Service, backoff_seconds
 from .status import ServiceStatus
 
 READY_POLL_SECONDS = 0.05
-HEALTHY_SECONDS = 30.0  # after being up for so long, the back-off starts over
+HEALTHY_SECONDS = 30.0  # the back-off starts over once a service has been up for this long
 LOG_MAX_BYTES = 10_000_000
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 MAX_BATCH_REPORTS = 500
-BATCH_PAUSE_SECONDS = 0.05  # lets reports accumulate: a batch of few costs the depot as much as one of many
+BATCH_PAUSE_SECONDS = 0.05  # lets reports accumulate: small and large batches cost the depot about the same
 
 
 def spool() -> Spool:
@@ -61,14 +61,14 @@ def spool_report(run: uuid.UUID, body: bytes) -> None:
 def deliver() -> int:
     """Ingest the spooled reports and claim runs for the freed capacity; return how many left the spool.
 
-    While the depot is unavailable they stay. One process delivers at a time, including what others spool
-    meanwhile. An error of the spool is logged: runs go on without it.
+    While the depot is unavailable, reports stay in the spool. One process delivers at a time, and includes
+    reports that other processes spool meanwhile. An error of the spool is logged: runs go on without it.
     """
     delivered = 0
     try:
         source = spool()
         try:
-            while source.any():  # again, for reports spooled while this process held the lock
+            while source.any():  # includes reports spooled while this process held the lock
                 with source.exclusive() as is_ours:
                     if not is_ours:
                         break

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from monitor.ledger.claim import Claim
 
 logger = logging.getLogger(__name__)
-MAX_BATCH_RUNS = 20  # in one task, which runs them one after the other
-MAX_BATCH_SECONDS = 0.2  # the sum of their usual durations
+MAX_BATCH_RUNS = 20  # runs in one task, which executes them one after the other
+MAX_BATCH_SECONDS = 0.2  # the sum of the usual durations of the runs in one task
 
 
 def dispatch(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | None = None) -> None:

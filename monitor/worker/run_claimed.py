@@ -31,9 +31,9 @@ _SHORT_STAGE_SECONDS = 0.2  # stages that end sooner are not recorded
 def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
     """Run the claimed runs one after the other, spool their reports, then deliver them.
 
-    Runs that are no longer claimed are skipped: a task may arrive twice. When a run takes unexpectedly long,
-    the remaining ones are left to be claimed again before their leases expire. With *slots* only the
-    partitions that contain them are read.
+    Runs that are no longer claimed are skipped: a task may arrive twice. Once half
+    a lease has passed, no further run is started: the remaining ones will be claimed again. With *slots* only
+    the partitions that contain them are read.
     """
     stop_at = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
     with LeaseKeeper() as lease_keeper:

@@ -21,7 +21,8 @@ from reporters.config import Assignment, ResourceConfig
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-# Probes ask for these: credentials must outlast the run, a job's wall-clock limit its compute stage.
+# Probes need these forecasts: credentials must outlast the run, and a job's wall-clock limit the compute
+# stage.
 EXPECTED_METRICS = ("total.seconds", "stage.compute.seconds")
 
 _START = """
@@ -79,7 +80,7 @@ class StartedRun:
 def start_runs(
     run_ids: Iterable[uuid.UUID], now: datetime, slots: Collection[datetime] | None = None
 ) -> list[StartedRun]:
-    """Start those of the runs that are still claimed, oldest first.
+    """Start the runs that are still claimed, oldest first.
 
     A task may arrive twice, or late, after its run has been claimed again: the first task starts the run.
     Without *slots* every partition of the ledger is read.

@@ -9,7 +9,7 @@ from monitor.alerts.channels.base import InvalidOptions, Notifier, UnknownChanne
 from reporters.options import invalid_option
 from reporters.registry import PluginRegistry
 
-ChannelFault = tuple[tuple[str, ...], str]  # the path of the key at fault, empty for the whole; a message
+ChannelFault = tuple[tuple[str, ...], str]  # the path of the invalid key (empty: the whole), a message
 
 _registry = PluginRegistry[type[Notifier]](
     __name__, __path__, "Notifier", noun="channel", error=UnknownChannel, shared={"base"}
@@ -18,7 +18,7 @@ names, load = _registry.names, _registry.load
 
 
 def notifier(channel: Mapping[str, Any]) -> Notifier:
-    """Make the notifier of *channel*: ``{"kind": ..., option: value}``.
+    """Create the notifier of *channel*: ``{"kind": ..., option: value}``.
 
     Raises:
         UnknownChannel, InvalidOptions: the message says what is wrong.

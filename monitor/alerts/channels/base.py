@@ -3,9 +3,9 @@
 Errors::
 
     NotifierError
-    |-- UnknownChannel     the folder has no channel of that name                 for good
-    |-- InvalidOptions     the options of the channel are unusable                for good
-    '-- NotDelivered       the attempt failed; the message says how                again
+    |-- UnknownChannel     the folder has no channel of that name                 permanent
+    |-- InvalidOptions     the options of the channel are unusable                permanent
+    '-- NotDelivered       the attempt failed; the message says how               temporary
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UnknownChannel(NotifierError):
 
 
 class InvalidOptions(NotifierError):
-    """*option* is the option at fault, empty if it is none."""
+    """The options of a channel are unusable. *option* is the invalid one, empty if no single one is."""
 
     def __init__(self, message: str, option: str = "") -> None:
         super().__init__(f"{option}: {message}" if option else message)

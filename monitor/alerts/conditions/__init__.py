@@ -15,7 +15,12 @@ names, load = _registry.names, _registry.load
 
 
 def condition(kind: str, threshold: int) -> AlertCondition:
-    """Make the condition *kind* with *threshold*. Raises UnknownCondition, InvalidThreshold."""
+    """Create the condition *kind* with *threshold*.
+
+    Raises:
+        UnknownCondition: there is no such kind.
+        InvalidThreshold: the threshold is out of bounds.
+    """
     plug_in = load(kind)
     if not plug_in.least <= threshold <= plug_in.most:
         raise InvalidThreshold(

@@ -3,8 +3,8 @@
 Errors::
 
     ConditionError
-    |-- UnknownCondition    the folder has no condition of that name    for good
-    '-- InvalidThreshold    the threshold is out of bounds              for good
+    |-- UnknownCondition    the folder has no condition of that name    permanent
+    '-- InvalidThreshold    the threshold is out of bounds              permanent
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class ConditionInput:
-    """What a condition judges a series by.
+    """The runs of a series by which a condition judges it.
 
     *newest* are the newest runs in a state of ``COUNTED``, newest first. *unreported* is the first run after
     the newest one that was reported, which may lie in the future; *unreported_due_at* is when it is due.
@@ -97,8 +97,9 @@ class AlertCondition(Protocol):
         """How many of the newest counted runs ``judge`` needs."""
 
     def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
-        """Return whether an alert is open at *now*. It depends on the arguments alone, so that a late report
-        corrects it."""
+        """Return whether an alert is open at *now*.
+
+        The verdict depends on the arguments alone, so that a late report corrects it."""
 
 
 def timestamp(time: datetime) -> str:

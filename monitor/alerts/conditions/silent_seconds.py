@@ -1,4 +1,4 @@
-"""Open when a run was due and no report of the series has arrived for a while since."""
+"""Open if no report of the series has arrived for some time after a run was due."""
 
 from __future__ import annotations
 

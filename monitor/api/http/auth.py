@@ -52,7 +52,7 @@ _senders = GroupCommit(ApiToken.objects.senders, most=MOST_SENDERS)
 
 
 def reportable(request: HttpRequest) -> SeriesQuerySet | None:
-    """Return the series that the caller may send reports of; None means all.
+    """Return the series for which the caller may send reports; None means all.
 
     Raises:
         Refused: the user lacks the permission, or the token lacks the scope.

@@ -60,7 +60,7 @@ class Stream(Protocol):
 
 
 class Unpacker(Protocol):
-    """The decompressor of one frame, as zlib and zstd have it."""
+    """The decompressor of one frame: the common interface of zlib and zstd."""
 
     @property
     def eof(self) -> bool: ...
@@ -176,7 +176,7 @@ def _lines(body: bytes) -> list[bytes]:
 def _items(body: bytes) -> list[bytes]:
     _left.items = MAX_REPORTS
     try:
-        _COUNT.decode(body)  # counts before allocating: eight megabytes hold millions of items
+        _COUNT.decode(body)  # count first: eight megabytes can hold millions of items
         return [bytes(item) for item in _SPLIT.decode(body)]
     except (msgspec.DecodeError, RecursionError):
         return list(_one_by_one(body))
@@ -185,10 +185,9 @@ def _items(body: bytes) -> list[bytes]:
 def _one_by_one(body: bytes) -> Iterator[bytes]:
     """Yield the bytes of each item of an array that the strict parser refuses.
 
-    One invalid item must not prevent that the others are stored. This lenient parser finds the ends of items
-    that are almost JSON, and yields their bytes too: the caller validates each item strictly and refuses the
-    invalid ones. If it cannot find the end of an item, the whole body is refused. This
-    parser is slower than the strict one.
+    One invalid item must not prevent the others from being stored. This lenient, slower parser finds the ends
+    of items that are almost JSON, and yields their bytes too: the caller validates each item strictly and
+    refuses the invalid ones. If it cannot find the end of an item, the whole body is refused.
 
     Raises:
         MalformedBody: the end of an item is not found, or neither a comma nor a bracket follows it.

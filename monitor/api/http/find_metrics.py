@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 USUAL = timedelta(days=30)
-LONGEST = timedelta(days=20_000)  # daily rollups of that many days are read in milliseconds
+LONGEST = timedelta(days=20_000)  # 20,000 daily rollups are read in milliseconds
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
 
 
@@ -31,7 +31,7 @@ class TimeWindow:
 
 
 def time_window(start: datetime | None, end: datetime | None, *, longest: timedelta = LONGEST) -> TimeWindow:
-    """Return the window asked for; by default the last 30 days.
+    """Return the requested window; by default the last 30 days.
 
     Raises:
         Refused: the window is empty, or longer than *longest*.

@@ -100,7 +100,7 @@ def _invalid(errors: list[dict[str, Any]]) -> HttpResponse:
 
 
 def _as_sent(error: dict[str, Any]) -> dict[str, Any]:
-    """Return *error* without the name of our parameter in the location of a body field."""
+    """Return *error* without the name of our parameter, which the client does not know, in its location."""
     kind, *place = error["loc"]
     return {**error, "loc": [kind, *(place[1:] if kind == "body" else place)]}
 

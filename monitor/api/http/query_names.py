@@ -19,7 +19,7 @@ MOST_CHARACTERS = 10_000
 
 
 def metric_of(metric: str, stage: str, total: Total | None) -> str:
-    """Return the name of the metric asked for by name, stage or total; the whole total by default."""
+    """Return the name of the metric given by name, stage or total; by default the whole total."""
     given = [name for name, value in (("metric", metric), ("stage", stage), ("total", total)) if value]
     if len(given) > 1:
         raise Refused(422, "invalid", f"expected one of metric, stage and total, got {' and '.join(given)}")

@@ -1,4 +1,4 @@
-"""The start time of the run that a forecast is of."""
+"""The start time of the run to be forecast."""
 
 from __future__ import annotations
 

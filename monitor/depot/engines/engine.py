@@ -60,7 +60,7 @@ class Engine(Protocol):
         """
 
     def drop_rollups(self, start: datetime, end: datetime) -> None:
-        """Drop the rollups from *start* until before *end* that take longer to replace than to compute.
+        """Drop the rollups from *start* until before *end* if replacing them takes longer than new rows.
 
         All hours of the range must be dirty, and the caller must hold ``AdvisoryLock.ROLLUP``.
         """

@@ -23,7 +23,7 @@ _BOUNDS = re.compile(r"FROM \('([^']+)'\) TO \('([^']+)'\)")
 
 class PostgresEngine:
     name = "PostgreSQL"
-    sparse = rollup_tables.SPARSE  # days with at most so many samples of a metric have no hourly rollups
+    sparse = rollup_tables.SPARSE  # samples of a metric: days with at most this number have no hourly rollups
 
     def prepare_ahead(self, now: datetime) -> None:
         partitions.create_ahead(now)
@@ -36,7 +36,7 @@ class PostgresEngine:
         return sorted(found, key=lambda partition: partition.start)
 
     def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
-        """DROP TABLE of a partition locks its parent. DETACH CONCURRENTLY would not, but a killed process
+        """Use DROP TABLE, which locks the parent. DETACH CONCURRENTLY would not, but a killed process
         would leave the detached table behind, and meanwhile no row of its time could be read or stored."""
         return drop_with(f"DROP TABLE {partition.name}", [], partition, is_needed)
 

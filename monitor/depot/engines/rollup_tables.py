@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
 DAY = timedelta(days=1)
-# A day with at most so many samples of a metric has no hourly rollups: they would take more space than the
+# A day with at most SPARSE samples of a metric has no hourly rollups: they would take more space than the
 # samples and would be read no faster. Other days have all their hours.
 SPARSE = 48
 BATCH_SERIES_DAYS = 5_000

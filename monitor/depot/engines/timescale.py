@@ -72,7 +72,7 @@ class TimescaleEngine(ApacheTimescaleEngine):
     def drop_rollups(self, start: datetime, end: datetime) -> None:
         """Drop whole chunks: writing to a compressed one takes three times as long.
 
-        Chunks stay that hold rollups of deleted samples, or that a reader has locked.
+        A chunk stays if it holds rollups of deleted samples, or if a reader has locked it.
         """
         complete_from = _fetch_value(_COMPLETE_FROM)
         with suppress(OperationalError), session_lock_timeout():
@@ -83,7 +83,7 @@ class TimescaleEngine(ApacheTimescaleEngine):
     def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
         """Refresh the hours that are dirty in most series; compute the others by writing through the view.
 
-        A refresh computes an hour for all series: too much where few series have late data, and wrong where
+        A refresh computes an hour for all series. It is wasteful if few series have late data, and wrong if
         samples were deleted, since it would delete their rollups. It cannot run in a transaction.
         """
         refreshed = set() if connection.in_atomic_block else _refreshable(dirty)

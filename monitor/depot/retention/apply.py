@@ -35,7 +35,7 @@ POLL_SECONDS = 0.05
 
 
 class _Postponed(Exception):
-    """The rest is left to the next call; the message says why."""
+    """The rest is postponed to the next call; the message says why."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class RetentionResult:
 
 @dataclass
 class _BatchSize:
-    """How many days of how many series one transaction deletes: as many as make ``ROWS_PER_TRANSACTION``."""
+    """The numbers of days and series of one transaction, adapted to ``ROWS_PER_TRANSACTION``."""
 
     days: int = 1
     series: int = 20
@@ -94,7 +94,7 @@ def _delete_expired(now: datetime, until: float, patience_seconds: float, result
         for partition in expiry_sql.partitions(kind):
             if kind in kept_from and partition.start < kept_from[kind]:
                 _empty(kind, partition, kept_from[kind], until, result)
-        if kind == DataKind.SAMPLES:  # of partitions that were to be dropped and were not
+        if kind == DataKind.SAMPLES:  # samples in partitions that could not be dropped
             for expired in expiry_sql.left_behind():
                 _delete_range(kind, expired, until, result, keep_rows=False)
         if kind != DataKind.REPORTS:  # reports are deleted with their runs
@@ -114,10 +114,10 @@ def _wait_for_older_transactions(patience_seconds: float) -> None:
 def _empty(
     kind: DataKind, partition: Partition, kept_from: datetime, until: float, result: RetentionResult
 ) -> None:
-    """Delete the expired rows of *partition*, or drop it if no series keeps any row of it.
+    """Delete the expired rows of *partition*, or drop it if no series keeps any of its rows.
 
-    Samples are rolled up first. That takes time, and late data may need the partition afterwards: then it
-    stays, and ``expiry_sql.left_behind`` finds the rows that were to go with it.
+    Samples are rolled up first. This takes time, and late data may have arrived meanwhile: then the partition
+    stays, and ``expiry_sql.left_behind`` finds its expired rows later.
     """
     is_over = expiry_sql.TABLES[kind].is_partitioned and partition.end <= kept_from
     can_drop = is_over and not expiry_sql.is_needed(kind, partition)
@@ -130,7 +130,7 @@ def _empty(
 
 
 def _drop(kind: DataKind, partition: Partition, result: RetentionResult) -> bool:
-    """Drop *partition* unless late data need it by now; return whether it was dropped."""
+    """Drop *partition* unless late data have arrived in it; return whether it was dropped."""
     is_dropped = engine().drop(partition, lambda: expiry_sql.is_needed(kind, partition))
     if is_dropped:
         result.dropped.append(partition)

@@ -106,7 +106,7 @@ _RECORD_DELETED = """
 UPDATE monitor_retentioncutoff SET gone_before = %(stop)s
 WHERE kind = %(kind)s AND series_id = ANY (%(series)s) AND (gone_before IS NULL OR gone_before < %(stop)s)
 """
-# It reads by the index, and only partitions older than the cutoff, most of which do not exist any more.
+# The query reads by the index, and only partitions older than the cutoff, most of which no longer exist.
 _LEFT_BEHIND = """
 SELECT cutoff.series_id, date_trunc('day', its.oldest, 'UTC'), gone_before
 FROM monitor_retentioncutoff AS cutoff
@@ -255,7 +255,7 @@ def delete_dirty_hours(series: Collection[int], start: datetime, stop: datetime)
 
 
 def left_behind() -> list[ExpiredRange]:
-    """Return samples that are recorded as deleted and still exist."""
+    """Return the ranges of samples that still exist although they are recorded as deleted."""
     with connection.cursor() as cursor:
         cursor.execute(_LEFT_BEHIND)
         return [ExpiredRange([series], start, stop) for series, start, stop in cursor.fetchall()]
@@ -294,7 +294,7 @@ def orphaned_metrics(kind: DataKind) -> list[int]:
 
 
 def delete_orphans(kind: DataKind, metrics: Collection[int]) -> int:
-    """Delete the rows of *metrics* (primary keys); return how many."""
+    """Delete the rows of deleted *metrics* (primary keys); return how many."""
     with connection.cursor() as cursor:
         cursor.execute(_for_table(_DELETE_ORPHANS, kind), [list(metrics)])
         return int(cursor.rowcount)

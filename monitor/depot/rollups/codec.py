@@ -55,7 +55,7 @@ def rollups(packed: bytes | None) -> NDArray[np.void]:
 
 
 def ranked(packed: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Decode rollups, and for each a row with the sketch keys of ``PERCENTS``."""
+    """Decode rollups with ranks; return them and, for each, a row with the sketch keys of ``PERCENTS``."""
     rows = np.frombuffer(packed or b"", _RANKED.newbyteorder(">"))
     decoded = rows["rollup"].astype(ROLLUP)
     decoded["start"] += EPOCH

@@ -1,4 +1,4 @@
-"""Combine rollups and samples to summary statistics of time ranges.
+"""Combine rollups and samples into summary statistics of time ranges.
 
 Means and deviations are merged pairwise (Chan, Golub, LeVeque: Algorithms for computing the sample
 variance, The American Statistician 37, 1983), a sample being a rollup of one value. Quantiles are
@@ -34,8 +34,8 @@ MOST = 1e150
 class SummaryStatistics(msgspec.Struct, frozen=True, gc=False):
     """*n* counts values, *passed* those of passed runs, of which all other fields are.
 
-    They are None without passed runs; *stdev* (with n - 1) also with one. A quantile is the least value that
-    so many do not exceed.
+    They are None without passed runs; *stdev* (with n - 1) also with one. A quantile is the least value v
+    such that this share of the values is at most v.
     """
 
     n: int = 0

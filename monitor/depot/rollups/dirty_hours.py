@@ -19,8 +19,8 @@ from django.db import connection, transaction
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
-# A new row replaces the gathered one of the same hour: a worker that rolls the hour up at the moment does not
-# know of the change, and deletes the old row only.
+# A new row replaces the gathered row of the same hour. So a worker that is rolling up this hour, without the
+# latest change, later deletes only the old row: the hour stays dirty.
 _GATHER = """
 WITH new AS (
     DELETE FROM monitor_dirtyhour WHERE id IN (
@@ -42,7 +42,7 @@ INSERT INTO monitor_dirtyhour (series_id, hour, gathered)
 SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
 WHERE hour < %s ORDER BY hour
 """
-# With an hour come all dirty hours of its series and day: they are rolled up together.
+# Selects all dirty hours of the series and days of the oldest ones: they are rolled up together.
 _OLDEST = """
 WITH first AS MATERIALIZED (
     SELECT DISTINCT series_id, date_trunc('day', hour, 'UTC') AS day
@@ -73,9 +73,9 @@ class DirtyBatch:
 
 
 def gather(at_most: int) -> list[tuple[int, datetime]]:
-    """Merge the oldest new rows, *at_most* so many; return (key of the series, hour) of each.
+    """Merge at most *at_most* new rows, the oldest ones; return (key of the series, hour) of each.
 
-    Part of the caller's transaction: concurrent callers wait for its end, and then see its result.
+    Runs in the caller's transaction: concurrent callers wait for its end, and then see its result.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -87,7 +87,7 @@ def gather(at_most: int) -> list[tuple[int, datetime]]:
 def add_all_series(start: datetime, end: datetime) -> None:
     """Mark all hours from *start* until before *end* as dirty for all series.
 
-    Replaces the gathered rows of single series there.
+    The new rows replace the gathered rows of single series for these hours.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -95,12 +95,15 @@ def add_all_series(start: datetime, end: datetime) -> None:
 
 
 def oldest_of_single_series(*, before: datetime, at_most: int) -> DirtyBatch:
-    """Return the oldest gathered hours *before*, *at_most* so many, and the others of their days."""
+    """Return at most *at_most* gathered hours, oldest first, and the other dirty hours of the same days.
+
+    Only hours that start earlier than *before* are returned.
+    """
     return _oldest(_OF_SINGLE_SERIES, before, at_most)
 
 
 def oldest_of_all_series(*, before: datetime, days: int) -> DirtyBatch:
-    """Return the oldest hours that are dirty for all series, of at most so many *days*."""
+    """Return the hours earlier than *before* that are dirty for all series, of the oldest *days* days."""
     return _oldest(_OF_ALL_SERIES, before, 24 * days - 23)
 
 

@@ -24,12 +24,12 @@ PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 
 @dataclass(frozen=True)
 class Histogram(Freshness):
-    """Values of passed runs, in *unit*: ``counts[i]`` lie from ``edges[i]`` until before ``edges[i + 1]``, in
-    the last bin also on its upper edge.
+    """The distribution of the values of passed runs, in *unit*.
 
-    Bins are equally wide, from the least value to the greatest: a single one where all values are equal, none
-    without values. *quantiles*, by percent: the least value that so many do not exceed. If not *exact*, each
-    value counts as one within 1 % (``monitor.depot.rollups.ddsketch``).
+    ``counts[i]`` values are at least ``edges[i]`` and below ``edges[i + 1]``; the last bin includes its upper
+    edge. Bins are equally wide, from the least value to the greatest: a single one if all values are equal,
+    none without values. *quantiles* are by percent. Unless *exact*, each value is approximated within 1 %
+    (``monitor.depot.rollups.ddsketch``).
     """
 
     n: int

@@ -91,7 +91,7 @@ WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
 
 @dataclass(frozen=True)
 class RollupsAndSamples:
-    """*rolled* has rollups (``codec.ROLLUP``), *samples* the rest (``codec.SAMPLE``), in no order.
+    """The parts of a result, unordered: *rolled* has rollups (``codec.ROLLUP``), *samples* ``codec.SAMPLE``.
 
     *entries* has the sketches of *rolled* (``codec.SKETCH_ENTRY``). With ranks, *ranks* has instead a row for
     each rollup with the keys of ``codec.PERCENTS``.
@@ -113,7 +113,7 @@ _EMPTY = RollupsAndSamples(
 
 @dataclass(frozen=True)
 class QueryResult(RollupsAndSamples):
-    """Everything of a time range, nothing twice. *complete*: no hour of it is dirty.
+    """All values of a time range, each once. *complete*: no hour of the range is dirty.
 
     *newest_known_at* is when its newest sample became known. Samples before *gone_before* were deleted.
     """

@@ -66,7 +66,7 @@ class StatisticsBucket(SummaryStatistics, frozen=True, gc=False, kw_only=True):
 
 @dataclass(frozen=True)
 class StatisticsBuckets(Freshness):
-    """Buckets in order, without empty ones. The first and the last cover their part of the time range."""
+    """Non-empty buckets in order. The first and the last are cut off at the ends of the time range."""
 
     every: Every
     unit: str

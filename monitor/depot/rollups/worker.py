@@ -87,9 +87,9 @@ def roll_all() -> None:
 
 
 def rebuild(start: datetime | None = None, end: datetime | None = None) -> Iterator[RebuildProgress]:
-    """Compute all rollups from *start* until *end* again, by default of all samples.
+    """Compute the rollups from *start* until *end* again (default: of all samples); yield the progress.
 
-    Queries read samples until an hour is rebuilt. After a kill ``roll`` does the rest, or another call does.
+    Queries read the samples of an hour until it is rebuilt. After a kill, ``roll`` or another call continues.
     Rollups of deleted samples stay as they are.
     """
     with exclusive():
@@ -107,7 +107,7 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
 def gather() -> bool:
     """Merge new dirty hours and call the subscribers, in one transaction; return whether there may be more.
 
-    Subscribers publish the latest results, so this runs more often than ``roll``, also beside it.
+    Subscribers publish the latest results, so this runs more often than ``roll``, and concurrently with it.
     """
     with transaction.atomic():
         changed = dirty_hours.gather(GATHER_BATCH)

@@ -33,9 +33,9 @@ class Bins:
 def select_points(times: NDArray[np.int64], values: NDArray[np.float64], points: int) -> NDArray[np.intp]:
     """Return, in order, the indices of at most *points* (at least ``LEAST_POINTS``) values to draw.
 
-    *times* ascend, *values* are finite. All of at most *points* values are kept; of more, the first, the
-    last, a lowest and a highest of each of ``points / 4`` bins of time. A line through them looks like one
-    through all values (M4; Jugel, Jerzak, Hackenbroich, Markl: M4: a
+    *times* ascend, *values* are finite. If there are at most *points* values, all are kept. Otherwise time is
+    divided into ``points / 4`` bins, and the first, last, lowest and highest value of each bin are kept. A
+    line through them looks like a line through all values (Jugel, Jerzak, Hackenbroich, Markl: M4: a
     visualization-oriented time series data aggregation, PVLDB 7, 2014).
     """
     if len(times) <= points:

@@ -64,7 +64,8 @@ def paired(
     """Pair each value of *application* from *start* until before *end* with a value of *probe*.
 
     Of the probe values that were known *lag_seconds* (0 or more) before the application's slot, the one with
-    the latest slot. Values of passed runs only; with *known_by*, only values known at that time.
+    the latest slot is taken. Only values of passed runs count; with *known_by*, only values known at that
+    time.
 
     Raises:
         TooManyValues: a metric has more values than *most_read*.
@@ -96,8 +97,8 @@ def nearest_known(
 ) -> NDArray[np.int64]:
     """Return, for each time *asked*, the index of the latest value known by then; -1 where there is none.
 
-    *times* ascend. Late data become known out of order: in the order of becoming known, the latest index so
-    far is a running maximum.
+    *times* ascend. Late data become known out of order, so the values are sorted by when they became known;
+    the latest index known at any moment is then a running maximum.
     """
     usable_at = np.maximum(times, known_at)
     order = np.argsort(usable_at, kind="stable")

@@ -49,7 +49,7 @@ def samples_of(
     passed_only: bool = True,
     newest: int | None = None,
 ) -> list[Sample]:
-    """Return samples from *start* to *end* (included) by time; with *newest*, that many of the latest.
+    """Return samples from *start* to *end* (included) by time; with *newest*, only the last *newest* ones.
 
     With *known_by*, only samples that were known at that time.
     """

@@ -62,7 +62,7 @@ def write(rows: Iterable[SampleRow]) -> None:
 
 
 def uses_copy(runs: Sequence[RunSamples]) -> bool:
-    """Return whether ``write_runs`` uses COPY for so many samples."""
+    """Return whether ``write_runs`` uses COPY for *runs*."""
     return sum(len(run.values) for run in runs) >= _COPY_FROM
 
 

@@ -22,7 +22,8 @@ def create_importer(kind: str, options: Mapping[str, str]) -> Importer:
     """Return the importer of *kind*; *options* that are missing have their defaults.
 
     Raises:
-        UnknownImporter, InvalidOption
+        UnknownImporter: there is no such kind.
+        InvalidOption: an option is unknown, or its value is invalid.
     """
     importer = load(kind)
     for name, value in options.items():

@@ -138,7 +138,7 @@ class Importer(Protocol):
 
 
 class InvalidField(ValueError):
-    """The value of a field is not as *expected*; ``at`` turns it into a ``MalformedRecord``."""
+    """The value of a field is not as *expected*; ``at`` converts the error to a ``MalformedRecord``."""
 
     def __init__(self, field: str, expected: str, got: object) -> None:
         super().__init__(field, expected, got)
@@ -154,7 +154,7 @@ def stage(name: str, category: str, seconds: float) -> StageTiming:
 
 
 def time_at(field: str, seconds: float) -> datetime:
-    """Return the time *seconds* after 1970-01-01 UTC. Raises InvalidField if it is outside 1970 to 2200."""
+    """Return the time *seconds* after 1970-01-01 UTC. Raises InvalidField unless it is in 1970 to 2200."""
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except (OverflowError, ValueError):

@@ -113,7 +113,7 @@ class _Bounded:
 
 
 def number(field: str, value: object) -> float:
-    """Return a JSON number as a float. Raises InvalidField."""
+    """Return a JSON number as a float. Raises InvalidField for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidField(field, "a number", value)
     return float(value)

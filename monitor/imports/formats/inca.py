@@ -101,7 +101,7 @@ def _run(where: str, document: str) -> ImportedRun:
 
 
 def _metrics(report: inca.IncaReport) -> Iterator[Measurement]:
-    """Yield the numeric statistics; of several with the same name, the first."""
+    """Yield the numeric statistics; if several have the same name, only the first."""
     seen: set[str] = set()
     for statistic in report.statistics:
         name = f"inca.{safe_name(statistic.name)}"

@@ -77,6 +77,6 @@ def _check(names: list[str], columns: Iterable[str]) -> None:
 
 
 def optional(row: CsvRow, column: str) -> float | None:
-    """Return the number in *column*; None if it is empty or missing. Raises InvalidField."""
+    """Return the number in *column*; None if it is empty or missing. Raises InvalidField for other text."""
     value = row.get(column, "").strip()
     return text.number(column, value) if value else None

@@ -34,7 +34,7 @@ def lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def number(field: str, text: str, factor: float = 1.0) -> float:
-    """Return *text* as a finite number, times *factor*. Raises InvalidField."""
+    """Return *text* as a finite number, times *factor*. Raises InvalidField if it is none."""
     value = float(text) * factor if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidField(field, "a finite number", text)
@@ -42,7 +42,11 @@ def number(field: str, text: str, factor: float = 1.0) -> float:
 
 
 def seconds(field: str, text: str, factor: float = 1.0) -> float:
-    """Return a duration of *text* times *factor* seconds. Raises InvalidField if not in 0 to a century."""
+    """Return the number *text* times *factor* as a duration in seconds.
+
+    Raises:
+        InvalidField: it is no number, negative, or longer than a century.
+    """
     value = number(field, text, factor)
     if not 0 <= value <= MAX_SECONDS:
         raise InvalidField(field, f"0 to {MAX_SECONDS:g} seconds", text)
@@ -52,7 +56,10 @@ def seconds(field: str, text: str, factor: float = 1.0) -> float:
 def time(field: str, text: str, zone: tzinfo = UTC, time_format: str = "") -> datetime:
     """Parse a time in the ``strptime`` format *time_format*; without one, seconds since 1970 or ISO 8601.
 
-    A time without a zone is in *zone*. Raises InvalidField.
+    A time without a zone is in *zone*.
+
+    Raises:
+        InvalidField: *text* does not have this format.
     """
     if not time_format and _NUMBER.fullmatch(text):
         return time_at(field, float(text))
@@ -79,9 +86,9 @@ def printable(text: str) -> str:
 
 
 def slug(*texts: str) -> str:
-    """Return *texts* as part of a series name; different texts give different names.
+    """Join *texts* to a part of a series name; different texts give different names.
 
-    A digest is appended if characters were replaced, or if the hyphens make the parts ambiguous.
+    A digest is appended if characters were replaced, or if hyphens in the texts make the parts ambiguous.
     """
     joined = "-".join(texts)
     plain = _NOT_SLUG.sub("-", joined).strip("-")[:_NAME_CHARACTERS]

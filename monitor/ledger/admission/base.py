@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Demand:
-    """What every run of a series needs; *sites* are those of all its resources."""
+    """The needs of every run of a series; *sites* are those of all its resources."""
 
     series: str
     suite: str
@@ -85,7 +85,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class BudgetUsed:
-    """What the runs that started today and have ended used at a site."""
+    """The usage at a site by the runs that started today and have ended."""
 
     runs: int = 0
     bytes: int = 0
@@ -159,7 +159,7 @@ class AdmissionContext:
 
 @dataclass(frozen=True)
 class Wait:
-    """The run stays due. It may wait until *until* at most; without it, until its grace time is over."""
+    """The run stays due, and waits at most until *until* (None: until its grace time is over)."""
 
     reason: str
     until: datetime | None = None
@@ -179,7 +179,7 @@ Rule = Callable[[DueRun, AdmissionContext], Verdict]
 def decide(
     runs: Iterable[DueRun], context: AdmissionContext, rules: Iterable[Rule]
 ) -> Iterator[tuple[DueRun, Verdict]]:
-    """Yield the verdict on each of *runs*, in order: earlier runs take the free capacity.
+    """Yield the verdict on each of *runs*, in order: earlier runs get the free capacity first.
 
     Skip outweighs Wait; of several verdicts of the same kind the first one counts.
     """

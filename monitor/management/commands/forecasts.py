@@ -44,7 +44,7 @@ class Command(BaseCommand):
 
 
 def _keys(names: list[str]) -> list[int]:
-    """Return the keys of these series; of all without names. Raises CommandError."""
+    """Return the keys of the series *names*, or of all. Raises CommandError if one does not exist."""
     known = dict(Series.objects.values_list("name", "pk"))
     unknown = sorted(set(names) - known.keys())
     if unknown:

@@ -78,7 +78,7 @@ class Command(BaseCommand):
 
 
 def _check_progress(run: Run) -> None:
-    """Raise CommandError if nothing will start *run*; a run behind another one of its series just waits."""
+    """Raise CommandError if nothing will start *run*. A run may wait for another one of its series."""
     now = timezone.now()
     if run.state != State.EXPECTED or now - run.slot <= heartbeats.SILENT_AFTER:
         return

@@ -45,7 +45,7 @@ def answer(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         response = depot_unavailable(RETRY_SECONDS)
     elif request.headers.get("HX-Request") == "true":
-        # Shown in the banner; the part that asked keeps its content.
+        # htmx shows this answer in the banner; the updated part keeps its content.
         headers = {"HX-Retarget": "#banner", "HX-Reswap": "innerHTML"}
         response = HttpResponse(render_to_string("parts/outage.html"), status=503, headers=headers)
     else:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def digest_of(content: object) -> str:
-    """Return a digest of what *content* shows, by its ``repr``; ages must not be part of it."""
+    """Return a digest of the ``repr`` of *content*, which must not include ages."""
     return hashlib.blake2s(repr(content).encode(), digest_size=8).hexdigest()
 
 
 def is_current(request: HttpRequest, digest: str) -> bool:
-    """Return whether *request* asks for an update and already shows what *digest* stands for."""
+    """Return whether *request* asks for an update of a page that already shows the content of *digest*."""
     return wants_part(request) and request.GET.get("seen") == digest

@@ -19,7 +19,7 @@ LEDGER_DELAY = timedelta(minutes=1)  # younger slots may not be in the ledger ye
 
 
 class EndedRuns:
-    """Reports each run with a slot after *since* once, when it has ended."""
+    """Reports each run whose slot is after *since* exactly once, when it has ended."""
 
     def __init__(self, since: datetime) -> None:
         self._since = since

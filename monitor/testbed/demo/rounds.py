@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Requests the next run of a series when its last has ended, until each has had *count*."""
+    """Requests the next run of each series when its last one has ended, *count* times."""
 
     def __init__(self, series: Sequence[Series], count: int) -> None:
         self._series = series
@@ -37,6 +37,6 @@ class Rounds:
         return not busy
 
     def _busy(self, now: datetime) -> set[str]:
-        """Return the series with a pending run, also of an earlier demo."""
+        """Return the series with a pending run, which may be left from an earlier demo."""
         pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable()
         return set(pending.values_list("series__name", flat=True))

@@ -105,7 +105,7 @@ gridcast is up: {self.options.url}
             self.say(line)
 
     def _if_depot_answers(self, ask: Callable[[], Answer]) -> Answer | None:
-        """Return the answer, or None while the depot is unavailable, which is reported once."""
+        """Return the result of *ask*, or None while the depot is unavailable, which is reported once."""
         try:
             answer = ask()
         except DatabaseError as error:

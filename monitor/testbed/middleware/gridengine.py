@@ -92,7 +92,7 @@ class GridEngineCell:
         }
 
     def run(self, *argv: str) -> str:
-        """Return the output of a program. Raises TestbedError if it fails."""
+        """Run a program of the cell; return its output. Raises TestbedError if it fails."""
         done = process.run(argv, timeout_seconds=_COMMAND_SECONDS, env={**os.environ, **self.environment})
         if done.returncode != 0:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip() or done.stdout.strip()}")

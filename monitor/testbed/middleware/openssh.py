@@ -221,7 +221,7 @@ def _running(server: SshServer) -> Iterator[process.Running]:
 
 
 def _listens(server: SshServer) -> bool:
-    """Check the log: a server in a network namespace cannot be connected to from here."""
+    """Return whether the server listens, by its log: one in a network namespace is unreachable from here."""
     return server.log.exists() and "Server listening on" in server.log.read_text(errors="replace")
 
 

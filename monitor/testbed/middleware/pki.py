@@ -47,7 +47,11 @@ class Authority:
 
     @classmethod
     def create(cls, directory: Path) -> Authority:
-        """Create an authority, valid as long as its certificates. Raises TestbedError, MissingProgram."""
+        """Create an authority, valid as long as its certificates.
+
+        Raises:
+            TestbedError, MissingProgram: openssl fails or is missing.
+        """
         directory.mkdir(parents=True)
         identity = _identity(directory, "ca", f"{ORGANISATION}/CN=throw-away CA")
         argv = ["req", "-x509", "-new", "-key", str(identity.key), "-out", str(identity.certificate)]
@@ -73,7 +77,7 @@ class Authority:
         extended.write_text(extensions, encoding="utf-8")
         _openssl("req", "-new", "-key", str(identity.key), "-subj", identity.subject, "-out", str(request))
         signing = ["-CA", str(self.identity.certificate), "-CAkey", str(self.identity.key)]
-        # Random: concurrent requests would corrupt a file with the next serial number.
+        # A random serial number: concurrent requests would corrupt a file with the next number.
         signing += ["-set_serial", str(secrets.randbits(_SERIAL_BITS) + 1)]
         issued = ["-in", str(request), "-out", str(identity.certificate), "-extfile", str(extended)]
         _openssl("x509", "-req", *signing, *issued, "-days", _VALID_DAYS)

@@ -77,8 +77,10 @@ def listens(address: str, port: int) -> bool:
 def free_port(address: str) -> int:
     """Return a free TCP port of *address* outside the ephemeral range.
 
-    An ephemeral port could be taken by another connection before the server has started. Raises NotServing
-    if many tries fail.
+    An ephemeral port could be taken by another connection before the server has started.
+
+    Raises:
+        NotServing: many tries have failed.
     """
     for port in random.SystemRandom().sample(_PORTS, _TRIES):
         with contextlib.suppress(OSError), socket.create_server((address, port)):

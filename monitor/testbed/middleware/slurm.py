@@ -152,14 +152,19 @@ class SlurmCluster:
         self._start(name, [locate("slurmd"), "-D", "-N", name], lambda: listens(self._options.address, port))
 
     def start(self) -> None:
-        """Start all servers. Raises MissingProgram, NotServing."""
+        """Start all servers.
+
+        Raises:
+            MissingProgram: something is not installed.
+            NotServing: a server did not come up; with its output.
+        """
         self._start("munged", _munged(self.directory), (self.directory / "munge" / "socket").is_socket)
         self.start_controller()
         for name in self.nodes:
             self.start_node(name)
 
     def await_idle(self) -> None:
-        """Wait until every node is idle. Raises NotServing."""
+        """Wait until every node is idle. Raises NotServing if that takes too long."""
         until = time.monotonic() + START_SECONDS
         while (states := self._client(_STATES).stdout.split()) != ["idle"] * len(self.nodes):
             if time.monotonic() > until:

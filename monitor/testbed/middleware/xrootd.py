@@ -108,7 +108,11 @@ class XrootdServer:
         return {"kind": "http", **self._location(self.https_port), "token_file": str(token)}
 
     def macaroon(self, proxy: Path, *, path: str = "/", minutes: int = 60, activities: str = "") -> str:
-        """Request a token for *path* and below from the server with a *proxy*. Raises TestbedError."""
+        """Request a token for *path* and below from the server with a *proxy*.
+
+        Raises:
+            TestbedError: the server refuses.
+        """
         request = {
             "caveats": [f"activity:{activities or 'DOWNLOAD,UPLOAD,DELETE,MANAGE,LIST'}"],
             "validity": f"PT{minutes}M",

@@ -60,7 +60,7 @@ class GridDescription:
 
     @classmethod
     def from_json(cls, text: str) -> GridDescription:
-        """Parse the text of ``to_json``. Raises DamagedState."""
+        """Parse the text of ``to_json``. Raises DamagedState for any other text."""
         try:
             return cls._from_document(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -80,7 +80,7 @@ class GridDescription:
 
 
 def load_description(directory: Path) -> GridDescription | None:
-    """Return the grid that is up in *directory*, None without one. Raises DamagedState."""
+    """Return the grid that is up in *directory*, None without one. Raises DamagedState if unreadable."""
     try:
         text = (directory / FILE_NAME).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -19,8 +19,8 @@ _SHORTEST_WAIT_SECONDS = 0.001
 class Inflow:
     """Admits the bytes of one connection that was opened at *opened_at* (clock of the event loop).
 
-    A breaking link does so in the middle of a file of *reference_bytes*, or at the end of a shorter one.
-    *on_end* is called after the last byte, with the time at which it was due.
+    If the link has a fault, it breaks in the middle of a file of *reference_bytes*, or at the end of a
+    shorter one. *on_end* is called after the last byte, with the time at which this byte was due.
     """
 
     def __init__(

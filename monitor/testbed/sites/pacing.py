@@ -13,7 +13,7 @@ class Pace:
     bytes_per_second: float | None
 
     def due_at(self, bytes_accepted: int) -> float:
-        """Return the time before which byte number *bytes_accepted* does not arrive.
+        """Return the earliest time at which byte number *bytes_accepted* may arrive.
 
         It counts from the opening of the link and not from the previous byte, so that other delays (login,
         disk, a busy machine) do not add to the drawn time unless they are longer.
@@ -28,5 +28,5 @@ class Pace:
 
 
 def bytes_per_second(reference_bytes: int, seconds: float) -> float | None:
-    """Return the rate that moves *reference_bytes* in *seconds*; None: no limit, if not positive."""
+    """Return the rate that moves *reference_bytes* in *seconds*; None (no limit) unless it is positive."""
     return reference_bytes / seconds if seconds > 0 else None

@@ -27,7 +27,7 @@ LONGEST_CREDIT_SECONDS = 1.0
 LONGEST_RESERVE_SECONDS = 0.5
 _FIRST_RESERVE_SECONDS = 0.15
 _LEARNING_RATE = 0.2
-_TRAILING_SHARE = 0.6  # of the time between two steps; the rest belongs to the later stage
+_TRAILING_SHARE = 0.6  # share of the time between two steps that belongs to the earlier stage
 
 
 class Reserves:
@@ -59,9 +59,9 @@ class RunClock:
     """The state of one run at all sites; times are those of the event loop's clock."""
 
     last: Step | None = None
-    logged_in: set[int] = field(default_factory=set)  # sites
-    computed_at: int | None = None  # site
-    paced_files: dict[Path, int] = field(default_factory=dict)  # of running sessions -> their site
+    logged_in: set[int] = field(default_factory=set)  # indexes of sites
+    computed_at: int | None = None  # index of a site
+    paced_files: dict[Path, int] = field(default_factory=dict)  # file of a session -> index of its site
     has_compiled: bool = False  # only the first compilation of a run is slow
 
     def compute_site(self) -> int | None:

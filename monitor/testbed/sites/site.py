@@ -209,7 +209,7 @@ class SshSite:
     def _environment(
         self, sent: Mapping[str, str], label: str | None, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """Return the site's variables, LC_* of the client, and the weather: nothing of this process."""
+        """Return the site's variables, LC_* of the client, and the weather; no variable of this process."""
         weather = self.weather.session_environment(label, self.place.index, seconds)
         with_compiler = weather.get("SITE_COMPILE_FAULT") != "missing"
         return {

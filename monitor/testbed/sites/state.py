@@ -54,7 +54,11 @@ def load_state(directory: Path) -> GridState:
 
 
 def parse_state(text: str) -> GridState:
-    """Parse the text of a state file. Raises ValueError, TypeError, KeyError or AttributeError."""
+    """Parse the text of a state file.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: it is not the text of a state.
+    """
     document = json.loads(text)
     port = int(document["port"])
     if not 0 < port < 65_536:

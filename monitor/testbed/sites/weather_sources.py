@@ -34,7 +34,7 @@ class NoWeather:
 
 
 class DrawnWeather:
-    """Draws by step of time; all stages of a run have the conditions of its slot."""
+    """Draws the conditions of each time step; all stages of a run have the conditions of its slot."""
 
     def __init__(self, draw: Callable[[int], Conditions], epoch: datetime, scale: float) -> None:
         self.draw = draw
@@ -68,7 +68,7 @@ def slot_of(label: str | None) -> datetime | None:
 
 
 class WithManualFault:
-    """Another source, whose fault is replaced by that of a file while the file exists.
+    """Wraps another source; while a file exists, its fault replaces the fault of that source.
 
     The file holds ``{"site": "ncsa", "mechanism": "compile", "kind": "missing"}``.
     """

@@ -93,7 +93,7 @@ class Tables:
 
 
 def read_table(sites: Sequence[str], files: Sequence[Path]) -> LinkTable:
-    """Return the link table of *sites* from *files*, in order. Raises BadLinkTable."""
+    """Return the link table of *sites* from *files*, in order. Raises BadLinkTable for an invalid line."""
     return LinkTable.of(
         sites, [line for file in files for line in parse_lines(_text(file), origin=file.name)]
     )
@@ -181,7 +181,7 @@ class Emulator:
 
 
 def open_devices(plan: EmulatorPlan) -> dict[str, int]:
-    """Open and configure a device at every end. Raises OSError, TestbedError."""
+    """Open and configure a device at every end. Raises OSError or TestbedError if one cannot be."""
     devices = {}
     for end in plan.ends:
         with network_of(end.pid) if end.pid else contextlib.nullcontext():

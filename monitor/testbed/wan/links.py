@@ -7,7 +7,7 @@
     link * * delay_ms=20 jitter_ms=1         # one direction; *: every site
     link anl sdsc delay_ms=31 loss_percent=0.01 rate_mbit=50
 
-Later lines override earlier ones, and only the figures that they name.
+A later line overrides the figures that it names, and leaves the others of earlier lines.
 """
 
 from __future__ import annotations
@@ -94,13 +94,21 @@ class LinkTable:
 
 
 def link_line(source: str, target: str, **figures: float | None) -> TableLine:
-    """Return a line for one direction without the figures that are None. Raises BadLinkTable."""
+    """Return a line for one direction without the figures that are None.
+
+    Raises:
+        BadLinkTable: a figure is out of bounds.
+    """
     given = {name: value for name, value in figures.items() if value is not None}
     return _checked("link", (source, target), given, "")
 
 
 def parse_lines(text: str, origin: str = "") -> list[TableLine]:
-    """Parse the lines of a table; *origin* is their file for errors. Raises BadLinkTable."""
+    """Parse the lines of a table; *origin* is their file, for messages.
+
+    Raises:
+        BadLinkTable: a line cannot be parsed.
+    """
     return [
         _parsed(words, f"{origin}:{number}: " if origin else f"line {number}: ")
         for number, line in enumerate(text.splitlines(), 1)

@@ -25,7 +25,11 @@ _IP_SECONDS = 60.0
 
 @contextlib.contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Move this thread to the network namespace of *pid* while the context is open. Raises OSError."""
+    """Move this thread to the network namespace of *pid* while the context is open.
+
+    Raises:
+        OSError: there is no such process, or permission is denied.
+    """
     ours = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         theirs = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -65,7 +69,7 @@ def open_tun(name: str) -> int:
 
 
 def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
-    """Set the *address* of device *name* and its route to *network*. Raises TestbedError."""
+    """Set the *address* of device *name* and its route to *network*. Raises as ``ip``."""
     ip(
         f"address add {address}/32 dev {name}",
         f"link set {name} up mtu {mtu_bytes}",
@@ -74,7 +78,11 @@ def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
 
 
 def ip(*commands: str) -> None:
-    """Run ``ip`` with *commands* in this network namespace. Raises TestbedError, MissingProgram."""
+    """Run ``ip`` with *commands* in this network namespace.
+
+    Raises:
+        TestbedError, MissingProgram: ``ip`` fails or is not installed.
+    """
     done = subprocess.run(
         [locate("ip"), "-batch", "-"],
         input="\n".join(commands),

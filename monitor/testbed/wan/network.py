@@ -89,7 +89,7 @@ def emulated(
     """Run a network of *sites* with the link *tables* until the context ends; each site has a subdirectory.
 
     Raises:
-        NotServing, NoNetwork, TestbedError, OSError: it cannot be started.
+        NotServing, NoNetwork, TestbedError, OSError: the network cannot be started.
     """
     if not 1 <= len(sites) <= _MAXIMUM_SITES or HUB in sites:
         raise ValueError(f"a network has 1 to {_MAXIMUM_SITES} sites, none of them called {HUB!r}")

@@ -24,7 +24,7 @@ class CannotRunHere(TestbedError):
 
 
 def check(transfer: str, batch: str) -> None:
-    """Raise CannotRunHere with everything that is missing."""
+    """Raise CannotRunHere, with everything that is missing, unless the test-bed can run here."""
     lacking = [*lacking_rights(), *missing((*_TOOLS, *_OF_TRANSFER[transfer], *_OF_BATCH[batch]))]
     if lacking:
         raise CannotRunHere(f"the wide-area test-bed cannot run here: {'; '.join(lacking)}")

@@ -52,7 +52,10 @@ def site_namespaces(
 ) -> Iterator[Namespaces]:
     """Create namespaces with the host name *name*; their processes are killed when the context ends.
 
-    *mounts* maps files of the site to the host's files that they cover. Raises NotServing, MissingProgram.
+    *mounts* maps files of the site to the host's files that they cover.
+
+    Raises:
+        NotServing, MissingProgram: the namespaces cannot be created, or a program is not installed.
     """
     unshare = [locate("unshare"), "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--"]
     covered = [word for own, covered_file in mounts.items() for word in (str(own), covered_file)]
@@ -69,7 +72,7 @@ def _failure(running: process.Running) -> str:
 
 
 def write_covers(directory: Path, hosts: Mapping[str, str], home: Path) -> dict[Path, str]:
-    """Write a site's hosts (name -> address) and accounts; return them with the host's files that they cover.
+    """Write a site's hosts (name -> address) and accounts; return each file with the host's file it covers.
 
     Root's home is *home*, and root may log in with a key but not with a password.
     """

@@ -19,7 +19,7 @@ CYCLE_HOURS = 21 * 24
 CYCLE_STEPS = CYCLE_HOURS * STEPS_PER_HOUR
 
 DRIFT_HOURS = 12.0  # time constant of the drift
-DAILY_SHARE = 0.2  # of the variance of the drift
+DAILY_SHARE = 0.2  # share of the daily wave in the variance of the drift
 FIRST_HOUR = 8  # hour of the day of step 0
 BUSIEST_HOUR = 15
 # While logins or disks hang, few jobs are submitted and the queue is short: the excess of their states over

@@ -19,7 +19,7 @@ COMPUTE_ONLY = ("compile", "queue", "compute", "outbound")
 
 BLOCK_STEPS = 36 * STEPS_PER_HOUR  # 1.5 days, the mean length of a block
 BLIP_STEPS = (6, 30)  # 20 to 100 minutes
-BLIPS_SHARE = 1 / 8  # of the broken time, at most
+BLIPS_SHARE = 1 / 8  # the largest share of blips in the broken time
 RESPITE_STEPS = 2 * STEPS_PER_HOUR  # the shortest good weather between two episodes
 # At first runs pass, then one blip shows what a failure looks like, then runs pass again.
 OPENING_STEPS = (24, 32)
@@ -66,7 +66,7 @@ def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episod
 
 
 def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[list[Broken], list[int]]:
-    """Return the same with the shortest episodes first, and the first of them soon."""
+    """Return *broken* and *gaps* with the shortest episodes first, the first of them soon."""
     by_length = sorted(range(len(broken)), key=lambda which: broken[which][0])
     first = by_length[:OPENING_BLIPS]
     rest = [episode for which, episode in enumerate(broken) if which not in first]

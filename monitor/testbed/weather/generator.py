@@ -23,8 +23,9 @@ _CYCLES_KEPT = 2
 class Draws:
     """Runs drawn from the weather at regular steps; all arrays are in the order of the runs.
 
-    ``gather`` and ``preco`` have seconds by stage, for failed runs the seconds without the fault. ``passed``
-    has a flag per run for "gather", "circle", "preco" and "combined" (both Gather and PreCo).
+    ``gather`` and ``preco`` have seconds by stage; those of a failed run are the ones that it would have had
+    without the fault. ``passed`` has a flag per run for "gather", "circle", "preco" and "combined" (both
+    Gather and PreCo).
     """
 
     gather: dict[str, Floats]
@@ -60,7 +61,7 @@ class _Cycle:
     episodes: list[Episode]
 
     def broken(self, *, shared_only: bool) -> Flags:
-        """Return per step whether there is a fault; with *shared_only*, one that affects all probes."""
+        """Return for each step whether there is a fault; with *shared_only*, one that affects all probes."""
         counts = np.array([episode.affects_all or not shared_only for episode in self.episodes] + [False])
         return np.asarray(counts[self.episode])
 

@@ -11,7 +11,7 @@ from monitor.testbed.weather.figures import RuntimeFigures, WeatherError
 STAGES = tuple(MECHANISMS.values())
 SETUP_AND_CLEANUP = frozenset({"init", "stage_data", "build_executable", "cleanup"})
 
-# The three totals and the stages of which each is the sum.
+# The three totals, each with the stages whose sum it is.
 TOTALS = {
     "total": STAGES,
     "total_essential": tuple(s for s in STAGES if s not in SETUP_AND_CLEANUP),

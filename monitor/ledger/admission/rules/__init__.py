@@ -10,9 +10,9 @@ names, load_all = _registry.names, _registry.load_all
 
 
 def in_order() -> list[Rule]:
-    """Return every rule: maintenance first, as its reason excuses the site, then by name.
+    """Return every rule, by name, but maintenance first.
 
-    Of several rules that skip a run the first gives the reason.
+    If several rules skip a run, the first gives the reason, and maintenance excuses the site.
     """
     rules = load_all().items()
     return [rule for _, rule in sorted(rules, key=lambda item: (item[0] != "maintenance", item[0]))]

@@ -11,7 +11,7 @@ _NOTHING = BudgetUsed()
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip the run if a site's budget is used up, also if a user requested it: the budget is the site's.
+    """Skip the run if a site's budget is used up, even a requested run: the site sets the budget.
 
     The usage of runs in flight is known when they end, so the last runs of a day may exceed the budget.
     """

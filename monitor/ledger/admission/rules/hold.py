@@ -6,7 +6,7 @@ from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdic
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip the run, also if a user requested it.
+    """Skip the run, even if a user requested it.
 
     A forced run passes the holds that were in force when it was requested, which is when it became due, but
     not those placed later.
