@@ -14,7 +14,7 @@ class MonitorConfig(AppConfig):
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
         worker.subscribe("monitor.overview.latest_sql.update_rows")
-        worker.subscribe("monitor.forecasts.pending_sql.record")
+        worker.subscribe("monitor.forecasts.pending_changes.record")
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # loaded modules stay: later collections skip them, and forked workers share their pages
         gc.enable()

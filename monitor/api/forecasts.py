@@ -20,8 +20,7 @@ from monitor.api.http.query_names import Total, checked, metric_of, path, resour
 from monitor.api.http.start_time import MOST_SECONDS, start_time
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.lookup import candidates
-from monitor.forecasts.lookup_sql import ForecastAnswer
+from monitor.forecasts.lookup import By, ForecastAnswer, candidates
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
 from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
 
@@ -172,7 +171,7 @@ def _series(request: HttpRequest, series: str, application: str, resources: str,
         return checked(series)
     if bool(roles) == bool(resources):
         raise Refused(422, "invalid", "expected either roles with their resources, or resources")
-    by = "path" if roles else "resources"
+    by: By = "path" if roles else "resources"
     wanted = (
         path({role: value.split(",") for role, value in roles.items()})
         if roles
@@ -247,14 +246,14 @@ def _forecast_fields(
 
 
 def _success(forecast: ForecastAnswer, probabilities: Sequence[float]) -> dict[str, Any] | None:
-    success = forecast.success
-    if success is None:
+    if forecast.success_probability is None:
         return None
+    quantiles = forecast.success_quantiles
     return {
-        "n": success.n,
-        "probability": success.probability,
-        "expected_seconds": success.expected_seconds,
-        "quantiles": _quantiles(success.quantiles, probabilities) if success.quantiles else None,
+        "n": forecast.success_n,
+        "probability": forecast.success_probability,
+        "expected_seconds": forecast.success_seconds,
+        "quantiles": _quantiles(quantiles, probabilities) if quantiles else None,
     }
 
 

@@ -17,9 +17,10 @@ from monitor.api.http.auth import require_read
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import checked, path, resource_set
 from monitor.api.http.start_time import start_time
+from monitor.forecasts.lookup import By
 from monitor.forecasts.quantiles import HIGHEST, LOWEST
 from monitor.forecasts.query import CLOCK_TOLERANCE
-from monitor.forecasts.rank import By, Ranked, Unranked, rank
+from monitor.forecasts.rank import Ranked, Unranked, rank
 
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9

@@ -12,12 +12,28 @@ from django.db import transaction
 from django.db.models import Q
 
 import probes
-from monitor.forecasts import predictors_sql
-from monitor.forecasts.state_table import METRIC_STATES
-from monitor.models import Binding, CurrentSegment, ForecastPredictor, Metric, Series, Suite
+from monitor.forecasts import states
+from monitor.forecasts.statements import execute
+from monitor.models import (
+    Binding,
+    CurrentSegment,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    Series,
+    Suite,
+)
 
 MOST_PREDICTORS = 8  # per metric
 NEW_AT_ONCE = 1_000  # metrics
+
+_INSERT = """
+INSERT INTO monitor_forecastpredictor (metric_id, series_id, name, n)
+SELECT %(metric)b, series.id, chosen.name, 0
+FROM unnest(%(series)b::bigint[], %(names)b::text[]) WITH ORDINALITY AS chosen (series, name, place)
+JOIN monitor_series AS series ON series.id = chosen.series
+ORDER BY place FOR KEY SHARE OF series
+"""
 
 
 class BoundResource(NamedTuple):
@@ -78,11 +94,24 @@ def choose_new() -> bool:
 
     For a new metric of a probe, this is for the applications that use one of its resources.
     """
-    new = predictors_sql.new(NEW_AT_ONCE)
-    if new:
-        choose_predictors({*new.values(), *_sharing(new.values())})
-        predictors_sql.set_chosen(new)
-    return len(new) == NEW_AT_ONCE
+    new = ForecastState.objects.filter(is_new=True).order_by("pk")
+    series = dict(new.values_list("pk", "metric__segment__series")[:NEW_AT_ONCE])
+    if series:
+        choose_predictors({*series.values(), *_sharing(series.values())})
+        _set_new(series, is_new=False)
+    return len(series) == NEW_AT_ONCE
+
+
+def choose_again(segments: Collection[int]) -> None:
+    """Have predictors chosen again for the metrics of *segments*, to which their series returned."""
+    returned = ForecastState.objects.filter(metric__segment__in=segments, is_new=False)
+    _set_new(returned.values_list("pk", flat=True), is_new=True)
+
+
+@transaction.atomic
+def _set_new(metrics: Iterable[int], *, is_new: bool) -> None:
+    locked = states.lock(ForecastState, list(metrics))
+    ForecastState.objects.filter(pk__in=locked).update(is_new=is_new)
 
 
 def _sharing(series: Iterable[int]) -> set[int]:
@@ -157,6 +186,9 @@ def _previous_predictors(metrics: Iterable[int]) -> Mapping[int, set[tuple[int, 
 
 @transaction.atomic
 def _replace(metric: int, chosen: Sequence[tuple[int, str]]) -> None:
-    if METRIC_STATES.lock([metric]):
-        predictors_sql.replace(metric, chosen)
-        METRIC_STATES.reset([metric])
+    """Make the metrics of these (series, name) pairs the only predictors of *metric*."""
+    if states.lock(ForecastState, [metric]):
+        ForecastPredictor.objects.filter(metric=metric).delete()
+        series, names = zip(*chosen, strict=True) if chosen else ((), ())
+        execute(_INSERT, {"metric": metric, "series": list(series), "names": list(names)})
+        states.reset(ForecastState, [metric])

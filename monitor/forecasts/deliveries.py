@@ -11,8 +11,6 @@ from django.db import DatabaseError
 from monitor.forecasts.statements import execute
 
 RECORD_EVERY = timedelta(days=1)  # while the same forecast is delivered again and again
-KEEP_FOR = timedelta(days=30)
-PRUNE_AT_ONCE = 5_000
 logger = logging.getLogger(__name__)
 
 # Clients do not wait for the disk. A crash of the database may lose the deliveries of its last second.
@@ -23,14 +21,6 @@ SELECT forecast, %(now)b FROM asynchronous, unnest(%(forecasts)b::bigint[]) AS n
 ORDER BY forecast
 ON CONFLICT (forecast_id) DO UPDATE SET delivered_at = excluded.delivered_at
     WHERE delivery.delivered_at < excluded.delivered_at
-"""
-# The period begins, for a forecast of a future time, at that time.
-_PRUNE = """
-DELETE FROM monitor_forecastdelivery WHERE forecast_id = ANY (ARRAY(
-    SELECT delivery.forecast_id FROM monitor_forecastdelivery AS delivery
-    LEFT JOIN monitor_forecast AS forecast ON forecast.id = delivery.forecast_id
-    WHERE delivered_at < %(before)b AND (forecast.at IS NULL OR forecast.at < %(before)b)
-    ORDER BY delivery.forecast_id LIMIT %(at_most)b FOR UPDATE OF delivery SKIP LOCKED))
 """
 
 
@@ -45,8 +35,3 @@ def record_deliveries(forecasts: Iterable[tuple[int | None, datetime | None]], n
             execute(_RECORD, {"forecasts": sorted(new), "now": now})
         except DatabaseError as error:
             logger.warning("cannot record the delivery of %d forecasts: %s", len(new), error)
-
-
-def prune_deliveries(now: datetime) -> int:
-    """Delete deliveries so old that no outcome is expected any more; return how many."""
-    return execute(_PRUNE, {"before": now - KEEP_FOR, "at_most": PRUNE_AT_ONCE})

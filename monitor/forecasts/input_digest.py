@@ -43,7 +43,7 @@ class InputDigest:
     since: int = _LONG_AGO
 
     @classmethod
-    def load(cls, stored: bytes | None) -> InputDigest:
+    def load(cls, stored: bytes | memoryview | None) -> InputDigest:
         """Return what ``dump`` stored; None is the digest of no inputs."""
         if not stored:
             return cls()

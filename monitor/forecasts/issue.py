@@ -10,11 +10,10 @@ from forecasting import methods
 from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.depot.samples.read import history
-from monitor.forecasts import forecasts_sql
+from monitor.forecasts import forecasts_sql, states
 from monitor.forecasts.answer import compute
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.metric_state import load_forecaster
-from monitor.forecasts.refresh import refresh_metrics
+from monitor.forecasts.refresh import refresh_metric
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
     """
     state = _state(metric)
     if state is None or state.forecast is None:
-        refresh_metrics([metric.pk], now)
+        refresh_metric(metric.pk, now)
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast
@@ -73,7 +72,7 @@ def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime
     """Return the stored forecaster if *method* is part of it, else one that reads the newest values."""
     if state.state is not None:
         try:
-            forecaster = load_forecaster(bytes(state.state))
+            forecaster = states.load(Forecaster, state)
         except OutdatedState:
             forecaster = Forecaster(METHOD)
         if method in forecaster.method_names():

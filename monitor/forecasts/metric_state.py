@@ -6,125 +6,133 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from forecasting.base import Abstained, OutdatedState, Source
+from django.db.models import F, Q
+
+from forecasting.base import Abstained, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
-from monitor.compression import pack_state, unpack_state
-from monitor.db.timestamps import moment
-from monitor.forecasts import followed_sql, forecasts_sql, predictors_sql
+from monitor.compression import pack_state
+from monitor.db.timestamps import micros, moment
+from monitor.forecasts import forecasts_sql, states
 from monitor.forecasts.answer import compute, predictor_records, stale_at
-from monitor.forecasts.defaults import HEADLINE, METHOD
-from monitor.forecasts.followed_sql import FollowedMetric
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import METRIC_VALUES
-from monitor.forecasts.score import keep_newest, score
-from monitor.forecasts.state_table import METRIC_STATES, StoredState
+from monitor.forecasts.prune import keep_newest
+from monitor.forecasts.score import score
+from monitor.forecasts.statements import execute_each
 from monitor.forecasts.update import EPOCH, StateUpdate
-from monitor.models import Forecast
+from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 
+# Metrics with other names are followed from the first question about them on.
+FOLLOWED_BY_DEFAULT = r"^(total|total_essential|total_core|stage\..*)\.seconds$"
 PRUNE_EVERY = 16  # values
 RECORD_PREDICTORS_EVERY = 8  # values
 _SECOND = 1_000_000  # microseconds
 
+_RECORD_GAIN = """
+UPDATE monitor_forecastpredictor AS predictor
+SET n = %(n)b, gain = %(gain)b, p_value = %(p_value)b, is_kept = %(is_kept)b
+FROM monitor_series AS series
+WHERE predictor.metric_id = %(metric)b AND series.id = predictor.series_id
+    AND series.name = %(series)b AND predictor.name = %(name)b
+"""
+
+
+def metrics_of(*which: Q, **fields: Any) -> list[Metric]:
+    """Return the metrics of this filter, with what ``MetricUpdate`` needs of their segments and series."""
+    found = Metric.objects.filter(*which, **fields).select_related("segment__series").order_by("pk")
+    of_segment = ("segment__began_at", "segment__series", "segment__series__name")
+    return list(found.only("name", "unit", "segment", *of_segment))
+
+
+def followed(**fields: Any) -> list[Metric]:
+    """Return the metrics of this filter that are, or will be, kept forecast at all times."""
+    return metrics_of(Q(name__regex=FOLLOWED_BY_DEFAULT) | Q(forecast_state__isnull=False), **fields)
+
 
 class MetricUpdate(StateUpdate):
-    """The state of one *metric*."""
+    """The state of one *metric*, one of ``metrics_of``."""
 
-    table = METRIC_STATES
+    model = ForecastState
     relation = METRIC_VALUES
+    row: ForecastState
 
-    def __init__(self, metric: FollowedMetric, hours: Iterable[datetime] = ()) -> None:
-        super().__init__(metric.key, metric.series, {metric.key: OWN_SERIES}, set(hours))
+    def __init__(self, metric: Metric, hours: Iterable[datetime] = ()) -> None:
+        super().__init__(metric.pk, metric.segment.series_id, hours)
         self.metric = metric
         self.forecaster = Forecaster(METHOD)
-        self.last_time: datetime | None = None
-        self.last_value: float | None = None
         self.forecast: Forecast | None = None
 
     def __str__(self) -> str:
-        return f"{self.metric.name} of {self.metric.series_name}"
+        return f"{self.metric.name} of {self.metric.series.name}"
 
     @classmethod
     def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
-        by_metric: dict[int, dict[int, Source]] = {update.key: {update.key: OWN_SERIES} for update in updates}
-        for predictor in followed_sql.predictors(by_metric):
-            by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)
-        for update in updates:
-            update.sources = by_metric[update.key]
-
-    def load(self, stored: StoredState | None) -> None:
-        if stored is not None:
-            self.forecaster = load_forecaster(stored.state)
-            self.last_time, self.last_value = stored.last_time, stored.last_value
+        """Add the predictors: of each named series, its metrics of that name in every segment."""
+        by_metric = {update.key: update.sources for update in updates}
+        same_name = ForecastPredictor.objects.filter(series__segments__metrics__name=F("name"))
+        predictors = same_name.filter(metric__in=by_metric).order_by("pk", "series__segments__metrics")
+        rows = predictors.values_list("metric", "series__segments__metrics", "series__name", "name")
+        for metric, other, series, name in rows:
+            by_metric[metric][other] = Source(series, name)
 
     def learn(self, inputs: Sequence[Input]) -> None:
+        row = self.row
+        if row.state is not None:
+            self.forecaster = states.load(Forecaster, row)
         for value in inputs:
             source = self.sources[value.key]
             observation = Observation(value.time / _SECOND, value.known_at / _SECOND, value.value)
             self.forecaster.observe(observation, source)
             if source == OWN_SERIES and observation.is_usable:
-                self.last_value = value.value
-                self.last_time = max(self.last_time or EPOCH, moment(value.time))
-        self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
+                row.last_value = value.value
+                row.last_time = max(row.last_time or EPOCH, moment(value.time))
+        if inputs:
+            self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
 
     def answer(self, now: datetime) -> None:
         """Forecast the next run, as of the last input: the same whenever that is used."""
-        if self.last_time is None:
+        if self.row.last_time is None or self.row.used_until is None:
             return
         try:
             self.forecast = compute(
                 self.forecaster,
                 self.metric.unit,
-                moment(self.used_until),
+                self.row.used_until,
                 metric_id=self.key,
                 issued_at=now,
-                last_time=self.last_time,
-                last_value=self.last_value,
+                last_time=self.row.last_time,
+                last_value=self.row.last_value,
             )
         except Abstained:
             self.forecast = None
 
-    def row(self) -> dict[str, Any]:
-        return {
-            "metric_id": self.key,
-            "state": pack_state(self.forecaster.dump()),
-            "versions": self.forecaster.versions(),
-            "n": self.forecaster.used,
-            "last_time": self.last_time,
-            "last_value": self.last_value,
-        }
+    def pack(self) -> None:
+        self.row.state, self.row.versions = pack_state(self.forecaster.dump()), self.forecaster.versions()
+        self.row.n = self.forecaster.used
 
     @classmethod
     def publish(cls, updates: Sequence[MetricUpdate], now: datetime) -> None:
         """Score the forecasts issued before, and issue new ones."""
         score(now, [update.key for update in updates])
         forecasts_sql.publish(
-            (update.forecast, stale_at(update.metric.began_at, update.forecast))
+            (update.forecast, stale_at(update.metric.segment.began_at, update.forecast))
             for update in updates
             if update.forecast
         )
         forecasts_sql.withdraw([update.key for update in updates if update.forecast is None])
-        forecasts_sql.explain({update.metric.segment for update in updates}, HEADLINE)
-        _record_predictors(
-            update for update in updates if update.forecaster.used % RECORD_PREDICTORS_EVERY == 0
-        )
+        forecasts_sql.explain({update.metric.segment_id for update in updates})
+        _record_gains(update for update in updates if update.row.n % RECORD_PREDICTORS_EVERY == 0)
         # By the time of the newest input: an update by a predictor alone keeps the number of values.
-        due = [update for update in updates if (update.key + update.used_until) % PRUNE_EVERY == 0]
-        keep_newest({update.key: update.metric.name for update in due}, now)
+        due = {
+            update.key: update.metric.name
+            for update in updates
+            if (update.key + micros(update.row.used_until or EPOCH)) % PRUNE_EVERY == 0
+        }
+        keep_newest(due, now)
 
 
-def load_forecaster(packed: bytes) -> Forecaster:
-    """Return the forecaster of a packed state.
-
-    Raises:
-        forecasting.base.OutdatedState: other methods than today's made it.
-    """
-    try:
-        return Forecaster.load(unpack_state(packed))
-    except ValueError as error:
-        raise OutdatedState(str(error)) from error
-
-
-def _record_predictors(updates: Iterable[MetricUpdate]) -> None:
+def _record_gains(updates: Iterable[MetricUpdate]) -> None:
     """Write how much each predictor helps."""
     rows = [
         {
@@ -141,4 +149,4 @@ def _record_predictors(updates: Iterable[MetricUpdate]) -> None:
         for record in predictor_records(update.forecaster)
     ]
     if rows:
-        predictors_sql.record_gains(rows)
+        execute_each(_RECORD_GAIN, rows)

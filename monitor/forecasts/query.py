@@ -11,11 +11,10 @@ from forecasting.base import Abstained
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.issue import issue
-from monitor.forecasts.lookup import look_up
+from monitor.forecasts.lookup import ForecastAnswer, look_up
 from monitor.forecasts.refresh import refresh_series
 from monitor.forecasts.score import record_of
-from monitor.forecasts.success_sql import TotalEstimate
-from monitor.forecasts.success_state import estimates
+from monitor.forecasts.success_state import TotalEstimate, estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Metric, Series
 from monitor.series.segments import segment_status
@@ -23,8 +22,6 @@ from monitor.series.segments import segment_status
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.forecasts.lookup_sql import ForecastAnswer
-    from monitor.models import Forecast
 
 CLOCK_TOLERANCE = timedelta(seconds=60)  # by which the clocks of clients may be slow
 Code = Literal["too_few", "stale", "past", "segment_changed", "site_down"]
@@ -87,23 +84,26 @@ def answer_question(
     answer = _stored(user, question, at)
     if answer.is_troubled and (down := find_unavailable(user, answer.resource_names, at, now)):
         raise NoAnswer("site_down", "; ".join(sorted(set(down.values()))), down=down)
-    if at > now or question.method != METHOD:
-        answer = _computed(answer, question, at, now)
-    elif answer.mean is None:
-        refresh_series([answer.series], now)
-        issued = _issued(answer, question, None, now)
-        answer = _stored(user, question, at)
-        if answer.mean is None:  # the rest of a long history is still to be read
-            answer = _with_forecast(answer, issued)
+    if at > now or question.method != METHOD or answer.mean is None:
+        answer = _stored(user, question, at, forecast=_issued(answer, question, at, now))
+    if question.method != METHOD:
+        record = record_of(cast("int", answer.metric), question.method)
+        answer = replace(answer, explanation=None, **vars(record))
+    if at > now:
+        answer = _with_success_at(answer, question, at)
     _refuse_if_old(answer, question, now)
     record_deliveries([(answer.forecast, answer.delivered_at)], now)
     return answer
 
 
 def _stored(
-    user: AbstractBaseUser | AnonymousUser, question: ForecastQuestion, at: datetime
+    user: AbstractBaseUser | AnonymousUser,
+    question: ForecastQuestion,
+    at: datetime,
+    *,
+    forecast: int | None = None,
 ) -> ForecastAnswer:
-    answer = look_up(user, question.series, question.metric, at)
+    answer = look_up(user, question.series, question.metric, at, forecast=forecast)
     if answer is None:
         raise UnknownSeries(question.series)
     if answer.metric is not None:
@@ -115,58 +115,27 @@ def _stored(
     raise _too_few(answer.series, "")
 
 
-def _computed(
-    answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime
-) -> ForecastAnswer:
-    """Return *answer* with a forecast that is computed now: of another time, or by another method."""
-    issued = _issued(answer, question, at if at > now else None, now)
-    is_default = question.method == METHOD
-    answer = _with_forecast(answer, issued)
-    if not is_default:
-        answer = replace(answer, explanation=None, **vars(record_of(issued.metric_id, issued.method)))
-    if at == now:
-        return answer
-    is_total = is_default and question.metric == HEADLINE
-    total = TotalEstimate(answer.series, issued.mean, issued.quantiles or ())
-    success = estimates([answer.series], at, {answer.series: total} if is_total else None).get(answer.series)
-    if success is None:
-        return answer
-    return replace(
-        answer,
-        success_n=success.n,
-        success_probability=success.probability,
-        success_seconds=success.expected_seconds,
-        success_quantiles=success.quantiles,
-    )
-
-
-def _issued(
-    answer: ForecastAnswer, question: ForecastQuestion, at: datetime | None, now: datetime
-) -> Forecast:
+def _issued(answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime) -> int:
+    """Return the key of a forecast that is computed now: the first, of another time, or by another method."""
+    if answer.mean is None and at == now and question.method == METHOD:
+        refresh_series([answer.series], now)
     metric = Metric.objects.get(pk=cast("int", answer.metric))
     try:
-        return issue(metric, now, method=question.method, at=at)
+        return issue(metric, now, method=question.method, at=at if at > now else None).pk
     except Abstained as error:
         if error.reason == "too_few":
             raise _too_few(answer.series, str(error), metric) from error
         raise NoAnswer(error.reason, str(error)) from error
 
 
-def _with_forecast(answer: ForecastAnswer, issued: Forecast) -> ForecastAnswer:
-    return replace(
-        answer,
-        forecast=issued.pk,
-        delivered_at=answer.delivered_at if answer.forecast == issued.pk else None,
-        method=issued.method,
-        predictor=issued.predictor,
-        n=issued.n,
-        mean=issued.mean,
-        median=issued.median,
-        quantiles=issued.quantiles,
-        issued_at=issued.issued_at,
-        last_time=issued.last_time,
-        known_until=issued.last_known_at,
-    )
+def _with_success_at(answer: ForecastAnswer, question: ForecastQuestion, at: datetime) -> ForecastAnswer:
+    """Return *answer* with the success of a run that starts *at* that time."""
+    totals = None
+    if question.method == METHOD and question.metric == HEADLINE:
+        total = TotalEstimate(answer.series, cast("float", answer.mean), answer.quantiles or ())
+        totals = {answer.series: total}
+    success = estimates([answer.series], at, totals).get(answer.series)
+    return replace(answer, **vars(success)) if success else answer
 
 
 def _too_few(series: int, reason: str, metric: Metric | None = None) -> NoAnswer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.deliveries import record_deliveries
-from monitor.forecasts.lookup import candidates, is_settled
+from monitor.forecasts.lookup import By, RankCandidate, candidates
 from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
@@ -20,11 +20,9 @@ from monitor.series.segments import segment_statuses
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.forecasts.lookup_sql import RankCandidate
     from monitor.forecasts.success_state import SuccessEstimate
     from monitor.series.segments import SegmentStatus
 
-By = Literal["series", "path", "resources"]
 Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
 
 
@@ -121,7 +119,7 @@ def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetim
 
 def _missing(candidate: RankCandidate, now: datetime) -> tuple[Code, str] | None:
     """Return why the data of *candidate* do not suffice, or None."""
-    if not is_settled(candidate):
+    if not candidate.is_settled:
         return "segment_changed", "no run has passed of what it runs now"
     if candidate.seconds is None:
         return "too_few", "it is not known how likely a run passes"
@@ -132,7 +130,7 @@ def _missing(candidate: RankCandidate, now: datetime) -> tuple[Code, str] | None
 
 def _new(found: Iterable[RankCandidate]) -> set[int]:
     """Return the series that never had a report."""
-    unsettled = {candidate.series for candidate in found if not is_settled(candidate)}
+    unsettled = {candidate.series for candidate in found if not candidate.is_settled}
     if not unsettled:
         return unsettled
     ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
@@ -141,20 +139,16 @@ def _new(found: Iterable[RankCandidate]) -> set[int]:
 
 def _few(found: Iterable[RankCandidate]) -> dict[int, SegmentStatus]:
     """Return the series with too few values in their current segment."""
-    few = [candidate.series for candidate in found if is_settled(candidate) and candidate.mean is None]
+    few = [candidate.series for candidate in found if candidate.is_settled and candidate.mean is None]
     return segment_statuses(few) if few else {}
 
 
 def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:
-    if success is None or success.quantiles is None:
+    if success is None or success.success_quantiles is None:
         return candidate
-    return replace(
-        candidate,
-        success_n=success.n,
-        success_probability=success.probability,
-        success_seconds=success.expected_seconds,
-        seconds=quantile(success.quantiles, probability),
-    )
+    fields = vars(success) | {"seconds": quantile(success.success_quantiles, probability)}
+    del fields["success_quantiles"]
+    return replace(candidate, **fields)
 
 
 def _ranked(known: Iterable[tuple[int, RankCandidate]]) -> list[Ranked]:

@@ -19,24 +19,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 
 from forecasting.series import Forecaster
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.rollups import worker
-from monitor.forecasts import followed_sql, pending_sql, predictors_sql
-from monitor.forecasts.choose_predictors import choose_new
+from monitor.forecasts import pending_changes, states
+from monitor.forecasts.choose_predictors import choose_again, choose_new
 from monitor.forecasts.defaults import HEADLINE
-from monitor.forecasts.metric_state import MetricUpdate
-from monitor.forecasts.state_table import METRIC_STATES, SUCCESS_STATES
+from monitor.forecasts.metric_state import MetricUpdate, followed, metrics_of
 from monitor.forecasts.success_state import SuccessHistory, SuccessUpdate, update_times
 from monitor.forecasts.update import read_part, use_changes
-from monitor.models import CurrentSegment
+from monitor.models import CurrentSegment, ForecastPredictor, ForecastState, PendingChange, SuccessState
 from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
-    from monitor.forecasts.followed_sql import FollowedMetric
-    from monitor.forecasts.pending_sql import ChangedHour
-    from monitor.models import Outcome
+    from monitor.models import Metric, Outcome
 
 WITHIN_SECONDS = 1.0  # approximate limit of a call
 CHANGES_AT_ONCE = 500
@@ -81,50 +79,46 @@ def refresh_series(series: Collection[int], now: datetime) -> None:
     For each state the next part of its inputs is read, so a state with a long history may stay incomplete:
     ``refresh`` reads the rest.
     """
-    refresh_metrics([metric.key for metric in followed_sql.of_series(series)], now)
-    with transaction.atomic():
-        SUCCESS_STATES.follow(series)
+    _read_metrics(followed(segment__series__in=series), now)
     _read_success(series, now)
 
 
-def refresh_metrics(metrics: Collection[int], now: datetime) -> None:
-    """Update the forecasts of *metrics* (primary keys) like ``refresh_series``.
+def refresh_metric(metric: int, now: datetime) -> None:
+    """Update the forecasts of *metric* (its key) like ``refresh_series``.
 
-    Metrics without a state get one, which ``refresh`` keeps up to date from now on.
+    If the metric has no state, it gets one, which ``refresh`` keeps up to date from now on.
     """
-    with transaction.atomic():
-        METRIC_STATES.follow(metrics)
-    _read_metrics(metrics, now)
+    _read_metrics(metrics_of(pk=metric), now)
 
 
 def record_outcome(outcome: Outcome) -> None:
     """Record a pending change for the hour of *outcome*; call it in the transaction that stores it."""
     hour = outcome.started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    pending_sql.record([(outcome.metric.segment.series_id, hour)])
+    pending_changes.record([(outcome.metric.segment.series_id, hour)])
 
 
 def reset(series: Collection[int]) -> int:
     """Reset the states of *series* (primary keys) and of all their metrics; return the number of metrics."""
-    metrics = [metric.key for metric in followed_sql.of_series(series)]
+    metrics = [metric.pk for metric in followed(segment__series__in=series)]
     with transaction.atomic():
-        SUCCESS_STATES.follow_and_lock(series)
-        SUCCESS_STATES.reset(series)
+        states.reset(SuccessState, states.lock_or_create(SuccessState, series))
     for begin in range(0, len(metrics), METRICS_AT_ONCE):
         batch = metrics[begin : begin + METRICS_AT_ONCE]
         with transaction.atomic():
-            METRIC_STATES.follow_and_lock(batch)
-            METRIC_STATES.reset(batch)
+            states.reset(ForecastState, states.lock_or_create(ForecastState, batch))
     return len(metrics)
 
 
 def reset_outdated() -> int:
     """Reset the states made by another version of a method than the installed one; return how many."""
-    return METRIC_STATES.reset_outdated(Forecaster) + SUCCESS_STATES.reset_outdated(SuccessHistory)
+    of_metrics = states.reset_outdated(ForecastState, Forecaster)
+    return of_metrics + states.reset_outdated(SuccessState, SuccessHistory)
 
 
 def _use_pending(now: datetime, until: float) -> bool:
     """Use pending changes until the monotonic time *until*; return whether there may be more."""
-    while changes := pending_sql.due(now, CHANGES_AT_ONCE):
+    due = PendingChange.objects.filter(Q(due_at=None) | Q(due_at__lte=now)).order_by("pk")
+    while changes := list(due[:CHANGES_AT_ONCE]):
         groups = _grouped(changes)
         waiting = Counter(key for group in groups for key in group.changes)
         for batch in _batches(groups):
@@ -137,30 +131,31 @@ def _use_pending(now: datetime, until: float) -> bool:
                 ended = use_changes(success, now)
                 _update_times(updated, {update.series for update in ended})
                 waiting.subtract(key for group in batch for key in group.changes)
-                pending_sql.delete([key for key in used if not waiting[key]])
+                PendingChange.objects.filter(pk__in=[key for key in used if not waiting[key]]).delete()
             if time.monotonic() >= until:
                 return True
     return False
 
 
-def _grouped(changes: Sequence[ChangedHour]) -> list[_Group]:
+def _grouped(changes: Sequence[PendingChange]) -> list[_Group]:
     """Return the work that *changes* cause, by series; the series with the oldest change comes first."""
-    by_series: dict[int, list[ChangedHour]] = defaultdict(list)
-    groups = {change.series: _Group(change.series) for change in changes}
+    by_series: dict[int, list[PendingChange]] = defaultdict(list)
+    groups = {change.series_id: _Group(change.series_id) for change in changes}
     for change in changes:
-        by_series[change.series].append(change)
-        groups[change.series].hours.add(change.hour)
-        groups[change.series].changes.add(change.key)
-    own = followed_sql.of_series(by_series)
-    affected: dict[int, set[int]] = {metric.key: {metric.series} for metric in own}
-    for predicted in followed_sql.predicted_by(by_series):
-        affected.setdefault(predicted.metric, set()).add(predicted.series)
-    others = affected.keys() - {metric.key for metric in own}
-    for metric in [*own, *(followed_sql.of_metrics(others) if others else ())]:
-        relevant = [change for series in affected[metric.key] for change in by_series[series]]
-        group = groups.setdefault(metric.series, _Group(metric.series))
+        by_series[change.series_id].append(change)
+        groups[change.series_id].hours.add(change.hour)
+        groups[change.series_id].changes.add(change.pk)
+    own = followed(segment__series__in=by_series)
+    affected: dict[int, set[int]] = {metric.pk: {metric.segment.series_id} for metric in own}
+    predicted = ForecastPredictor.objects.filter(series__in=by_series).order_by()
+    for key, series in predicted.values_list("metric", "series").distinct():
+        affected.setdefault(key, set()).add(series)
+    others = affected.keys() - {metric.pk for metric in own}
+    for metric in [*own, *(followed(pk__in=others) if others else ())]:
+        relevant = [change for series in affected[metric.pk] for change in by_series[series]]
+        group = groups.setdefault(metric.segment.series_id, _Group(metric.segment.series_id))
         group.updates.append(MetricUpdate(metric, {change.hour for change in relevant}))
-        group.changes |= {change.key for change in relevant}
+        group.changes |= {change.pk for change in relevant}
     return sorted(groups.values(), key=lambda group: min(group.changes))
 
 
@@ -182,23 +177,22 @@ def _read_behind(now: datetime, until: float) -> bool:
     No new part begins after the monotonic time *until*.
     """
     while True:
-        metrics, series = METRIC_STATES.behind(1), SUCCESS_STATES.behind(1)
+        metrics, series = states.behind(ForecastState), states.behind(SuccessState)
         if not metrics and not series:
             return False
-        _read_metrics(metrics, now)
+        _read_metrics(metrics_of(pk__in=metrics), now)
         _read_success(series, now)
         if time.monotonic() >= until:
-            return bool(METRIC_STATES.behind(1) or SUCCESS_STATES.behind(1))
+            return bool(states.behind(ForecastState) or states.behind(SuccessState))
 
 
-def _read_metrics(metrics: Collection[int], now: datetime) -> None:
-    followed = followed_sql.of_metrics(metrics)
-    for metric in followed:
+def _read_metrics(metrics: Sequence[Metric], now: datetime) -> None:
+    for metric in metrics:
         with transaction.atomic():
             read_part(MetricUpdate(metric), now)
-    _keep_current(followed)
+    _keep_current(metrics)
     with transaction.atomic():
-        _update_times(followed, ())
+        _update_times(metrics, ())
 
 
 def _read_success(series: Iterable[int], now: datetime) -> None:
@@ -207,18 +201,18 @@ def _read_success(series: Iterable[int], now: datetime) -> None:
             read_part(SuccessUpdate(key), now)
 
 
-def _update_times(metrics: Iterable[FollowedMetric], done: Collection[int]) -> None:
+def _update_times(metrics: Iterable[Metric], done: Collection[int]) -> None:
     """Update the time until a run has passed for the series whose total has a new forecast, except *done*."""
-    totals = {metric.series for metric in metrics if metric.name == HEADLINE}
+    totals = {metric.segment.series_id for metric in metrics if metric.name == HEADLINE}
     if left := totals.difference(done):
         update_times(left)
 
 
-def _keep_current(metrics: Sequence[FollowedMetric]) -> None:
+def _keep_current(metrics: Iterable[Metric]) -> None:
     """Update the stored current segment of each series whose *metrics* belong to another segment."""
-    segments = {metric.series: metric.segment for metric in metrics}
+    segments = {metric.segment.series_id: metric.segment_id for metric in metrics}
     stored = dict(CurrentSegment.objects.filter(series__in=segments).values_list("series_id", "segment_id"))
     changed = [series for series, segment in segments.items() if stored.get(series) != segment]
     if changed:
         current = store_current_segments(changed)
-        predictors_sql.set_new([now for series, now in current.items() if now and stored.get(series)])
+        choose_again([now for series, now in current.items() if now and stored.get(series)])

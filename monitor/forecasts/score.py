@@ -3,29 +3,84 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 
+from forecasting.base import LARGEST_VALUE
 from forecasting.evaluation.metrics import forecast_scores
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS, lower_tail
-from monitor.forecasts import daily_scores, forecasts_sql
-from monitor.forecasts.defaults import HEADLINE, LEVEL, METHOD
+from monitor.forecasts import daily_scores
+from monitor.forecasts.daily_scores import ScoredForecast
+from monitor.forecasts.defaults import LEVEL, METHOD
 from monitor.forecasts.quantiles import quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from datetime import datetime
-
-    from monitor.forecasts.forecasts_sql import ScoredColumns, ScoredForecast
+from monitor.forecasts.statements import execute_each, fetch
 
 RECORD_FORECASTS = 100  # that a record is computed from
-KEPT = {HEADLINE: 2_000}  # forecasts of a metric: as many as charts show
-KEPT_OF_OTHERS = 200
-DAY = timedelta(days=1)
+
+# The actual value of a forecast is the first later one that a method can use.
+_SCORE = f"""
+WITH due AS (
+    SELECT forecast.id, others, truth.value, truth.time, forecast.id = first_value(forecast.id) OVER (
+        PARTITION BY forecast.metric_id, method, at, truth.time ORDER BY last_known_at DESC, forecast.id DESC
+    ) AS counts
+    FROM monitor_forecast AS forecast
+    CROSS JOIN LATERAL (
+        SELECT value, time FROM monitor_sample AS sample
+        WHERE sample.metric_id = forecast.metric_id AND passed AND time > forecast.last_time
+            AND time >= coalesce(forecast.at, forecast.last_time)
+            AND known_at > forecast.issued_at AND known_at <= %(now)b
+            AND value BETWEEN -{LARGEST_VALUE:g} AND {LARGEST_VALUE:g}
+        ORDER BY time LIMIT 1
+    ) AS truth
+    WHERE {{which}} AND forecast.truth IS NULL
+)
+UPDATE monitor_forecast AS forecast SET truth = due.value, truth_time = due.time,
+    upto = width_bucket(due.value, quantiles),
+    below = (SELECT count(*) FROM unnest(quantiles) AS quantile WHERE quantile < due.value),
+    counts = due.counts, others = NULL
+FROM due WHERE forecast.id = due.id
+RETURNING forecast.metric_id AS metric, method, at, truth_time, truth, median, last_value, below, upto,
+    due.others::text AS others, forecast.counts
+"""  # noqa: S608
+_RECORDS = """
+SELECT metric, array_agg(truth) AS truth, array_agg(median) AS median, array_agg(last_value) AS last_value,
+    array_agg(lower) AS lower, array_agg(upper) AS upper, array_agg(below) AS below, array_agg(upto) AS upto
+FROM unnest(%(metrics)b::bigint[]) AS wanted (metric)
+CROSS JOIN LATERAL (
+    SELECT truth, median, coalesce(last_value, 'NaN') AS last_value, lower, upper,
+        coalesce(below, 0) AS below, coalesce(upto, 0) AS upto
+    FROM monitor_forecast
+    WHERE metric_id = metric AND method = %(method)b AND at IS NULL AND truth IS NOT NULL
+        AND quantiles IS NOT NULL AND counts
+    ORDER BY last_known_at DESC, id DESC LIMIT %(last)b
+) AS scored GROUP BY metric
+"""
+_WRITE_RECORD = """
+UPDATE monitor_forecaststate
+SET record_n = %(record_n)b, mean_absolute_error = %(mean_absolute_error)b,
+    relative_error = %(relative_error)b,
+    mean_absolute_scaled_error = %(mean_absolute_scaled_error)b,
+    winkler_score = %(winkler_score)b,
+    less = %(less)b::smallint[], most = %(most)b::smallint[]
+WHERE metric_id = %(metric)b
+"""
+
+
+class ScoredColumns(NamedTuple):
+    """The newest scored forecasts of *metric*, column by column."""
+
+    metric: int
+    truth: Sequence[float]
+    median: Sequence[float]
+    last_value: Sequence[float]
+    lower: Sequence[float]
+    upper: Sequence[float]
+    below: Sequence[int]
+    upto: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,27 +115,26 @@ def score(now: datetime, metrics: Collection[int] | None = None) -> int:
 
     The actual value of a forecast is the first value of a later slot that became known after it was issued.
     """
-    scored = forecasts_sql.score(now, metrics)
+    which = "true" if metrics is None else "forecast.metric_id = ANY (%(metrics)b::bigint[])"
+    scored = fetch(ScoredForecast, _SCORE.format(which=which), {"now": now, "metrics": list(metrics or ())})
     counted = [forecast for forecast in scored if forecast.at is None and forecast.counts]
     daily_scores.add(_once([*counted, *(other for forecast in counted for other in _others(forecast))]))
     ours = {forecast.metric for forecast in scored if forecast.method == METHOD and forecast.at is None}
     if ours:
-        found = forecasts_sql.records(ours, METHOD, RECORD_FORECASTS)
-        forecasts_sql.write_records({"metric": columns.metric, **vars(_record(columns))} for columns in found)
+        records = _records(ours, METHOD).items()
+        execute_each(_WRITE_RECORD, [{"metric": metric, **vars(record)} for metric, record in records])
     return len(scored)
 
 
 def record_of(metric: int, method: str) -> ForecastRecord:
     """Return the record of the forecasts of a metric (its key) by *method*."""
-    found = forecasts_sql.records([metric], method, RECORD_FORECASTS)
-    return _record(found[0]) if found else ForecastRecord()
+    return _records([metric], method).get(metric, ForecastRecord())
 
 
-def keep_newest(names: dict[int, str], now: datetime) -> None:
-    """Delete old forecasts of these metrics (names by key)."""
-    if names:
-        kept = [(key, KEPT.get(name, KEPT_OF_OTHERS)) for key, name in names.items()]
-        forecasts_sql.prune(kept, METHOD, now - DAY)
+def _records(metrics: Collection[int], method: str) -> dict[int, ForecastRecord]:
+    """Return the records of the forecasts by *method* of those of *metrics* that have scored ones."""
+    parameters = {"metrics": list(metrics), "method": method, "last": RECORD_FORECASTS}
+    return {columns.metric: _record(columns) for columns in fetch(ScoredColumns, _RECORDS, parameters)}
 
 
 def _others(forecast: ScoredForecast) -> Iterator[ScoredForecast]:

@@ -14,7 +14,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
-from monitor.forecasts.daily_scores import ScoreSums
+from monitor.forecasts.daily_scores import SUMS
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.job_outcomes import OUTCOME_COLUMNS, accuracy_of
 from monitor.models import (
@@ -241,9 +241,8 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
     """Return the scores of *found* by *key*, those of the most forecasts first."""
     if key == "week":
         found = found.annotate(week=TruncWeek("day"))
-    sums = {f"sum_{name}": Sum(name) for name in ScoreSums._fields}
-    rows = found.order_by().values(key, "unit").annotate(**sums)
-    scores = [_score(row[key], row["unit"], ScoreSums(*(row[name] for name in sums))) for row in rows]
+    sums = {f"sum_{name}": Sum(name) for name in SUMS}
+    scores = [_score(row[key], row) for row in found.order_by().values(key, "unit").annotate(**sums)]
     return sorted(scores, key=lambda score: (-score.n, score.name))
 
 
@@ -254,23 +253,22 @@ def _off_by(score: Score) -> tuple[bool, float, float]:
     return is_of_few, math.inf if scaled is None else scaled, math.inf if error is None else error
 
 
-def _score(key: object, unit: str, sums: ScoreSums) -> Score:
+def _score(key: object, row: Mapping[str, Any]) -> Score:
+    def share(part: str, whole: str) -> float | None:
+        return row[f"sum_{part}"] / row[f"sum_{whole}"] if row[f"sum_{whole}"] else None
+
     return Score(
         name=str(key),
-        unit=unit,
-        n=int(sums.n),
-        mean_absolute_error=_share(sums.absolute_error, sums.n),
-        relative_error=_share(sums.relative_error, sums.relative_n),
-        scaled_error=_share(sums.compared_error, sums.last_value_error),
-        interval_n=int(sums.interval_n),
-        coverage_80=_share(sums.within_80, sums.interval_n),
-        coverage_90=_share(sums.within_90, sums.interval_n),
+        unit=row["unit"],
+        n=row["sum_n"],
+        mean_absolute_error=share("absolute_error", "n"),
+        relative_error=share("relative_error", "relative_n"),
+        scaled_error=share("compared_error", "last_value_error"),
+        interval_n=row["sum_interval_n"],
+        coverage_80=share("within_80", "interval_n"),
+        coverage_90=share("within_90", "interval_n"),
         start=key if isinstance(key, date) else None,
     )
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
 
 
 def _consumer(name: str, rows: Sequence[Any]) -> ConsumerScore:

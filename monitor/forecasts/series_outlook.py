@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from monitor.forecasts.defaults import HEADLINE, METHOD
+from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.score import ForecastRecord
 from monitor.models import Forecast, ForecastState, SuccessState
 
 if TYPE_CHECKING:
-    from monitor.models import Metric
     from monitor.series.segments import SegmentStatus
 
 _NOTHING = "there is nothing to forecast from."
@@ -26,8 +25,8 @@ class NextRunOutlook:
     *success* is how likely the run passes, if that is known.
     """
 
-    forecast: Forecast | None
-    record: ForecastRecord
+    forecast: Forecast | None = None
+    record: ForecastRecord = field(default_factory=ForecastRecord)
     abstained: str = ""
     success: SuccessState | None = None
 
@@ -50,28 +49,19 @@ class NextRunOutlook:
 
 
 def outlook(status: SegmentStatus) -> NextRunOutlook:
-    """Return the newest forecast of the current segment; this function computes none."""
+    """Return the current forecast of the current segment; this function computes none."""
     metric = status.current.metrics.filter(name=HEADLINE).first() if status.current else None
     if metric is None:
-        return NextRunOutlook(
-            None, ForecastRecord(), abstained=f"{_sentence(status.passed_text(0))}: {_NOTHING}"
-        )
-    newest = metric.forecasts.filter(method=METHOD, at=None).order_by("-last_known_at", "-pk").first()
-    if newest is None:
+        return NextRunOutlook(abstained=f"{_sentence(status.passed_text(0))}: {_NOTHING}")
+    state = ForecastState.objects.filter(metric=metric).select_related("forecast").first()
+    if state is None or state.forecast is None:
         passed = metric.samples.filter(passed=True).count()
-        is_complete = ForecastState.objects.filter(metric=metric, is_behind=False, n__gte=passed).exists()
+        is_complete = state is not None and not state.is_behind and state.n >= passed
         reason = _TOO_FEW if is_complete else _PENDING
-        text = f"{_sentence(status.passed_text(passed))}: {reason}"
-        return NextRunOutlook(None, ForecastRecord(), abstained=text)
+        return NextRunOutlook(abstained=f"{_sentence(status.passed_text(passed))}: {reason}")
+    record = ForecastRecord(**{column.name: getattr(state, column.name) for column in fields(ForecastRecord)})
     success = SuccessState.objects.filter(series=metric.segment.series_id, probability__isnull=False)
-    return NextRunOutlook(newest, _record(metric), success=success.first())
-
-
-def _record(metric: Metric) -> ForecastRecord:
-    """Return the record that the API serves as well."""
-    names = [field.name for field in fields(ForecastRecord)]
-    row = ForecastState.objects.filter(metric=metric).values(*names).first()
-    return ForecastRecord(**row) if row else ForecastRecord()
+    return NextRunOutlook(state.forecast, record, success=success.first())
 
 
 def _sentence(text: str) -> str:

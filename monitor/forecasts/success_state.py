@@ -4,28 +4,52 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from forecasting import state
 from forecasting.base import LARGEST_VALUE, OutdatedState
-from forecasting.series import OWN_SERIES
 from forecasting.uncertainty import retries
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from forecasting.uncertainty.success import PathOutcome, SuccessChance, SuccessForecaster
-from monitor.compression import pack_state, unpack_state
-from monitor.forecasts import success_sql
+from monitor.compression import pack_state
+from monitor.forecasts import states
+from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import RUN_ENDS
-from monitor.forecasts.state_table import SUCCESS_STATES, StoredState
-from monitor.forecasts.success_sql import TotalEstimate
+from monitor.forecasts.statements import execute_each, fetch
 from monitor.forecasts.update import StateUpdate
+from monitor.models import SuccessState
 
 MOST_FAILURES = 50  # whose durations are remembered
 _SECOND = 1_000_000  # microseconds
+
+_TOTALS = """
+SELECT current.series_id AS series, total.mean, total.quantiles FROM monitor_currentsegment AS current
+JOIN monitor_metric AS metric ON metric.segment_id = current.segment_id AND metric.name = %(name)b
+JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
+JOIN monitor_forecast AS total ON total.id = state.forecast_id
+WHERE current.series_id = ANY (%(series)b::bigint[])
+"""
+# Times stay while there is no forecast of the total.
+_WRITE = """
+UPDATE monitor_successstate
+SET probability = %(success_probability)b,
+    expected_seconds = coalesce(%(success_seconds)b::float8, expected_seconds),
+    quantiles = coalesce(%(success_quantiles)b::float8[], quantiles)
+WHERE series_id = %(series)b
+"""
+
+
+class TotalEstimate(NamedTuple):
+    """How long the next run of *series* takes if it passes."""
+
+    series: int
+    mean: float
+    quantiles: Sequence[float]
 
 
 @dataclass(slots=True)
@@ -58,28 +82,30 @@ class SuccessHistory:
         return self.forecaster.forecast(latest if at is None else max(at.timestamp(), latest))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SuccessEstimate:
-    """The *probability*, from *n* ends, that a run passes, and the time until one has passed.
+    """The *success_probability*, from *success_n* ends, that a run passes, and the time until one has passed.
 
-    A run that fails is repeated at once. *quantiles* of that time are of ``QUANTILE_LEVELS``; None where it
-    is not known how long runs take.
+    A run that fails is repeated at once. *success_seconds* is the mean of that time, *success_quantiles* are
+    those of ``QUANTILE_LEVELS``; both are None where it is not known how long runs take. All are None where
+    no end is known.
     """
 
-    n: int
-    probability: float
-    expected_seconds: float | None = None
-    quantiles: Sequence[float] | None = None
+    success_n: int | None = None
+    success_probability: float | None = None
+    success_seconds: float | None = None
+    success_quantiles: Sequence[float] | None = None
 
 
 class SuccessUpdate(StateUpdate):
     """The state of one series."""
 
-    table = SUCCESS_STATES
+    model = SuccessState
     relation = RUN_ENDS
+    row: SuccessState
 
     def __init__(self, series: int, hours: Iterable[datetime] = ()) -> None:
-        super().__init__(series, series, {series: OWN_SERIES}, set(hours))
+        super().__init__(series, series, hours)
         self.history = SuccessHistory()
 
     def __str__(self) -> str:
@@ -89,23 +115,19 @@ class SuccessUpdate(StateUpdate):
     def read_sources(cls, updates: Iterable[SuccessUpdate]) -> None:
         """Do nothing: the only source is the series itself."""
 
-    def load(self, stored: StoredState | None) -> None:
-        if stored is not None:
-            self.history = load_history(stored.state)
-
     def learn(self, inputs: Sequence[Input]) -> None:
-        self.history.learn(inputs)
+        if self.row.state is not None:
+            self.history = states.load(SuccessHistory, self.row)
+        if inputs:
+            self.history.learn(inputs)
 
     def answer(self, now: datetime) -> None:
         """Do nothing: ``publish`` computes all answers at once."""
 
-    def row(self) -> dict[str, Any]:
-        return {
-            "series_id": self.key,
-            "state": pack_state(state.dump(self.history)),
-            "versions": state.versions(SuccessHistory),
-            "n": self.history.forecaster.n,
-        }
+    def pack(self) -> None:
+        self.row.state = pack_state(state.dump(self.history))
+        self.row.versions = state.versions(SuccessHistory)
+        self.row.n = self.history.forecaster.n
 
     @classmethod
     def publish(cls, updates: Sequence[SuccessUpdate], now: datetime) -> None:
@@ -113,24 +135,12 @@ class SuccessUpdate(StateUpdate):
         _write({update.key: update.history for update in updates})
 
 
-def load_history(packed: bytes) -> SuccessHistory:
-    """Return the history of a packed state.
-
-    Raises:
-        forecasting.base.OutdatedState: other methods than today's made it.
-    """
-    try:
-        return state.load(SuccessHistory, unpack_state(packed))
-    except ValueError as error:
-        raise OutdatedState(str(error)) from error
-
-
 def update_times(series: Collection[int]) -> None:
     """Update how long it takes until a run of each has passed: the forecast of its total changed.
 
     Part of the caller's transaction.
     """
-    SUCCESS_STATES.lock(series)
+    states.lock(SuccessState, series)
     _write(_complete(series))
 
 
@@ -147,9 +157,10 @@ def estimates(
 def _complete(series: Collection[int]) -> dict[int, SuccessHistory]:
     """Return the complete histories of *series*, without outdated ones, which are soon reset."""
     histories = {}
-    for key, stored in SUCCESS_STATES.stored(series, is_complete=True).items():
+    complete = SuccessState.objects.filter(pk__in=series, is_behind=False, state__isnull=False)
+    for row in complete.only("state"):
         try:
-            histories[key] = load_history(stored.state)
+            histories[row.pk] = states.load(SuccessHistory, row)
         except OutdatedState:
             continue
     return histories
@@ -158,15 +169,7 @@ def _complete(series: Collection[int]) -> dict[int, SuccessHistory]:
 def _write(histories: Mapping[int, SuccessHistory]) -> None:
     """Write estimates for the next runs, as of the last end: the same whenever that is used."""
     found = _estimates(histories)
-    success_sql.write(
-        {
-            "series": key,
-            "probability": estimate and estimate.probability,
-            "expected_seconds": estimate and estimate.expected_seconds,
-            "quantiles": estimate and estimate.quantiles,
-        }
-        for key, estimate in ((key, found.get(key)) for key in histories)
-    )
+    execute_each(_WRITE, [{"series": key, **vars(found.get(key, SuccessEstimate()))} for key in histories])
 
 
 def _estimates(
@@ -176,8 +179,12 @@ def _estimates(
 ) -> dict[int, SuccessEstimate]:
     chances = {key: chance for key, history in histories.items() if (chance := history.chance(at))}
     if totals is None:
-        totals = {total.series: total for total in success_sql.totals(chances)}
-    found = {key: SuccessEstimate(chance.n, chance.first) for key, chance in chances.items()}
+        parameters = {"series": list(chances), "name": HEADLINE}
+        totals = {total.series: total for total in fetch(TotalEstimate, _TOTALS, parameters)}
+    found = {
+        key: SuccessEstimate(success_n=chance.n, success_probability=chance.first)
+        for key, chance in chances.items()
+    }
     timed = [key for key in chances if key in totals]
     if not timed:
         return found
@@ -191,8 +198,7 @@ def _estimates(
     quantiles = retries.quantiles_seconds(QUANTILE_LEVELS, first, later, QUANTILE_LEVELS, success, failure)
     columns = quantiles.clip(max=LARGEST_VALUE).T.tolist()
     for key, expected_seconds, column in zip(timed, seconds, columns, strict=True):
-        chance = chances[key]
-        found[key] = SuccessEstimate(chance.n, chance.first, expected_seconds, column)
+        found[key] = replace(found[key], success_seconds=expected_seconds, success_quantiles=column)
     return found
 
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from forecasting.base import OutdatedState, Source
+from forecasting.series import OWN_SERIES
 from monitor.db.timestamps import micros, moment
-from monitor.forecasts import pending_sql
+from monitor.forecasts import pending_changes, states
 from monitor.forecasts.input_digest import HOUR_MICROSECONDS, Input, InputDigest, by_key
 
 if TYPE_CHECKING:
     from monitor.forecasts.inputs_sql import InputRelation
-    from monitor.forecasts.state_table import StateRow, StateTable, StoredState
+    from monitor.models.forecast_state import LearnedState
 
 INPUTS_AT_ONCE = 1_000  # per call of read_part
 MOST_HOURS = 200  # with changes: a state with more is reset
@@ -28,22 +28,19 @@ END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 logger = logging.getLogger(__name__)
 
 
-@dataclass
 class StateUpdate(ABC):
     """A state while it is updated: of *key*, a metric or series, whose inputs come from *sources*.
 
-    *hours* (their starts) are those in which inputs changed.
+    *hours* (their starts) are those in which inputs changed. *row* is the locked row.
     """
 
-    table: ClassVar[StateTable]
+    model: ClassVar[type[LearnedState]]
     relation: ClassVar[InputRelation]
+    row: LearnedState
 
-    key: int
-    series: int
-    sources: Mapping[int, Source]
-    hours: set[datetime] = field(default_factory=set)
-    digest: InputDigest = field(default_factory=InputDigest)
-    used_until: int = 0  # microseconds
+    def __init__(self, key: int, series: int, hours: Iterable[datetime] = ()) -> None:
+        self.key, self.series, self.hours = key, series, set(hours)
+        self.sources: dict[int, Source] = {key: OWN_SERIES}
 
     @classmethod
     @abstractmethod
@@ -51,24 +48,20 @@ class StateUpdate(ABC):
         """Set the sources of *updates*, whose rows are locked; nothing changes them from then on."""
 
     @abstractmethod
-    def load(self, stored: StoredState | None) -> None:
-        """Continue from what is *stored*; None: begin with nothing.
+    def learn(self, inputs: Sequence[Input]) -> None:
+        """Use *inputs*, which became known in this order after those used before.
 
         Raises:
-            forecasting.base.OutdatedState: other methods than today's made it.
+            forecasting.base.OutdatedState: other methods than today's made the state of the row.
         """
-
-    @abstractmethod
-    def learn(self, inputs: Sequence[Input]) -> None:
-        """Use *inputs*, all of which became known later than those used before."""
 
     @abstractmethod
     def answer(self, now: datetime) -> None:
         """Compute what ``publish`` publishes."""
 
     @abstractmethod
-    def row(self) -> dict[str, Any]:
-        """Return the columns of the state's row that depend on its kind, and its key."""
+    def pack(self) -> None:
+        """Set the columns of *row* that hold what has been learned."""
 
     @classmethod
     @abstractmethod
@@ -85,50 +78,55 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
     A state whose used inputs are not what they were is reset: its inputs are read again in the background,
     and its answer stays until then. Part of the caller's transaction.
     """
+    updates = [update for update in _locked(updates) if not update.row.is_reset]
     if not updates:
         return []
-    table = updates[0].table
-    rows = table.follow_and_lock([update.key for update in updates])
-    updates = [update for update in updates if update.key in rows and not rows[update.key].is_reset]
-    if not updates:
-        return []
-    updates[0].read_sources(updates)
     inputs = by_key(updates[0].relation.in_hours(_wanted(updates)))
-    changed, new = [], {}
+    changed, new = [], []
     for update in updates:
-        row, hours = rows[update.key], {micros(hour) // HOUR_MICROSECONDS for hour in update.hours}
+        hours = {micros(hour) // HOUR_MICROSECONDS for hour in update.hours}
         # Other updates may have asked for more hours of the same source.
         own = [item for source in update.sources for item in inputs.get(source, ()) if item.hour in hours]
-        until = micros(row.used_until or EPOCH)
+        until = micros(update.row.used_until or EPOCH)
         used = (item for item in own if item.known_at <= until)
-        if len(update.hours) > MOST_HOURS or not InputDigest.load(row.used).matches(hours, used):
+        if len(update.hours) > MOST_HOURS or not InputDigest.load(update.row.used).matches(hours, used):
             changed.append(update.key)
-        elif not row.is_behind:
+        elif not update.row.is_behind:
             record_later(update.series, (item for item in own if item.known_at > micros(now)))
-            new[update.key] = [item for item in own if until < item.known_at <= micros(now)]
+            new.append((update, [item for item in own if until < item.known_at <= micros(now)]))
     if changed:
         logger.info("used inputs changed: %d states are reset", len(changed))
-        table.reset(changed)
-    with_new = [update for update in updates if new.get(update.key)]
-    _learn(with_new, rows, new, now, is_behind=False)
-    return with_new
+        states.reset(updates[0].model, changed)
+    with_new = [(update, inputs) for update, inputs in new if inputs]
+    _learn(with_new, now, is_behind=False)
+    return [update for update, _ in with_new]
 
 
 def read_part(update: StateUpdate, now: datetime) -> None:
     """Read and use the next part of the depot's inputs; part of the caller's transaction."""
-    row = update.table.lock([update.key]).get(update.key)
-    if row is None:
-        return
-    update.read_sources([update])
-    sources = list(update.sources)
+    if not _locked([update]):
+        return  # the metric or series has been deleted
+    row, sources = update.row, list(update.sources)
     found = by_key(update.relation.after(sources, row.used_until or EPOCH, now, INPUTS_AT_ONCE))
     new = [item for inputs in found.values() for item in inputs]
-    is_behind = len(new) >= INPUTS_AT_ONCE
-    if new or row.is_behind:
-        _learn([update], {row.key: row}, {row.key: new}, now, is_behind=is_behind)
-    if row.is_behind and not is_behind:
+    was_behind, is_behind = row.is_behind, len(new) >= INPUTS_AT_ONCE
+    if new or was_behind:
+        _learn([(update, new)], now, is_behind=is_behind)
+    if was_behind and not is_behind:
         later = by_key(update.relation.after(sources, now, END_OF_TIME, INPUTS_AT_ONCE))
         record_later(update.series, (item for inputs in later.values() for item in inputs))
+
+
+def _locked(updates: Sequence[Update]) -> list[Update]:
+    """Return those of *updates* whose metrics or series exist, with their rows, locked, and their sources."""
+    if not updates:
+        return []
+    rows = states.lock_or_create(updates[0].model, [update.key for update in updates])
+    locked = [update for update in updates if update.key in rows]
+    for update in locked:
+        update.row = rows[update.key]
+    updates[0].read_sources(locked)
+    return locked
 
 
 def record_later(series: int, inputs: Iterable[Input]) -> None:
@@ -137,7 +135,7 @@ def record_later(series: int, inputs: Iterable[Input]) -> None:
     for item in inputs:
         due_at[item.hour] = min(item.known_at, due_at.get(item.hour, item.known_at))
     for hour, known_at in due_at.items():
-        pending_sql.record([(series, moment(hour * HOUR_MICROSECONDS))], moment(known_at))
+        pending_changes.record([(series, moment(hour * HOUR_MICROSECONDS))], moment(known_at))
 
 
 def _wanted(updates: Iterable[StateUpdate]) -> Collection[tuple[int, datetime]]:
@@ -150,52 +148,33 @@ def _wanted(updates: Iterable[StateUpdate]) -> Collection[tuple[int, datetime]]:
     }
 
 
-def _learn(
-    updates: Sequence[Update],
-    rows: Mapping[int, StateRow],
-    new: Mapping[int, Sequence[Input]],
-    now: datetime,
-    *,
-    is_behind: bool,
-) -> None:
-    """Use the *new* inputs of *updates*, and write states and, unless more is to be read, answers."""
-    if not updates:
-        return
-    table = updates[0].table
-    stored = table.stored([update.key for update in updates])
+def _learn(updates: Sequence[tuple[Update, Sequence[Input]]], now: datetime, *, is_behind: bool) -> None:
+    """Use the new inputs of each update; write states and, unless more is to be read, answers."""
     learned = []
-    for update in updates:
+    for update, inputs in updates:
         try:
-            _use(update, rows[update.key], stored.get(update.key), new[update.key])
+            _use(update, inputs)
+            update.row.is_behind = is_behind
             if not is_behind:
                 update.answer(now)
+            update.pack()
         except OutdatedState:
-            table.reset([update.key])
+            states.reset(update.model, [update.key])
         except Exception:  # the defect of one method does not stop the forecasts of other metrics
             logger.exception("updating the forecasts of %s failed", update)
-            table.give_up([update.key])
+            states.give_up(update.model, update.key)
         else:
             learned.append(update)
-    written = [
-        {
-            "used_until": moment(update.used_until),
-            "used": update.digest.dump(),
-            "is_behind": is_behind,
-            **update.row(),
-        }
-        for update in learned
-    ]
-    table.write(written)
+    states.write([update.row for update in learned])
     if learned and not is_behind:
         learned[0].publish(learned, now)
 
 
-def _use(update: StateUpdate, row: StateRow, stored: StoredState | None, inputs: Sequence[Input]) -> None:
-    update.digest = InputDigest.load(row.used)
-    update.used_until = micros(row.used_until or EPOCH)
-    update.load(stored)
-    if inputs:
-        update.learn(sorted(inputs, key=lambda item: (item.known_at, item.time, item.key, item.value)))
-        for item in inputs:
-            update.digest.add(item)
-        update.used_until = max(item.known_at for item in inputs)
+def _use(update: StateUpdate, inputs: Sequence[Input]) -> None:
+    update.learn(sorted(inputs, key=lambda item: (item.known_at, item.time, item.key, item.value)))
+    digest = InputDigest.load(update.row.used)
+    for item in inputs:
+        digest.add(item)
+    update.row.used = digest.dump()
+    known_until = moment(max(item.known_at for item in inputs)) if inputs else EPOCH
+    update.row.used_until = max(known_until, update.row.used_until or EPOCH)

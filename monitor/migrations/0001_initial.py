@@ -1562,10 +1562,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("state", models.BinaryField(null=True)),
-                (
-                    "versions",
-                    models.BinaryField(help_text="fingerprint of the methods that made the state", null=True),
-                ),
+                ("versions", models.BinaryField(null=True)),
                 ("used_until", models.DateTimeField(null=True)),
                 ("used", models.BinaryField(null=True)),
                 ("is_behind", models.BooleanField(default=True)),
@@ -1575,22 +1572,9 @@ class Migration(migrations.Migration):
                         db_default=False, help_text="its predictors have not been chosen yet"
                     ),
                 ),
-                ("n", models.PositiveIntegerField(default=0, help_text="its own values that were used")),
-                ("last_time", models.DateTimeField(help_text="slot of the newest of these", null=True)),
+                ("n", models.PositiveIntegerField(default=0)),
+                ("last_time", models.DateTimeField(null=True)),
                 ("last_value", models.FloatField(null=True)),
-                ("issued_at", models.DateTimeField(null=True)),
-                ("method", models.CharField(blank=True, max_length=50)),
-                ("predictor", models.CharField(blank=True, max_length=300)),
-                ("mean", models.FloatField(null=True)),
-                ("median", models.FloatField(null=True)),
-                ("lower", models.FloatField(null=True)),
-                ("upper", models.FloatField(null=True)),
-                (
-                    "quantiles",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.FloatField(), null=True, size=None
-                    ),
-                ),
                 ("stale_at", models.DateTimeField(null=True)),
                 ("explanation", models.JSONField(null=True)),
                 ("record_n", models.PositiveSmallIntegerField(default=0)),
@@ -1602,7 +1586,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "winkler_score",
-                    models.FloatField(help_text="of the interval from lower to upper", null=True),
+                    models.FloatField(help_text="of the interval of the forecast", null=True),
                 ),
                 (
                     "less",

@@ -18,9 +18,6 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ForecastQuerySet:
         return self.filter(metric__segment__series__in=Series.objects.visible_to(user))
 
-    def unscored(self) -> ForecastQuerySet:
-        return self.filter(truth__isnull=True)
-
     def scored(self) -> ForecastQuerySet:
         """Return the scored forecasts: for each actual value the last forecast issued before it."""
         return self.filter(truth__isnull=False, counts=True)
@@ -37,7 +34,7 @@ class Forecast(models.Model):
     *truth* is the actual value: the first value of such a run that became known after the forecast was
     issued. *below* counts the quantiles below it, *upto* the quantiles that are at most equal to it. If
     several forecasts were issued before an actual value, as after a new value of a predictor, only the last
-    one *counts*. The newest forecasts of each metric are kept (``monitor.forecasts.score.KEPT``), and those
+    one *counts*. The newest forecasts of each metric are kept (``monitor.forecasts.prune.KEPT``), and those
     that were delivered to a client or have an outcome.
     """
 

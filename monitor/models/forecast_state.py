@@ -10,18 +10,38 @@ from monitor.models.metric import Metric
 from monitor.models.series import Series
 
 
-class ForecastState(models.Model):
-    """A followed metric: its state and its current forecast. Only ``monitor.forecasts`` writes it.
+class LearnedState(models.Model):
+    """What a forecaster has learned from inputs in the depot. Only ``monitor.forecasts`` writes it.
 
-    *state* is the packed forecaster (``forecasting.state``). It has used exactly the inputs in the depot that
-    were known at *used_until*, in the order in which they became known. *used* is the digest of these inputs
+    *state* is the packed forecaster (``forecasting.state``), *versions* the fingerprint of its methods. It
+    has used exactly the inputs in the depot that were known at *used_until*, in the order in which they
+    became known; *n* of them were its own. *used* is the digest of these inputs
     (``monitor.forecasts.input_digest``): it differs once one of them has changed. While the state
-    *is_behind*, the depot may have further inputs, which are read in parts, and the forecast stays the
-    previous one.
+    *is_behind*, the depot may have further inputs, which are read in parts, and the answers stay the previous
+    ones.
+    """
 
-    The current forecast of the next run is repeated here, so that a request reads one row; it is null while
-    there are too few values. *quantiles* are those of ``QUANTILE_LEVELS``. After *stale_at* the forecast is
-    too old to be served. The *explanation* of a total gives the expected durations of its stages.
+    state = models.BinaryField(null=True)
+    versions = models.BinaryField(null=True)
+    used_until = models.DateTimeField(null=True)
+    used = models.BinaryField(null=True)
+    is_behind = models.BooleanField(default=True)
+    n = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def is_reset(self) -> bool:
+        return self.is_behind and self.used_until is None
+
+
+class ForecastState(LearnedState):
+    """A followed metric: its state, and its current *forecast*, of the next run.
+
+    *last_time* is the slot of the newest value of the metric that was used, *last_value* that value. The
+    forecast is null while there are too few values; after *stale_at* it is too old to be served.
+    The *explanation* of a total gives the expected durations of its stages.
 
     The other fields are the track record: the scores of the newest *record_n* scored forecasts. For each
     level of ``QUANTILE_LEVELS``, *less* counts the actual values below that quantile, *most* the values that
@@ -30,28 +50,13 @@ class ForecastState(models.Model):
     """
 
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
-    state = models.BinaryField(null=True)
-    versions = models.BinaryField(null=True, help_text="fingerprint of the methods that made the state")
-    used_until = models.DateTimeField(null=True)
-    used = models.BinaryField(null=True)
-    is_behind = models.BooleanField(default=True)
     is_new = models.BooleanField(db_default=False, help_text="its predictors have not been chosen yet")
-    n = models.PositiveIntegerField(default=0, help_text="its own values that were used")
-    last_time = models.DateTimeField(null=True, help_text="slot of the newest of these")
+    last_time = models.DateTimeField(null=True)
     last_value = models.FloatField(null=True)
 
     forecast = models.ForeignKey(
         Forecast, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
     )
-    issued_at = models.DateTimeField(null=True)
-    method = models.CharField(max_length=50, blank=True)
-    predictor = models.CharField(max_length=300, blank=True)
-    mean = models.FloatField(null=True)
-    median = models.FloatField(null=True)
-    lower = models.FloatField(null=True)
-    upper = models.FloatField(null=True)
-    quantiles = ArrayField(models.FloatField(), null=True)
-
     stale_at = models.DateTimeField(null=True)
     explanation = models.JSONField(null=True)
 
@@ -59,7 +64,7 @@ class ForecastState(models.Model):
     mean_absolute_error = models.FloatField(null=True)
     relative_error = models.FloatField(null=True)
     mean_absolute_scaled_error = models.FloatField(null=True, help_text="relative to the baseline")
-    winkler_score = models.FloatField(null=True, help_text="of the interval from lower to upper")
+    winkler_score = models.FloatField(null=True, help_text="of the interval of the forecast")
     less = ArrayField(models.SmallIntegerField(), default=list)
     most = ArrayField(models.SmallIntegerField(), default=list)
 
@@ -99,8 +104,8 @@ class ForecastPredictor(models.Model):
         return f"{self.metric_id}: {self.name} of {self.series_id}"
 
 
-class SuccessState(models.Model):
-    """The success forecaster of a series; state and answer as in ``ForecastState``.
+class SuccessState(LearnedState):
+    """The success forecaster of a series, and its answer for the next run.
 
     *probability* is the probability that the next run passes, from *n* runs. *expected_seconds* is the
     expected time until a run has passed if it is repeated at once after each failure, and *quantiles* has the
@@ -108,12 +113,6 @@ class SuccessState(models.Model):
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, related_name="success_state")
-    state = models.BinaryField(null=True)
-    versions = models.BinaryField(null=True)
-    used_until = models.DateTimeField(null=True)
-    used = models.BinaryField(null=True)
-    is_behind = models.BooleanField(default=True)
-    n = models.PositiveIntegerField(default=0)
     probability = models.FloatField(null=True)
     expected_seconds = models.FloatField(null=True)
     quantiles = ArrayField(models.FloatField(), null=True)

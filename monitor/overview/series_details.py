@@ -200,9 +200,9 @@ def _series(visible: SeriesQuerySet) -> Any:
 
 
 def _headlines(visible: SeriesQuerySet) -> Any:
-    fields = {name: name for name in ("median", "lower", "upper", "n")}
-    numbers = JSONObject(**fields, level=Value(LEVEL))
-    newest = ForecastState.objects.filter(metric=OuterRef("pk"), mean__isnull=False)
+    fields = {name: f"forecast__{name}" for name in ("median", "lower", "upper")}
+    numbers = JSONObject(**fields, n="n", level=Value(LEVEL))
+    newest = ForecastState.objects.filter(metric=OuterRef("pk"), forecast__mean__isnull=False)
     return (
         current_metrics(visible)
         .filter(name=HEADLINE_METRIC)

@@ -47,7 +47,9 @@ SELECT started.id, started.attempt, started.slot,
             JOIN monitor_site AS site ON site.id = resource.site_id
         WHERE binding.series_id = series.id)::text,
     (SELECT json_agg(json_build_array(segment.fingerprint, metric.name, (
-            SELECT upper FROM monitor_forecaststate AS forecast WHERE forecast.metric_id = metric.id)))
+            SELECT upper FROM monitor_forecaststate AS state
+            JOIN monitor_forecast AS forecast ON forecast.id = state.forecast_id
+            WHERE state.metric_id = metric.id)))
         FROM monitor_segment AS segment JOIN monitor_metric AS metric ON metric.segment_id = segment.id
         WHERE segment.series_id = series.id AND metric.name = ANY (%(expected)s))::text
 FROM started

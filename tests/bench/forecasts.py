@@ -43,12 +43,12 @@ _STAGES = json.dumps(
 _READY = """
 INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, level, last_time, last_known_at, n,
     mean, median, lower, upper, quantiles)
-SELECT id, now(), 'auto', '', 0.8, now(), now(), 500, 10, 10, 8, 12, %(quantiles)s FROM monitor_metric;
+SELECT id, now(), 'auto', '', 0.8, now(), now(), 500, 10 + id, 10, 8, 12, %(quantiles)s FROM monitor_metric;
 INSERT INTO monitor_forecaststate (metric_id, is_behind, used_until, n, last_time, last_value, forecast_id,
-    issued_at, method, predictor, mean, median, lower, upper, quantiles, stale_at, explanation, record_n,
-    mean_absolute_error, relative_error, mean_absolute_scaled_error, winkler_score, less, most)
-SELECT metric_id, false, now(), n, now(), 10, id, now(), method, predictor, mean + metric_id, median, lower,
-    upper, quantiles, now() + interval '1 day', %(stages)s, 100, 1, 0.1, 0.8, 4, %(counts)s, %(counts)s
+    stale_at, explanation, record_n, mean_absolute_error, relative_error, mean_absolute_scaled_error,
+    winkler_score, less, most)
+SELECT metric_id, false, now(), n, now(), 10, id, now() + interval '1 day', %(stages)s, 100, 1, 0.1, 0.8, 4,
+    %(counts)s, %(counts)s
 FROM monitor_forecast;
 INSERT INTO monitor_successstate (series_id, is_behind, n, probability, expected_seconds, quantiles)
 SELECT series_id, false, 500, 0.95, 11, (

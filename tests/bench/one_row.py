@@ -16,8 +16,9 @@ __all__ = ["application"]
 
 def one_row(request: HttpRequest) -> JsonResponse:
     """Read a row by its key."""
-    metric, mean = ForecastState.objects.values_list("metric", "mean").get(metric=int(request.GET["metric"]))
-    return JsonResponse({"metric": metric, "mean": mean})
+    rows = ForecastState.objects.values_list("metric", "last_value")
+    metric, value = rows.get(metric=int(request.GET["metric"]))
+    return JsonResponse({"metric": metric, "value": value})
 
 
 urls.urlpatterns.insert(0, path("one-row", one_row))

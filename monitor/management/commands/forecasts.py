@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from monitor.forecasts import refresh
 from monitor.forecasts.choose_predictors import choose_predictors
-from monitor.forecasts.status import behind_of, status
+from monitor.forecasts.status import behind_of, status_lines
 from monitor.models import Series
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *, verb: str, **options: Any) -> None:
         if verb == "status":
-            for line in status().lines():
+            for line in status_lines():
                 self.stdout.write(line)
         else:
             self._rebuild(options["series"])

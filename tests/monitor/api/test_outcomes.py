@@ -10,12 +10,20 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.forecasts.deliveries import prune_deliveries
 from monitor.forecasts.issue import issue
+from monitor.forecasts.prune import keep_newest, prune_deliveries
 from monitor.forecasts.refresh import refresh_all
-from monitor.forecasts.score import keep_newest
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, ForecastDelivery, Metric, Outcome, PendingChange, Series, Suite
+from monitor.models import (
+    ApiToken,
+    ForecastDelivery,
+    ForecastState,
+    Metric,
+    Outcome,
+    PendingChange,
+    Series,
+    Suite,
+)
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from reporters import report as wire
@@ -166,6 +174,7 @@ def superseded(forecast: Issued) -> None:
     """Replace the forecast by another one, days ago."""
     days_ago = timezone.now() - timedelta(days=3)
     Issued.objects.filter(pk=forecast.pk).update(counts=False, issued_at=days_ago)
+    ForecastState.objects.filter(forecast=forecast).update(forecast=None)
     keep_newest({forecast.metric_id: forecast.metric.name}, timezone.now())
 
 

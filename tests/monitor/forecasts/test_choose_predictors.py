@@ -17,8 +17,8 @@ from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.issue import issue
+from monitor.forecasts.prune import keep_newest
 from monitor.forecasts.refresh import refresh, refresh_all
-from monitor.forecasts.score import keep_newest
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     CurrentSegment,
@@ -171,15 +171,15 @@ def test_a_helpful_predictor_is_named_with_the_forecast(totals: dict[str, Metric
             refresh(noon + number * HOUR + 10 * MINUTE)
     put(probe, noon + 80 * HOUR, 100.0)
     refresh_all(noon + 81 * HOUR)
-    state = ForecastState.objects.get(metric=app)
-    assert state.predictor == "same-path/total.seconds"
-    assert state.median is not None
-    assert state.median > 100.0
+    current = ForecastState.objects.get(metric=app).forecast
+    assert current is not None
+    assert current.predictor == "same-path/total.seconds"
+    assert current.median > 100.0
     kept = ForecastPredictor.objects.get(metric=app, series__name="same-path")
     assert kept.is_kept
     assert kept.gain is not None
     assert kept.gain > 0.3
-    assert Forecast.objects.filter(metric=app).latest("pk").predictor == state.predictor
+    assert Forecast.objects.filter(metric=app).latest("pk") == current
 
 
 def test_a_value_of_a_predictor_updates_the_time_until_a_run_has_passed(
@@ -202,7 +202,8 @@ def test_a_value_of_a_predictor_updates_the_time_until_a_run_has_passed(
     refresh_all(noon + 41 * HOUR)
     total, after = ForecastState.objects.get(metric=app), SuccessState.objects.get(series=series)
     assert after.expected_seconds != before
-    assert (after.expected_seconds or 0.0) >= (total.mean or 0.0)
+    assert total.forecast is not None
+    assert (after.expected_seconds or 0.0) >= total.forecast.mean
 
 
 def test_the_last_forecast_before_an_actual_value_counts(totals: dict[str, Metric], noon: datetime) -> None:
@@ -215,7 +216,7 @@ def test_the_last_forecast_before_an_actual_value_counts(totals: dict[str, Metri
     for minute in (10, 20, 30):
         put(probe, noon + 5 * HOUR + minute * MINUTE, 7.0)
         refresh(noon + 5 * HOUR + (minute + 2) * MINUTE)
-    assert Forecast.objects.filter(metric=app).unscored().count() == 4
+    assert Forecast.objects.filter(metric=app, truth=None).count() == 4
     put(app, noon + 6 * HOUR, 8.0)
     refresh(noon + 7 * HOUR)
     assert Forecast.objects.filter(metric=app, truth=8.0).count() == 4

@@ -7,8 +7,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.forecasts.daily_scores import add, prune
-from monitor.forecasts.forecasts_sql import ScoredForecast
+from monitor.forecasts.daily_scores import ScoredForecast, add, prune
 from monitor.ingest.service import ingest
 from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
 from reporters import report as wire

@@ -7,12 +7,13 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.forecasts.lookup import candidates, look_up
+from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.lookup import By, candidates, look_up
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, neighbours, quantile
 from monitor.forecasts.score import ForecastRecord
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ForecastState, Metric, Series, Suite
+from monitor.models import Forecast, ForecastState, Metric, Series, Suite
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -48,7 +49,10 @@ def test_the_forecast_found_is_that_of_the_current_segment(circle: Series, reade
     assert look_up(reader, "circle", "total.seconds", now) is not None
     ingest(wire.to_json(circle_report(now)))
     total = Metric.objects.get(name="total.seconds")
-    ForecastState.objects.update_or_create(metric=total, defaults={"mean": 7.0})
+    numbers = {"n": 3, "level": 0.8, "mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0}
+    times = {"issued_at": now, "last_time": now, "last_known_at": now}
+    forecast = Forecast.objects.create(metric=total, method=METHOD, **numbers, **times)
+    ForecastState.objects.update_or_create(metric=total, defaults={"forecast": forecast})
     answer = look_up(reader, "circle", "total.seconds", now)
     assert answer is not None
     assert (answer.metric, answer.mean, answer.path) == (total.pk, 7.0, "ring=here,there")
@@ -70,7 +74,7 @@ def test_series_of_other_groups_are_invisible(circle: Series, reader: User) -> N
 def test_series_are_found_by_name_path_and_resources(circle: Series, reader: User) -> None:
     define([], [SeriesDefinition("back", "circle", {"ring": ["there", "here"]})])
 
-    def names(by: str, *asked: str) -> list[str]:
+    def names(by: By, *asked: str) -> list[str]:
         wanted = candidates(reader, by, asked, application="circle", metric="total.seconds", probability=0.9)
         return sorted(one.name for one in wanted)
 

@@ -81,7 +81,8 @@ def test_an_earlier_segment_keeps_its_answer_and_loses_its_predictors(
     answer = ForecastState.objects.get(metric=before)
     prune_forecasts(noon + 3 * DAY)
     kept = ForecastState.objects.get(metric=before)
-    assert (kept.mean, kept.record_n) == (answer.mean, answer.record_n)
+    assert (kept.forecast, kept.record_n) == (answer.forecast, answer.record_n)
+    assert kept.forecast is not None
     assert not ForecastPredictor.objects.filter(metric=before).exists()
     refresh_all(noon + 3 * DAY)
     issued = Forecast.objects.filter(metric=before).count()

@@ -14,12 +14,12 @@ from monitor.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.forecasts import followed_sql, pending_sql, update
+from monitor.forecasts import pending_changes, update
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
-from monitor.forecasts.metric_state import MetricUpdate
+from monitor.forecasts.metric_state import MetricUpdate, followed
+from monitor.forecasts.prune import KEPT_OF_OTHERS, keep_newest
 from monitor.forecasts.refresh import record_outcome, refresh, refresh_all, reset, reset_outdated
-from monitor.forecasts.score import KEPT_OF_OTHERS, keep_newest
 from monitor.forecasts.update import use_changes
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -105,14 +105,14 @@ def test_a_late_value_resets_the_state_to_what_the_depot_still_has(total: Metric
     for number in range(12):
         put(total, value(total, noon + number * 20 * MINUTE, 4.0 + number % 5))
         refresh(noon + number * 20 * MINUTE + 2 * MINUTE)
-    answer = ForecastState.objects.get().median
+    answer = ForecastState.objects.get().forecast
     Sample.objects.filter(time__lt=noon + HOUR).delete()  # by retention
     put(total, value(total, noon + 11 * 20 * MINUTE - 5 * MINUTE, 4.5))
     now = noon + 12 * 20 * MINUTE
     with transaction.atomic():
-        use_changes([MetricUpdate(one, {now - HOUR}) for one in followed_sql.of_metrics([total.pk])], now)
+        use_changes([MetricUpdate(one, {now - HOUR}) for one in followed(pk=total.pk)], now)
     row = ForecastState.objects.get()
-    assert (row.is_behind, row.state, row.median) == (True, None, answer)  # until there is a newer one
+    assert (row.is_behind, row.state, row.forecast) == (True, None, answer)  # until there is a newer one
     refresh_all(now)
     late = state(total)
     assert late[2] == 10
@@ -166,7 +166,7 @@ def test_a_value_that_becomes_known_in_the_future_is_used_then(total: Metric, no
     assert state(total)[2] == 5
     with CaptureQueriesContext(connection) as asked:
         assert not refresh(noon + 7 * HOUR)
-    assert len(asked) < 10
+    assert len(asked) < 11
     refresh(noon + 16 * HOUR)
     assert state(total)[2] == 6
     put(total, value(total, noon + 16 * HOUR, 9.0, known_after=10 * HOUR))
@@ -184,7 +184,7 @@ def test_a_long_history_is_read_part_by_part_and_answered_after_the_last(
     now = noon + (many + 2) * MINUTE
     assert refresh(now, within_seconds=0.0)
     row = ForecastState.objects.get()
-    assert (row.is_behind, row.n, row.mean) == (True, update.INPUTS_AT_ONCE, None)
+    assert (row.is_behind, row.n, row.forecast) == (True, update.INPUTS_AT_ONCE, None)
     refresh_all(now)
     row = ForecastState.objects.get()
     assert (row.is_behind, row.n) == (False, many)
@@ -303,7 +303,7 @@ def test_changes_of_a_predictor_without_such_a_metric_are_deleted(total: Metric,
     mine = total.segment.series
     other = Series.objects.create(name="other", probe="circle", suite=mine.suite, reporter=mine.reporter)
     ForecastPredictor.objects.create(metric=total, series=other, name="gone")
-    pending_sql.record([(other.pk, noon)])
+    pending_changes.record([(other.pk, noon)])
     refresh(noon + 7 * HOUR)
     assert not PendingChange.objects.exists()
 

@@ -38,8 +38,8 @@ def test_most_runs_pass_where_most_have_passed(circle: Series, noon: datetime) -
     assert row.n == 20
     assert 0.7 < (row.probability or 0.0) < 0.99
     assert row.expected_seconds is not None
-    assert total.mean is not None
-    assert total.mean < row.expected_seconds < 2 * total.mean
+    assert total.forecast is not None
+    assert total.forecast.mean < row.expected_seconds < 2 * total.forecast.mean
     assert row.quantiles == sorted(row.quantiles or [])
 
 
@@ -123,14 +123,20 @@ def test_the_estimate_for_a_time_depends_on_its_hour_and_on_the_age_of_the_data(
     refresh_all(tomorrow - HOUR)
     ready = stored_estimate(circle)
     then = {hour: estimates([circle.pk], tomorrow + hour * HOUR)[circle.pk] for hour in range(-1, 2)}
-    assert then[0].probability < 0.3
-    assert then[-1].probability > then[0].probability
-    assert then[1].probability > 0.5
-    assert (then[0].expected_seconds or 0.0) > (then[1].expected_seconds or 0.0)
+    chance = {hour: estimate.success_probability or 0.0 for hour, estimate in then.items()}
+    assert 0.0 < chance[0] < 0.3
+    assert chance[-1] > chance[0]
+    assert chance[1] > 0.5
+    assert (then[0].success_seconds or 0.0) > (then[1].success_seconds or 0.0)
     assert stored_estimate(circle) == ready
     assert estimates([circle.pk], noon)[circle.pk] == ready  # a past time: as of the latest input
 
 
 def stored_estimate(series: Series) -> SuccessEstimate:
     row = SuccessState.objects.get(series=series)
-    return SuccessEstimate(row.n, row.probability or 0.0, row.expected_seconds, row.quantiles)
+    return SuccessEstimate(
+        success_n=row.n,
+        success_probability=row.probability,
+        success_seconds=row.expected_seconds,
+        success_quantiles=row.quantiles,
+    )

@@ -90,7 +90,10 @@ def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | Non
     refresh_all(now)
     rows = ForecastState.objects.order_by("metric")
     assert not any(row.is_behind for row in rows)
-    return {row.pk: (bytes(row.state or b""), bytes(row.used or b""), row.n, row.quantiles) for row in rows}
+    quantiles = {row.pk: row.forecast.quantiles if row.forecast else None for row in rows}
+    return {
+        row.pk: (bytes(row.state or b""), bytes(row.used or b""), row.n, quantiles[row.pk]) for row in rows
+    }
 
 
 def refresh_and_be_killed(now: datetime) -> None:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.forecasts import lookup_sql
+from monitor.forecasts import lookup
+from monitor.forecasts.statements import fetch
 from monitor.ingest.service import ingest
 from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
@@ -36,9 +37,8 @@ def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datet
 
 def is_current(series: Series) -> bool:
     """Return whether the stored segment of *series* is up to date."""
-    everything = {"user": 0, "sees_all": True}
-    answer = lookup_sql.read_answer(series.name, "total.seconds", timezone.now(), everything)
-    assert answer is not None
+    names = {"series": series.name, "metric": "total.seconds", "at": timezone.now(), "forecast": None}
+    (answer,) = fetch(lookup.ForecastAnswer, lookup._ANSWER, {"user": 0, "sees_all": True, **names})
     return answer.is_current
 
 

@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
+from monitor.forecasts import states
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh
-from monitor.forecasts.state_table import METRIC_STATES
 from monitor.gridfile.applying import apply
 from monitor.ingest.service import Receipt, ingest_all
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
@@ -152,7 +152,7 @@ def test_deleting_a_series_waits_for_its_first_forecast_state(
     pool: ThreadPoolExecutor, measured: Metric, noon: datetime
 ) -> None:
     with transaction.atomic():
-        METRIC_STATES.follow([measured.pk])
+        states.lock_or_create(ForecastState, [measured.pk])
         issue(measured, noon + timedelta(hours=1))
         removing = pool.submit(own, delete_series, Series.objects.filter(name="circle"))
         assert eventually(lambda: waiting() == 1)

@@ -1,0 +1,108 @@
+"""Lock, reset and write the rows of states, of metrics (``ForecastState``) and of series (``SuccessState``).
+
+Several rows are always locked in the order of their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from forecasting import state
+from forecasting.base import OutdatedState
+from monitor.compression import unpack_state
+from monitor.forecasts.input_digest import NEVER_MATCHES
+from monitor.forecasts.statements import execute, execute_each
+from monitor.models import ForecastState, SuccessState
+from monitor.models.forecast_state import LearnedState
+
+State = TypeVar("State", bound=LearnedState)
+Learned = TypeVar("Learned")
+
+# FOR KEY SHARE: nothing that is being followed can be deleted at the same time.
+_CREATE: Mapping[type[LearnedState], str] = {
+    ForecastState: """
+        INSERT INTO monitor_forecaststate (metric_id, is_behind, is_new, n, record_n, less, most)
+        SELECT id, true, true, 0, 0, '{}', '{}' FROM monitor_metric
+        WHERE id = ANY (%(keys)b::bigint[]) ORDER BY id FOR KEY SHARE ON CONFLICT DO NOTHING
+    """,
+    SuccessState: """
+        INSERT INTO monitor_successstate (series_id, is_behind, n) SELECT id, true, 0 FROM monitor_series
+        WHERE id = ANY (%(keys)b::bigint[]) ORDER BY id FOR KEY SHARE ON CONFLICT DO NOTHING
+    """,
+}
+_LEARNED = ("state", "versions", "used_until", "used", "is_behind", "n")
+_COLUMNS: Mapping[type[LearnedState], Sequence[str]] = {
+    ForecastState: (*_LEARNED, "last_time", "last_value"),
+    SuccessState: _LEARNED,
+}
+_WRITE: Mapping[type[LearnedState], str] = {
+    ForecastState: "UPDATE monitor_forecaststate SET {} WHERE metric_id = %(metric_id)b",
+    SuccessState: "UPDATE monitor_successstate SET {} WHERE series_id = %(series_id)b",
+}
+_AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": None, "is_behind": True}
+
+
+def lock(states: type[State], keys: Collection[int]) -> dict[int, State]:
+    """Return the existing rows by key, with what they have learned, locked until the transaction ends."""
+    rows: QuerySet[State] = QuerySet(states).filter(pk__in=keys).only(*_COLUMNS[states])
+    return {row.pk: row for row in rows.order_by("pk").select_for_update()}
+
+
+def lock_or_create(states: type[State], keys: Collection[int]) -> dict[int, State]:
+    """Return the rows by key, locked; missing ones are created for those of *keys* that exist."""
+    rows = lock(states, keys)
+    if missing := [key for key in keys if key not in rows]:
+        execute(_CREATE[states], {"keys": missing})
+        rows = lock(states, keys)
+    return rows
+
+
+def load(kind: type[Learned], row: LearnedState) -> Learned:
+    """Return the *kind* that is packed in the state of *row*.
+
+    Raises:
+        forecasting.base.OutdatedState: other methods than today's made it.
+    """
+    try:
+        return state.load(kind, unpack_state(bytes(row.state or b"")))
+    except ValueError as error:
+        raise OutdatedState(str(error)) from error
+
+
+def write(rows: Sequence[LearnedState]) -> None:
+    """Write what these states, all of one kind, have learned; their answers are written apart."""
+    if rows:
+        columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[type(rows[0])])
+        execute_each(_WRITE[type(rows[0])].format(columns), map(vars, rows))
+
+
+def reset(states: type[LearnedState], keys: Collection[int]) -> None:
+    """Make these locked states be computed from scratch; their last answers stay until then."""
+    newest = {"n": 0, "last_time": None, "last_value": None} if states is ForecastState else {}
+    QuerySet(states).filter(pk__in=keys).update(**_AFTER_RESET, **newest)
+
+
+@transaction.atomic
+def reset_outdated(states: type[LearnedState], kind: type) -> int:
+    """Reset the states of which ``load`` cannot load the *kind* any more; return how many."""
+    stored: QuerySet[LearnedState] = QuerySet(states).filter(versions__isnull=False)
+    versions = {bytes(row or b"") for row in stored.values_list("versions", flat=True).distinct()}
+    outdated = [row for row in versions if not state.is_current(kind, row)]
+    rows = lock(states, stored.filter(versions__in=outdated).values_list("pk", flat=True)) if outdated else {}
+    reset(states, rows)
+    return len(rows)
+
+
+def give_up(states: type[LearnedState], key: int) -> None:
+    """Leave this state as it is until the next change, which then resets it."""
+    QuerySet(states).filter(pk=key).update(is_behind=False, used=NEVER_MATCHES)
+
+
+def behind(states: type[LearnedState]) -> list[int]:
+    """Return the key of the state that is behind and has used the fewest values, if there is one."""
+    rows: QuerySet[LearnedState] = QuerySet(states).filter(is_behind=True)
+    return list(rows.order_by("n", "pk").values_list("pk", flat=True)[:1])
