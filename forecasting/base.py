@@ -202,4 +202,4 @@ def require_not_past(at_seconds: float, used_until_seconds: float, noun: str) ->
         raise InvalidNumber(f"expected a finite time, got {at_seconds!r}")
     if at_seconds < used_until_seconds:
         late = used_until_seconds - at_seconds
-        raise Abstained("past", f"{noun} of {late:.0f} s later are in use")
+        raise Abstained("past", f"{noun} that became known {late:.0f} s later are used already")

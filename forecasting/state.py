@@ -92,7 +92,7 @@ def load(kind: type[T], state: bytes | memoryview) -> T:
     view = memoryview(state)
     if view[:_SIZE] != fingerprint(kind):
         raise OutdatedState(
-            f"a state of {len(view)} bytes was kept by another version of {kind.__qualname__}"
+            f"a state of {len(view)} bytes was saved by another version of {kind.__qualname__}"
         )
     try:
         whole: T = _decoder(kind).decode(view[_SIZE:])
@@ -111,7 +111,7 @@ def _encoded(value: object) -> object:
         return {name: dump(method) for name, method in value.items()}
     if isinstance(value, Memo):
         return None
-    raise NotImplementedError(f"a {type(value).__name__} cannot be kept")
+    raise NotImplementedError(f"a {type(value).__name__} cannot be saved in a state")
 
 
 def _decoded(kind: type, value: Any) -> object:
@@ -124,7 +124,7 @@ def _decoded(kind: type, value: Any) -> object:
         return deque(value)
     if (get_origin(kind) or kind) is Memo:
         return Memo()
-    raise NotImplementedError(f"a {kind} cannot be kept")
+    raise NotImplementedError(f"a {kind} cannot be saved in a state")
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_encoded)

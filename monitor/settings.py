@@ -13,7 +13,7 @@ def _directory_of(package: str) -> Path:
     """Return the directory of *package* without importing it, which would slow the start of every process."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise ImportError(f"there is no package {package}; requirements.txt has it")
+        raise ImportError(f"the package {package} is not installed: pip install -r requirements.txt")
     return Path(spec.origin).parent
 
 

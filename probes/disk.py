@@ -154,8 +154,8 @@ class Probe:
         for block_bytes in (self.small_bytes, self.large_bytes):
             if block_bytes % smallest_bytes:
                 raise NoData(
-                    f"direct I/O at {self.target} takes multiples of {smallest_bytes} bytes, "
-                    f"no blocks of {block_bytes}"
+                    f"direct I/O at {self.target} needs blocks of multiples of {smallest_bytes} bytes, "
+                    f"got {block_bytes}"
                 )
 
     def _measure(self, operation: str, block_bytes: int, size_bytes: int) -> OperationResult:

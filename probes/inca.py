@@ -182,7 +182,7 @@ def parse_xml(text: str) -> Element:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise InvalidIncaReport(f"no XML: {error}") from None
+        raise InvalidIncaReport(f"not XML: {error}") from None
     return builder.root
 
 

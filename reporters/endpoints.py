@@ -46,10 +46,12 @@ class Endpoint:
         host = options.get("host") or end.resource.address or end.resource.shell.get("host")
         directory = options.get("directory", "/")
         if not is_host(host):
-            raise InvalidParameters(f"resource {name} has no host that a URL takes: {host!r}")
+            raise InvalidParameters(
+                f"resource {name}: host: expected a name or an address for a URL, got {host!r}"
+            )
         if not directory.startswith("/"):
             raise InvalidParameters(
-                f"the directory that resource {name} exports is not absolute: {directory!r}"
+                f"resource {name}: directory: expected an absolute path, got {directory!r}"
             )
         return cls(name, str(host), options.get("port", port), directory)
 

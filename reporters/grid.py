@@ -184,6 +184,6 @@ def _check(assignment: Assignment) -> None:
     """Raise InvalidParameters for names or directories that must not become part of a path."""
     for name in (assignment.series, *assignment.resources):
         if not _PATH_NAME.fullmatch(name):
-            raise InvalidParameters(f"the name {name!r} may have letters, digits and ._- only")
+            raise InvalidParameters(f"the name {name!r} has other characters than letters, digits and ._-")
     for resource in assignment.resources.values():
         resolve.check(resource)

@@ -247,7 +247,9 @@ def _redirected(endpoint: Endpoint, target: str, location: str) -> str:
     except ValueError:  # an invalid port
         is_same_server = False
     if not is_same_server:
-        raise RefusedRedirect(f"redirected to {location or 'nowhere'}, to which no token is sent")
+        raise RefusedRedirect(
+            f"refused a redirect to {location or 'nowhere'}: no token is sent to another server"
+        )
     return there.path + (f"?{there.query}" if there.query else "")
 
 

@@ -64,7 +64,7 @@ def run_id(series: str, slot: datetime) -> uuid.UUID:
 def rfc3339(time: datetime) -> str:
     """Format *time* in UTC with microseconds and a Z. Raises ValueError for a time without a zone."""
     if time.tzinfo is None:
-        raise ValueError(f"a time without a zone: {time!r}")
+        raise ValueError(f"expected a time with a zone, got {time!r}")
     return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
@@ -285,7 +285,7 @@ def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[I
     for fields in each:
         name = fields.text("name", maximum=_NAME_CHARACTERS, empty=False)
         if name in seen:
-            raise fields.refuse("name", "a name that no other has")
+            raise fields.refuse("name", "a unique name")
         seen.add(name)
     return tuple(read(fields) for fields in each)
 

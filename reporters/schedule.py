@@ -69,7 +69,7 @@ class Schedule:
     def _bounded(self, after: datetime, until: datetime) -> tuple[datetime, datetime]:
         for time in (after, until):
             if time.utcoffset() is None:
-                raise ValueError(f"a time without a zone: {time!r}")
+                raise ValueError(f"expected a time with a zone, got {time!r}")
         if self.starts_at:
             after = max(after, _clamped(self.starts_at) - timedelta.resolution)
         return _clamped(after), _clamped(min(until, self.ends_at or _LATEST))

@@ -107,7 +107,9 @@ def _tasks(all_histories: Sequence[RunHistory], arguments: Namespace) -> list[Ev
     kinds = histories.KINDS if arguments.of == "all" else (arguments.of,)
     wanted = [history for history in all_histories if history.kind in kinds]
     if not wanted:
-        raise ForecastingError(f"{' '.join(arguments.files)}: there is no {arguments.of} in it (see --of)")
+        raise ForecastingError(
+            f"{' '.join(arguments.files)}: expected a series of kind {arguments.of} (see --of), got none"
+        )
     names = list(dict.fromkeys(arguments.method or methods.names()))
     return [
         EvaluationTask(

@@ -112,7 +112,7 @@ class QueueBounds:
             InvalidNumber: another job with the number of *job* is already waiting or running.
         """
         if job.number in self._state.active_jobs:
-            raise InvalidNumber(f"job {job.number} is submitted, but waits or runs already")
+            raise InvalidNumber(f"cannot submit job {job.number}: it is already waiting or running")
         self._score_overdue(job.submitted_seconds)
         waiting, signals = self._bounds(job)
         self._waiting[job.number] = waiting
@@ -155,12 +155,12 @@ class QueueBounds:
     def end(self, number: int, at_seconds: float) -> None:
         """Remove a job that has run."""
         if number in self._waiting or number not in self._state.active_jobs:
-            raise InvalidNumber(f"job {number} ends, but does not run")
+            raise InvalidNumber(f"cannot end job {number}: it is not running")
         self._state.end(number, at_seconds)
 
     def _leave(self, number: int) -> WaitingJob:
         if number not in self._waiting:
-            raise InvalidNumber(f"job {number} leaves its queue, but does not wait")
+            raise InvalidNumber(f"cannot remove job {number} from its queue: it is not waiting")
         waiting = self._waiting.pop(number)
         for history in self._histories(waiting.job):
             history.withdraw(waiting.job.submitted_seconds)

@@ -91,7 +91,7 @@ def _add(
         raise row.error("kind", f"{history.kind} as in the rows of this series before", kind)
     observation = _observation(row)
     if (group, source, observation) in seen:
-        raise UnreadableFile(f"{row.place}: the same run as in {seen[group, source, observation]}")
+        raise UnreadableFile(f"{row.place}: it repeats the run of {seen[group, source, observation]}")
     seen[group, source, observation] = row.place
     history.observations.append(observation)
 

@@ -130,7 +130,7 @@ def read(file: str) -> JobLog:
         else:
             log.jobs.append(logged)
     if not log.jobs:
-        raise UnreadableFile(f"{file}: there is no job with a known wait in it; is it in SWF?")
+        raise UnreadableFile(f"{file}: expected jobs with a known wait, in SWF; got none")
     return log
 
 

@@ -102,9 +102,9 @@ def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
                 yield CsvRow(file, table.line_num, dict(zip(header, cells, strict=True)))
                 empty = False
         except csv.Error as error:
-            raise UnreadableFile(f"{file}, line {table.line_num}: this is no CSV: {error}") from None
+            raise UnreadableFile(f"{file}, line {table.line_num}: expected CSV: {error}") from None
     if empty:
-        raise UnreadableFile(f"{file}: there is nothing below the header")
+        raise UnreadableFile(f"{file}: expected rows below the header, got none")
 
 
 def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
@@ -131,7 +131,7 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
     repeated = [name for name in needed if header.count(name) > 1]
     if repeated:
         count = header.count(repeated[0])
-        raise UnreadableFile(f"{file}, line 1: the column {repeated[0]} is there {count} times")
+        raise UnreadableFile(f"{file}, line 1: the column {repeated[0]} occurs {count} times")
     return header
 
 
@@ -147,7 +147,7 @@ def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator
                 if len(line) == _MAX_LINE:
                     raise UnreadableFile(f"{file}, line {number}: longer than {_MAX_LINE} characters")
                 if "\0" in line:
-                    raise UnreadableFile(f"{file}, line {number}: expected text, got bytes of something else")
+                    raise UnreadableFile(f"{file}, line {number}: expected text, got binary data")
                 yield line
                 number += 1
     except UnicodeEncodeError:

@@ -39,7 +39,7 @@ def dispatch_due(now: datetime, publish: Callable[[], None] | None = None) -> No
     try:
         (publish or _publish)()
     except BROKER_REFUSES as error:
-        logger.warning("the broker is unavailable, notifications wait: %s", error)
+        logger.warning("cannot dispatch notifications, the next tick retries: %s", error)
 
 
 def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
@@ -121,7 +121,8 @@ def _record(notification: Notification, error: str, now: datetime) -> None:
     row = Notification.objects.filter(pk=notification.pk)
     if error:
         is_given_up = notification.attempts >= MAX_ATTEMPTS
-        logger.warning("%s%s: %s", "given up: " if is_given_up else "", notification, error)
+        consequence = "given up" if is_given_up else "retried later"
+        logger.warning("cannot deliver %s (%s): %s", notification, consequence, error)
         row.update(error=error, due_at=None if is_given_up else F("due_at"))
     else:
         row.update(error="", due_at=None, sent_at=now)

@@ -103,7 +103,7 @@ def refuse_name_conflicts(target: Target, names: Iterable[str]) -> None:
     """Raise ImportRefused if a series of one of *names* exists and has another probe."""
     for series in Series.objects.filter(name__in=list(names)).exclude(probe=target.probe)[:1]:
         raise ImportRefused(
-            f"there is a series {series.name} already, of {series.probe}: choose another --series"
+            f"the series {series.name} exists already with the probe {series.probe}: choose another --series"
         )
 
 

@@ -43,7 +43,7 @@ class FreeSpace:
 
     def __str__(self) -> str:
         free, reserve = (humanised(max(count, 0), "bytes") for count in (self.free_bytes, self.reserve_bytes))
-        return f"the depot has {free} left, and {reserve} are its reserve"
+        return f"the depot has {free} free and keeps {reserve} in reserve"
 
 
 class FreeSpaceGauge:
@@ -90,7 +90,7 @@ def require_space() -> None:
     """Raise DepotFull if only the reserve is left."""
     space = gauge.space()
     if space is not None and not space.suffices:
-        raise DepotFull(f"{space}: reports are accepted again when there is more")
+        raise DepotFull(f"{space}; reports are accepted again when more is free")
 
 
 @contextmanager

@@ -83,7 +83,11 @@ def _expand_after(series: Series, last_tick: datetime, now: datetime) -> datetim
     if series.expanded_until is None:
         return max(series.created_at, last_tick, earliest)
     if series.expanded_until < earliest:
-        logger.warning("series %s: slots until %s are lost, the outage was too long", series.name, earliest)
+        logger.warning(
+            "series %s: slots before %s are not recorded, because the outage was too long",
+            series.name,
+            earliest,
+        )
     return max(series.expanded_until, earliest)
 
 

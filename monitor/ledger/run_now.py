@@ -44,7 +44,7 @@ def run_now(
         InvalidRequest: *why* is invalid, or the series was imported.
     """
     if series.is_imported:
-        raise InvalidRequest(f"{series.name} was imported: nothing here can run it")
+        raise InvalidRequest(f"{series.name} was imported: no reporter can run it")
     slot = now or timezone.now()
     holds = covering_holds([series.pk], Hold.objects.at(slot))
     if holds and not force:

@@ -227,7 +227,7 @@ class Series(models.Model):
     def clean(self) -> None:
         """Raise ValidationError unless the series has a schedule of its own or a leader that has one."""
         if self.is_imported and (self.schedule or self.leader is not None):
-            raise ValidationError({"schedule": "This series was imported: nothing here can run it."})
+            raise ValidationError({"schedule": "This series was imported: no reporter can run it."})
         if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
             raise ValidationError({"leader": "Expected a series with a schedule of its own."})
         if self.leader is not None and Series.objects.filter(leader=self.pk).exists():

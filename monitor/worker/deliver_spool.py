@@ -99,7 +99,7 @@ def _deliver_batch(source: Spool) -> int:
 
 def _end_refused(run: uuid.UUID, receipt: Receipt) -> None:
     """End *run* as broken: its report will never be accepted, so running it again would not help."""
-    logger.error("the report of %s is refused: %s", run, receipt.error)
+    logger.error("the depot refuses the report of %s, which ends the run as broken: %s", run, receipt.error)
     transitions.move(
         Run.objects.all(),
         [run],

@@ -45,7 +45,7 @@ def check_transfers(grid: Grid, links: Iterable[tuple[str, str]], options: CopyO
         if not capabilities.third_party:
             raise NoData(f"copies from {source} to {target} go through the reporter, which would be measured")
         if options.server_checksum and not capabilities.server_checksum:
-            raise NoData(f"no checksums by the servers for copies from {source} to {target}")
+            raise NoData(f"the servers compute no checksums of copies from {source} to {target}")
         tools.setdefault(source, set()).update(capabilities.source_tools)
         tools.setdefault(target, set()).update(capabilities.target_tools)
     in_parallel(

@@ -283,10 +283,14 @@ class Shell(ResourceShell):
 def _check_names(resource: str, host: str, user: str | None, jump: str | None) -> None:
     """Raise InvalidParameters for names that are unsafe on a command line."""
     if jump is not None and not _HOPS.fullmatch(jump):
-        raise InvalidParameters(f"resource {resource}: shell 'ssh': {jump!r} is no list of jump hosts")
+        raise InvalidParameters(
+            f"resource {resource}: shell 'ssh': expected a list of jump hosts, got {jump!r}"
+        )
     for name in (host, *([user] if user else [])):
         if not name or _UNSAFE_NAME.search(name):
-            raise InvalidParameters(f"resource {resource}: shell 'ssh': {name!r} is no host or user")
+            raise InvalidParameters(
+                f"resource {resource}: shell 'ssh': expected a host or a user, got {name!r}"
+            )
 
 
 def _result(master: process.Running) -> Completed | None:

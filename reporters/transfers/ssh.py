@@ -95,7 +95,7 @@ class Transfer(SourceProgram):
             return None
         if "\n" in source_path:
             raise CannotCopy(
-                f"sftp takes no line break in a path: {source_path!r}", resource=self.source.resource.name
+                f"sftp supports no line break in a path: {source_path!r}", resource=self.source.resource.name
             )
         return f"put {sftp_quoted(source_path)} {sftp_quoted(target_path)}\n"
 
@@ -155,6 +155,6 @@ def _address(target: End) -> tuple[str, int | None, str]:
     for text in (host, user):
         if not isinstance(text, str) or not _SAFE_NAME.fullmatch(text) or text.startswith("-"):
             raise InvalidParameters(
-                f"resource {target.resource.name}: transfer 'ssh': {text!r} is no host or user"
+                f"resource {target.resource.name}: transfer 'ssh': expected a host or a user, got {text!r}"
             )
     return str(host), port, user

@@ -128,7 +128,7 @@ def _url(endpoint: Endpoint, path: str) -> str:
     """Return the URL of *path*. Raises CannotCopy for a path that XRootD does not support."""
     exported = endpoint.exported(path)
     if _PATH_END.search(exported):
-        raise CannotCopy(f"XRootD supports no path with ? or & in it: {path!r}", resource=endpoint.resource)
+        raise CannotCopy(f"XRootD supports no ? or & in a path: {path!r}", resource=endpoint.resource)
     return f"root://{endpoint.address}/{exported}"
 
 

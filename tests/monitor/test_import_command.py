@@ -206,8 +206,9 @@ def test_a_name_conflict_is_reported_with_its_line_and_the_runs_before_are_store
     circle.save()
     file = values(["time,vm,value", *(f"{at},{vm},1" for at, vm in enumerate("aabaa"))], name="vm.csv")
     argv = ("csv", file, "--series=vm", "--series-column=vm")
-    assert "exits: there is a series vm-b already, of circle" in run_import(*argv, "--dry-run")[1]
-    assert "exits: line 4: there is a series vm-b already, of circle: choose another" in run_import(*argv)[1]
+    conflict = "the series vm-b exists already with the probe circle: choose another"
+    assert f"exits: {conflict}" in run_import(*argv, "--dry-run")[1]
+    assert f"exits: line 4: {conflict}" in run_import(*argv)[1]
     assert Run.objects.filter(series__name="vm-a").count() == 2
 
 
@@ -290,7 +291,7 @@ def test_an_error_is_reported_in_one_line(db: None, values: Callable[..., str], 
         ("nws", values([], name="empty"), "--series=x"): "empty: the file is empty",
         ("nws", file, "--series=a b"): "--series: expected letters, digits, - and _, got 'a b'",
         ("nws", file, "--series=" + "x" * 101): "--series: expected at most 100 characters, got 101",
-        ("nws", file, "--series=circle"): "there is a series circle already, of circle: choose another",
+        ("nws", file, "--series=circle"): "the series circle exists already with the probe circle",
         ("nws", file, "--series=x", "--site=no/where"): "--site: expected letters",
         ("csv", file, "--series=x"): "line 1: expected a column 'time'",
         ("swf", file, "--series=x"): "line 1: a job, but no header '; UnixStartTime:'",
@@ -349,7 +350,7 @@ def test_pages_of_an_imported_series_offer_no_run_now(
     run = client.get(f"/runs/{Run.objects.latest('slot').pk}/").content.decode()
     assert "import: nws" in run
     assert "bandwidth" in run
-    with pytest.raises(InvalidRequest, match="bw was imported: nothing here can run it"):
+    with pytest.raises(InvalidRequest, match="bw was imported: no reporter can run it"):
         run_now(Series.objects.get(), who="ada")
 
 

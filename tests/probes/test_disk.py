@@ -235,7 +235,7 @@ def test_blocks_smaller_than_those_of_the_device_are_no_data(
 ) -> None:
     report = run(tmp_path, "own", random_block_bytes=512)
     assert report.outcome == "no_data"
-    assert report.reason.endswith("direct I/O at at-target takes multiples of 4096 bytes, no blocks of 512")
+    assert report.reason.endswith("direct I/O at at-target needs blocks of multiples of 4096 bytes, got 512")
     report = run(tmp_path, "own")
     assert report.outcome == "passed", report.reason
     assert logged(report, "warning") == []

@@ -64,15 +64,15 @@ def test_statistics_of_usage_reports_use_names_as_ids() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no XML: no element found"),
-        ("command not found", "no XML: syntax error"),
-        (PERFORMANCE[:900], "no XML: no element found"),
-        (PERFORMANCE + "<more/>", "no XML: junk after document element"),
-        ("<report>", "no XML"),
+        ("", "not XML: no element found"),
+        ("command not found", "not XML: syntax error"),
+        (PERFORMANCE[:900], "not XML: no element found"),
+        (PERFORMANCE + "<more/>", "not XML: junk after document element"),
+        ("<report>", "not XML"),
         ("<html><body>404</body></html>", "the root is 'html', expected 'report'"),
         ("<report><name>x</name></report>", "exitStatus/completed: expected true or false, got None"),
         (FAILED.replace("false", "perhaps"), "exitStatus/completed: expected true or false, got 'perhaps'"),
-        ("<report>&undefined;</report>", "no XML: undefined entity"),
+        ("<report>&undefined;</report>", "not XML: undefined entity"),
         ("<x>" * 10 + "\0", "the root is 'x'"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_program_that_prints_no_report_fails_with_its_stderr(tmp_path: Path) -
     report = run_locally("inca", tmp_path, {"command": "reporter"})
     assert report.failure is not None
     assert (report.outcome, report.failure.stage) == ("failed", "run_reporter")
-    assert "reporter at at-target printed no Inca report: no XML" in report.failure.message
+    assert "reporter at at-target printed no Inca report: not XML" in report.failure.message
     assert (report.failure.exit_status, report.failure.stderr_tail) == (2, "cannot load module Inca\n")
 
 

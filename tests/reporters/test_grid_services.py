@@ -162,7 +162,7 @@ def test_a_probe_of_copies_has_no_data_without_third_party_copies() -> None:
 def test_server_checksums_are_requested_only_if_supported() -> None:
     wanted, links = CopyOptions(server_checksum=True), [("a", "b")]
     without: Any = Links()
-    with pytest.raises(NoData, match="no checksums by the servers for copies from a to b"):
+    with pytest.raises(NoData, match="the servers compute no checksums of copies from a to b"):
         check_transfers(without, links, wanted)
     able: Any = Links(server_checksum=True)
     check_transfers(able, links, wanted)

@@ -132,7 +132,7 @@ def test_a_host_is_reached_through_a_jump_host(
 
 @pytest.mark.parametrize("jump", ["-oProxyCommand=true", "", "a b", "gate,-v", "$(id)"])
 def test_an_invalid_jump_host_is_refused(jump: str) -> None:
-    with pytest.raises(InvalidParameters, match="is no list of jump hosts"):
+    with pytest.raises(InvalidParameters, match="expected a list of jump hosts"):
         Shell("iu", LABEL, host="iu", jump=jump)
 
 

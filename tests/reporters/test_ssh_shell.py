@@ -165,7 +165,7 @@ def test_a_login_that_hangs_times_out(shell_of: Closing, sites: SshSites, tmp_pa
 
 
 def test_a_host_cannot_be_an_option(shell_of: Closing, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameters, match="is no host or user"):
+    with pytest.raises(InvalidParameters, match="expected a host or a user"):
         shell_of(host=f"-oProxyCommand=touch {tmp_path}/taken")
     assert list(tmp_path.iterdir()) == []
 

@@ -142,7 +142,7 @@ def _delete_orphans(kind: DataKind, until: float, result: RetentionResult) -> No
     metrics = expiry_sql.orphaned_metrics(kind)
     for at in range(0, len(metrics), METRICS_PER_TRANSACTION):
         if time.monotonic() >= until:
-            raise _Postponed("its time is over")
+            raise _Postponed("the time limit of this call was reached")
         result.rows[kind] += expiry_sql.delete_orphans(kind, metrics[at : at + METRICS_PER_TRANSACTION])
 
 
@@ -156,7 +156,7 @@ def _delete_range(
     for rows in _delete_in_batches(kind, expired, keep_rows=keep_rows):
         result.rows[kind] += rows
         if time.monotonic() >= until:
-            raise _Postponed("its time is over")
+            raise _Postponed("the time limit of this call was reached")
 
 
 def _delete_in_batches(kind: DataKind, expired: ExpiredRange, *, keep_rows: bool) -> Iterator[int]:

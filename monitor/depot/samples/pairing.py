@@ -89,7 +89,7 @@ def _named(which: str) -> Iterator[None]:
     try:
         yield
     except TooManySamples as error:
-        raise TooManyValues(f"{which} has {error} there") from error
+        raise TooManyValues(f"{which} has {error} in the time window") from error
 
 
 def nearest_known(

@@ -78,7 +78,7 @@ def _refuse_unsupported(beginning: bytes) -> None:
     if beginning[_TAR_AT:].startswith(_TAR):
         formats = ["a tar archive"]
     if formats:
-        raise Unreadable(f"this is {formats[0]}: unpack it first, or pipe a file of it to standard input")
+        raise Unreadable(f"this is {formats[0]}: unpack it first, or pipe one of its files to standard input")
 
 
 class _Decompressed(io.RawIOBase):

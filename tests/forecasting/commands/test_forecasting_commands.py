@@ -107,7 +107,7 @@ def test_another_method_replays_its_median_and_mean_or_why_it_abstained(
         ),
         (["time,value", "2,5", "3,nan"], "some.csv, line 3, value: expected a finite number"),
         (["when,value", "2,5"], "some.csv, line 1: expected a column time, got 'when', 'value'"),
-        (["time,value"], "some.csv: there is nothing below the header"),
+        (["time,value"], "some.csv: expected rows below the header, got none"),
     ],
 )
 def test_input_that_cannot_be_replayed_is_refused_in_one_line(
@@ -175,7 +175,7 @@ def test_a_file_without_an_application_is_refused_with_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = table(tmp_path, "group,series,kind,started_at,ended_at,value", "g,ping,probe,1,2,3")
-    assert "there is no application in it (see --of)" in refused(capsys, "backtest", file)
+    assert "expected a series of kind application (see --of), got none" in refused(capsys, "backtest", file)
 
 
 def test_the_study_prints_seven_methods_beside_the_published_errors(

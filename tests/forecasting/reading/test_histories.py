@@ -63,7 +63,7 @@ def test_a_colon_alone_makes_no_metric(tmp_path: Path) -> None:
         (["g,,probe,1,2,3"], "line 2, series: expected a text, got ''"),
         (["g,a,probe,9,2,3"], "line 2, ended_at: expected no earlier time than started_at, got '2'"),
         (["g,a,probe,1,2,nan"], "line 2, value: expected a finite number of at most 1e+300, got 'nan'"),
-        (["g,a,probe,1,2,3", "g,b,probe,1,2,3", "g,a,probe,1,2,3"], "line 4: the same run as in "),
+        (["g,a,probe,1,2,3", "g,b,probe,1,2,3", "g,a,probe,1,2,3"], "line 4: it repeats the run of "),
         (["g,a,probe,1,2,3", "g,a,application,2,3,3"], "line 3, kind: expected probe as in the rows"),
     ],
 )
@@ -75,7 +75,7 @@ def test_invalid_cells_are_refused_with_their_place(tmp_path: Path, lines: list[
 
 def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "g,a,probe,1,2,3")
-    with pytest.raises(UnreadableFile, match="the same run"):
+    with pytest.raises(UnreadableFile, match="it repeats the run"):
         read([file, file])
 
 

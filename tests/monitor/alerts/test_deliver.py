@@ -71,7 +71,7 @@ def test_a_refused_message_is_retried_with_back_off_and_then_given_up(
     assert one.is_given_up
     assert one.attempts == MAX_ATTEMPTS
     assert one.error == f"http://{server.address} answered 503: come back later"
-    assert "given up: three: circle opened, webhook" in caplog.text
+    assert "cannot deliver three: circle opened, webhook (given up)" in caplog.text
     server.mode = ACCEPTS
     assert deliver_due(now + timedelta(days=30)) == 0
 
@@ -161,7 +161,7 @@ def test_an_unavailable_broker_does_not_stop_the_tick(
     to(alert, server.channel)
     with caplog.at_level(logging.WARNING):
         dispatch_due(noon, away)
-    assert "notifications wait: connection refused" in caplog.text
+    assert "cannot dispatch notifications, the next tick retries: connection refused" in caplog.text
 
 
 @pytest.mark.django_db(transaction=True)

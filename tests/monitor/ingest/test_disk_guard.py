@@ -81,7 +81,7 @@ def test_a_size_limit_counts_the_size_of_the_database(settings: Settings) -> Non
     require_space()
     settings.GRIDCAST_DEPOT_MAX_BYTES = size + 8 * MIB
     gauge.reset()
-    with pytest.raises(DepotFull, match=r"left, and 16\.8 MB are its reserve"):
+    with pytest.raises(DepotFull, match=r"free and keeps 16\.8 MB in reserve"):
         require_space()
 
 

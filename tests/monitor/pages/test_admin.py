@@ -80,7 +80,7 @@ def test_an_invalid_series_is_refused(
         ("transfer", '{"kind": "gridftp"}', "the host is missing or invalid"),
         ("transfer", '{"kind": "gridftp", "host": "a", "prot": 1}', "unknown option 'prot'"),
         ("transfer", '{"kind": "gridftp", "host": "a", "retries": -1}', "retries: -1 is negative"),
-        ("transfer", '{"kind": "xrootd", "host": "a b"}', "no host that a URL takes"),
+        ("transfer", '{"kind": "xrootd", "host": "a b"}', "expected a name or an address for a URL"),
         ("shell", '{"kind": "ssh", "host": "a", "port": "22"}', "port: expected int | None, got '22'"),
         ("batch", '{"kind": "slurm", "partition": "short"}', "partition"),
         ("batch", "[1]", "Expected an object"),

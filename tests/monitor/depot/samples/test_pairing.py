@@ -100,9 +100,9 @@ def test_a_range_without_runs_has_no_pairs(stored: None, noon: datetime) -> None
 
 def test_too_many_values_are_refused(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (15, 16, 1.0), (32, 33, 2.0))
-    with pytest.raises(TooManyValues, match="the probe has more than 1 values there"):
+    with pytest.raises(TooManyValues, match="the probe has more than 1 values in the time window"):
         paired(APPLICATION, PROBE, most_read=1, end=noon + 30 * MINUTE)
-    with pytest.raises(TooManyValues, match="the application has more than 1 values there"):
+    with pytest.raises(TooManyValues, match="the application has more than 1 values in the time window"):
         paired(APPLICATION, PROBE, most_read=1)
     assert len(paired(APPLICATION, PROBE, most_read=4)) == 2
 
