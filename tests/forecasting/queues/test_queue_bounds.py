@@ -107,14 +107,14 @@ def test_a_loaded_state_gives_the_same_bounds() -> None:
 def test_events_in_the_wrong_order_are_refused() -> None:
     machine = QueueBounds()
     machine.submit(QueuedJob(1, 0.0))
-    with pytest.raises(InvalidNumber, match="job 1 is submitted"):
+    with pytest.raises(InvalidNumber, match="cannot submit job 1"):
         machine.submit(QueuedJob(1, 5.0))
-    with pytest.raises(InvalidNumber, match="job 1 ends"):
+    with pytest.raises(InvalidNumber, match="cannot end job 1"):
         machine.end(1, 5.0)
-    with pytest.raises(InvalidNumber, match="job 2 leaves"):
+    with pytest.raises(InvalidNumber, match="cannot remove job 2"):
         machine.start(2, 5.0)
     machine.start(1, 5.0)
-    with pytest.raises(InvalidNumber, match="job 1 leaves"):
+    with pytest.raises(InvalidNumber, match="cannot remove job 1"):
         machine.withdraw(1)
 
 
