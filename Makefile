@@ -48,7 +48,8 @@ soak: .venv/.development ## two hundred runs with random faults over every way t
 		$(PY) -m pytest -s tests/probes/test_soak.py
 
 chaos: .venv/.development ## twenty thousand runs while beat, workers and broker are killed and flushed
-	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
+	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_ROUNDS=$${GRIDCAST_CHAOS_ROUNDS:-4} \
+		GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_chaos.py
 
 fuzz: .venv/.development ## ten thousand malformed bodies, sent to the API

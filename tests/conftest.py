@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
@@ -50,6 +51,12 @@ TEMPLATE_LOCK = 0x74656D70  # "temp"
 gc.disable()  # until the tests are collected: what is allocated until then is never freed
 
 
+def pytest_configure() -> None:
+    """Leave out what only protects or speeds up a server that runs for long."""
+    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    django_settings.WHITENOISE_AUTOREFRESH = True  # else each test client reads all static files
+
+
 # The duration of an example depends on the load of the machine.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
@@ -90,6 +97,7 @@ def pytest_collection_finish() -> None:
     """Exclude what has been loaded so far from garbage collection: none of it is freed before the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

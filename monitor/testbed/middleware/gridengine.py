@@ -93,7 +93,12 @@ class GridEngineCell:
 
     def run(self, *argv: str) -> str:
         """Run a program of the cell; return its output. Raises TestbedError if it fails."""
-        done = process.run(argv, timeout_seconds=_COMMAND_SECONDS, env={**os.environ, **self.environment})
+        environment = {
+            **os.environ,
+            **self.environment,
+            "PATH": f"{self.programs}:{os.environ.get('PATH', os.defpath)}",
+        }
+        done = process.run(argv, timeout_seconds=_COMMAND_SECONDS, env=environment)
         if done.returncode != 0:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
@@ -190,7 +195,12 @@ def _with(text: str, values: dict[str, str], **parameters: object) -> str:
 
 
 def _wrap(cell: GridEngineCell, client: str) -> None:
+    """Write a script that runs *client* for the cell.
+
+    Debian's own runs some twenty processes, a compiler among them, to find out the architecture.
+    """
+    locate(client)
     assignments = " ".join(f"{name}={value}" for name, value in cell.environment.items())
     wrapper = cell.programs / client
-    wrapper.write_text(f'#!/bin/sh\n{assignments} exec {locate(client)} "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\n{assignments} exec {_LIBRARY / client} "$@"\n')
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 
 from tests.monitor.chaos.processes import Gridcast
 
-KILLS = 20
 DISTURBANCES: Mapping[str, Callable[[Gridcast, float], None]] = {
-    "beat is killed": lambda one, _: one.kill("beat"),
-    "the control worker is killed": lambda one, _: one.kill("control"),
-    "the reporter is killed": lambda one, _: one.kill("reporter"),
-    "the broker is killed": lambda one, _: one.kill("valkey"),
-    "a process of the control worker is killed": lambda one, which: one.kill_a_child("control", which),
-    "a process of the reporter is killed": lambda one, which: one.kill_a_child("reporter", which),
-    "the broker loses its data": lambda one, _: one.flush(),
-    "the broker saves": lambda one, _: one.save(),
+    "beat is killed": lambda gridcast, _: gridcast.kill("beat"),
+    "the control worker is killed": lambda gridcast, _: gridcast.kill("control"),
+    "the reporter is killed": lambda gridcast, _: gridcast.kill("reporter"),
+    "the broker is killed": lambda gridcast, _: gridcast.kill("valkey"),
+    "a process of the control worker is killed": lambda gridcast, which: gridcast.kill_a_child(
+        "control", which
+    ),
+    "a process of the reporter is killed": lambda gridcast, which: gridcast.kill_a_child("reporter", which),
+    "the broker loses its data": lambda gridcast, _: gridcast.flush(),
+    "the broker saves": lambda gridcast, _: gridcast.save(),
 }
-_KILLING = [name for name in DISTURBANCES if name.endswith("killed")]
-_OTHERS = ["the broker loses its data"] * 4 + ["the broker saves"] * 3
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,10 @@ class Event:
         return f"{self.what} when {self.ended} runs have ended"
 
 
-def draw_events(seed: int, runs: int) -> list[Event]:
-    """Return ``KILLS`` kills, each kind at least three times, and the other disturbances, in order."""
+def draw_events(seed: int, runs: int, rounds: int) -> list[Event]:
+    """Return each disturbance *rounds* times, in random order, spread over *runs*."""
     chance = random.Random(seed)
-    kinds = _KILLING * (KILLS // len(_KILLING))
-    kinds += chance.choices(_KILLING, k=KILLS - len(kinds)) + _OTHERS
+    kinds = list(DISTURBANCES) * rounds
     chance.shuffle(kinds)
     share = runs / (len(kinds) + 1)
     return [

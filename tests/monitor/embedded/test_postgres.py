@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -31,13 +32,22 @@ NOBODY = 65534
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="requires root")
 
 
-def test_a_second_start_continues_with_the_data_of_the_first(var: Path) -> None:
-    server = PostgreSQL(var, durable=False)
-    with supervised(var, server.service()):
-        execute(server.url, "CREATE TABLE kept AS SELECT 42 AS answer")
-    second = PostgreSQL(var, durable=False)
-    with supervised(var, second.service()):
-        assert execute(second.url, "SELECT answer FROM kept") == [(42,)]
+@pytest.fixture(scope="module")
+def used_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A state directory with data, for tests that leave them as they are: creating data takes a second."""
+    directory = tmp_path_factory.mktemp("used") / "var"
+    PostgreSQL(directory, durable=False).prepare()
+    yield directory
+    clean(directory)
+
+
+def test_a_second_start_continues_with_the_data_of_the_first(used_var: Path) -> None:
+    server = PostgreSQL(used_var, durable=False)
+    with supervised(used_var, server.service()):
+        execute(server.url, "CREATE TABLE written AS SELECT 42 AS answer")
+    second = PostgreSQL(used_var, durable=False)
+    with supervised(used_var, second.service()):
+        assert execute(second.url, "SELECT answer FROM written") == [(42,)]
 
 
 def test_after_a_kill_with_open_sessions_it_restarts_with_the_committed_data(var: Path) -> None:
@@ -77,11 +87,11 @@ def test_incomplete_data_are_replaced(var: Path) -> None:
     assert not draft.exists()
 
 
-def test_a_pid_file_with_the_pid_of_another_process_does_not_prevent_the_start(var: Path) -> None:
-    server = PostgreSQL(var, durable=False)
+def test_a_pid_file_with_the_pid_of_another_process_does_not_prevent_the_start(used_var: Path) -> None:
+    server = PostgreSQL(used_var, durable=False)
     server.prepare()
-    (var / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{var}\n0\n5432\n")
-    with supervised(var, server.service()):
+    (used_var / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{used_var}\n0\n5432\n")
+    with supervised(used_var, server.service()):
         assert execute(server.url, "SELECT 1") == [(1,)]
 
 
@@ -95,11 +105,11 @@ def test_the_state_directory_may_be_longer_than_a_socket_path(tmp_path: Path) ->
         clean(var)
 
 
-def test_it_listens_only_on_a_socket_in_a_private_directory(var: Path) -> None:
-    server = PostgreSQL(var, durable=False)
-    with supervised(var, server.service()):
+def test_it_listens_only_on_a_socket_in_a_private_directory(used_var: Path) -> None:
+    server = PostgreSQL(used_var, durable=False)
+    with supervised(used_var, server.service()):
         assert execute(server.url, "SHOW listen_addresses") == [("",)]
-        sockets = places.socket_directory(var) / "postgres"
+        sockets = places.socket_directory(used_var) / "postgres"
         assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
         assert execute(server.url, "SHOW unix_socket_directories") == [(str(sockets),)]
         assert execute(server.url, "SHOW fsync") == [("off",)]
@@ -199,25 +209,31 @@ def python_for_nobody() -> str:
     pytest.skip("no Python that an ordinary user can execute")
 
 
-def test_data_of_another_major_version_are_refused_with_both_versions(var: Path) -> None:
-    server = PostgreSQL(var, durable=False)
-    server.prepare()
-    (var / "postgres" / "PG_VERSION").write_text("9\n")
-    with pytest.raises(
-        PreparationFailed,
-        match=r"created by PostgreSQL 9, but the programs here are postgres \(PostgreSQL\) \d+",
-    ):
-        server.prepare()
+def test_data_of_another_major_version_are_refused_with_both_versions(used_var: Path) -> None:
+    server = PostgreSQL(used_var, durable=False)
+    version = used_var / "postgres" / "PG_VERSION"
+    before = version.read_text()
+    version.write_text("9\n")
+    try:
+        with pytest.raises(
+            PreparationFailed,
+            match=r"created by PostgreSQL 9, but the programs here are postgres \(PostgreSQL\) \d+",
+        ):
+            server.prepare()
+    finally:
+        version.write_text(before)
 
 
-def test_a_directory_without_a_database_is_not_overwritten(var: Path) -> None:
-    server = PostgreSQL(var, durable=False)
-    server.prepare()
-    data = (var / "postgres").resolve()
-    (data / "PG_VERSION").unlink()
-    with pytest.raises(PreparationFailed, match="is not a database; move it away"):
-        server.prepare()
-    assert (data / "base").is_dir()
+def test_a_directory_without_a_database_is_not_overwritten(used_var: Path) -> None:
+    server = PostgreSQL(used_var, durable=False)
+    version = (used_var / "postgres").resolve() / "PG_VERSION"
+    elsewhere = version.rename(used_var / "PG_VERSION")
+    try:
+        with pytest.raises(PreparationFailed, match="is not a database; move it away"):
+            server.prepare()
+        assert (version.parent / "base").is_dir()
+    finally:
+        elsewhere.rename(version)
 
 
 def test_a_symlink_in_place_of_the_socket_directory_is_refused(var: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The demo from start to Ctrl-C, also while its services are killed; two demos serve all tests."""
+"""The demo from start to Ctrl-C while its services are killed; one demo serves all tests."""
 
 from __future__ import annotations
 
@@ -25,25 +25,14 @@ class FinishedDemo:
 
 
 @pytest.fixture(scope="session")
-def first_demo(
-    start_demo: Callable[..., DemoProcess], tmp_path_factory: pytest.TempPathFactory
-) -> FinishedDemo:
-    """Run three rounds, so that there are forecasts, in a new directory; the demo ends by itself."""
-    file = tmp_path_factory.mktemp("summary") / "out.json"
-    demo = start_demo("--rounds=3", "--exit", f"--json={file}")
-    assert demo.wait() == 0, demo.output()
-    assert demo.processes() == []
-    return FinishedDemo(demo, json.loads(file.read_text()))
+def demo(start_demo: Callable[..., DemoProcess], tmp_path_factory: pytest.TempPathFactory) -> FinishedDemo:
+    """Run three rounds, so that there are forecasts, kill two services, and press Ctrl-C after the last.
 
-
-@pytest.fixture(scope="session")
-def second_demo(
-    start_demo: Callable[..., DemoProcess], first_demo: FinishedDemo, tmp_path_factory: pytest.TempPathFactory
-) -> FinishedDemo:
-    """Continue in the directory of the first demo, kill two services, interrupt after a round."""
+    Both services are none that probes run in: all runs pass.
+    """
     file = tmp_path_factory.mktemp("summary") / "out.json"
-    demo = start_demo("--rounds=1", f"--json={file}", after=first_demo.demo)
-    return FinishedDemo(demo, kill_and_finish(demo, file, ("postgres", "reporter")))
+    process = start_demo("--rounds=3", f"--json={file}")
+    return FinishedDemo(process, kill_and_finish(process, file, ("postgres", "control")))
 
 
 def kill_and_finish(demo: DemoProcess, file: Path, services: Sequence[str]) -> dict[str, Any]:
@@ -67,8 +56,8 @@ def run_counts(summary: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.grid
-def test_rounds_account_for_every_run_and_leave_nothing(first_demo: FinishedDemo) -> None:
-    summary = first_demo.summary
+def test_rounds_account_for_every_run_and_leave_nothing(demo: FinishedDemo) -> None:
+    summary = demo.summary
     assert summary["complete"]
     assert summary["expected_runs"] == summary["accounted_runs"] == 9
     for series in summary["series"].values():
@@ -81,17 +70,29 @@ def test_rounds_account_for_every_run_and_leave_nothing(first_demo: FinishedDemo
 
 
 @pytest.mark.grid
-def test_the_next_demo_continues_and_ctrl_c_stops_everything(second_demo: FinishedDemo) -> None:
-    output = second_demo.demo.output()
-    assert "gridcast is up" in output
-    assert "viewer / " in output
-    assert second_demo.demo.processes() == []
+@pytest.mark.chaos
+def test_killing_services_neither_loses_nor_duplicates_a_run(demo: FinishedDemo) -> None:
+    assert run_counts(demo.summary) == {"gather-main": 3, "circle-main": 3, "preco-main": 3}
 
 
 @pytest.mark.grid
-@pytest.mark.chaos
-def test_killing_services_neither_loses_nor_duplicates_a_run(second_demo: FinishedDemo) -> None:
-    assert run_counts(second_demo.summary) == {"gather-main": 1, "circle-main": 1, "preco-main": 1}
+def test_ctrl_c_stops_everything(demo: FinishedDemo) -> None:
+    output = demo.demo.output()
+    assert "gridcast is up" in output
+    assert "viewer / " in output
+    assert demo.demo.processes() == []
+
+
+@pytest.mark.grid
+@pytest.mark.nightly
+def test_the_next_demo_continues_and_ends_by_itself_after_its_rounds(
+    start_demo: Callable[..., DemoProcess], demo: FinishedDemo, tmp_path: Path
+) -> None:
+    file = tmp_path / "out.json"
+    following = start_demo("--rounds=1", "--exit", f"--json={file}", after=demo.demo)
+    assert following.wait() == 0, following.output()
+    assert following.processes() == []
+    assert run_counts(json.loads(file.read_text())) == {"gather-main": 1, "circle-main": 1, "preco-main": 1}
 
 
 @pytest.mark.grid

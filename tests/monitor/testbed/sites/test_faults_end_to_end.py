@@ -19,19 +19,24 @@ from tests.monitor.testbed.sites.local_grid import Client, conditions
 IU, NCSA = 1, 5
 SLOT = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = 2
+MECHANISMS = ("compile", "queue", "outbound")  # of computing, beside that of the job itself
 
-BROKEN = [
+# A fault, the probe that meets it, the stage that fails, the resource to blame, and words of the message.
+ExpectedFailure = tuple[SiteFault, str, str, str, str]
+COVERING: list[ExpectedFailure] = [
     (SiteFault(IU, "disk", "full"), "gather", "stage_data", "iu", "No space left on device"),
-    (SiteFault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
-    (SiteFault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
     (SiteFault(IU, "inbound", "corrupt"), "circle", "transfer_ring", "iu", "damaged in hop 1 from anl to iu"),
     (SiteFault(IU, "unlink", "busy"), "gather", "cleanup", "iu", "Device or resource busy"),
     (SiteFault(NCSA, "compile", "missing"), "gather", "init", "ncsa", "cc is not installed"),
-    (SiteFault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),
     (SiteFault(NCSA, "queue", "rejected"), "gather", "queue_wait", "ncsa", "Batch job submission failed"),
-    (SiteFault(NCSA, "compute", "killed"), "gather", "compute", "ncsa", "killed by signal 9"),
     (SiteFault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
     (SiteFault(NCSA, "outbound", "reset"), "gather", "transfer_results", "sdsc", "ncsa:"),
+]
+OTHERS: list[ExpectedFailure] = [
+    (SiteFault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
+    (SiteFault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
+    (SiteFault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),
+    (SiteFault(NCSA, "compute", "killed"), "gather", "compute", "ncsa", "killed by signal 9"),
 ]
 
 
@@ -59,17 +64,23 @@ def scratch_files(client: Client) -> set[Path]:
 
 
 @pytest.mark.grid
-def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(client: Client) -> None:
+@pytest.mark.parametrize(
+    "faults",
+    [pytest.param(COVERING, id="covering"), pytest.param(OTHERS, id="others", marks=pytest.mark.nightly)],
+)
+def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(
+    client: Client, faults: list[ExpectedFailure]
+) -> None:
     def broken(number: int) -> Report:
-        fault, probe, *_ = BROKEN[number]
+        fault, probe, *_ = faults[number]
         series = f"broken-{number}"
         client.weather.by_label[f"{series}@{rfc3339(SLOT)}"] = conditions(fault=fault)
         return run(assigned(client.grid, probe, series))
 
     files_before = scratch_files(client)
     with ThreadPoolExecutor(AT_ONCE) as lanes:
-        reports = list(lanes.map(broken, range(len(BROKEN))))
-    for (fault, _, stage, resource, message), report in zip(BROKEN, reports, strict=True):
+        reports = list(lanes.map(broken, range(len(faults))))
+    for (fault, _, stage, resource, message), report in zip(faults, reports, strict=True):
         assert report.outcome == "failed", (fault, report.reason)
         assert report.failure is not None
         assert (report.failure.stage, report.failure.resource) == (stage, resource), (fault, report.reason)
@@ -78,7 +89,9 @@ def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(client: Cli
 
 
 @pytest.mark.grid
-@pytest.mark.parametrize("mechanism", ["compile", "queue", "compute", "outbound"])
+@pytest.mark.parametrize(
+    "mechanism", ["compute", *(pytest.param(name, marks=pytest.mark.nightly) for name in MECHANISMS)]
+)
 def test_a_fault_of_computing_does_not_break_a_ring(client: Client, mechanism: str) -> None:
     kinds = {"compile": "missing", "queue": "rejected", "compute": "killed", "outbound": "reset"}
     series = f"ring-{mechanism}"

@@ -24,6 +24,7 @@ WEATHER = ("--weather", "teragrid", "--seed", "1", "--scale", str(SCALE))
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_a_run_of_gather_takes_at_least_as_long_as_was_drawn(tmp_path: Path) -> None:
     weather = Weather("teragrid", seed=1, sites=7)
     (step,) = fair_steps(weather, 1)
