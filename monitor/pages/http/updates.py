@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from monitor.pages.http.access import wants_part
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=repr, order="deterministic")
+
+
 def digest_of(content: object) -> str:
-    """Return a digest of the ``repr`` of *content*, which must not include ages."""
-    return hashlib.blake2s(repr(content).encode(), digest_size=8).hexdigest()
+    """Return a digest of *content*, which must not include ages."""
+    return hashlib.blake2s(_ENCODER.encode(content), digest_size=8).hexdigest()
 
 
 def is_current(request: HttpRequest, digest: str) -> bool:
