@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST_VALUE
-from forecasting.evaluation.choice import LossComparison
 from forecasting.learning.cadence import Cadence
 from forecasting.learning.innovations import Innovation, InnovationTracker
+from forecasting.learning.loss_comparison import LossComparison
 from forecasting.learning.regression import RidgeSlope
 from forecasting.learning.scale import TypicalSize
 from forecasting.predictor_values import PredictorValues

@@ -17,7 +17,7 @@ from django.db import connection, connections
 from django.db.models import Q
 
 from monitor.depot.rollups.statistics import statistics_by
-from monitor.depot.rollups.worker import gather, roll, roll_all
+from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.samples.pairing import paired
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
@@ -28,6 +28,7 @@ from reporters.config import ResourceConfig
 from tests.bench import years
 from tests.bench.base import Result, seconds
 from tests.monitor.builders import circle_report
+from tests.rollups import roll_all
 
 SERIES, DAYS = 200, 1095  # beside the series that are written to
 WRITERS, REPORTS_A_SECOND = 4, 500

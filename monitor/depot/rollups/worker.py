@@ -75,17 +75,6 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
         )
 
 
-def roll_all() -> None:
-    """Roll up all dirty hours, however long it takes."""
-    with exclusive():
-        while gather():
-            pass
-        while batch := dirty_hours.oldest_of_single_series(before=NO_LIMIT, at_most=MOST_HOURS):
-            _roll_batch(batch)
-    for _ in _roll_hours_of_all_series():
-        pass
-
-
 def rebuild(start: datetime | None = None, end: datetime | None = None) -> Iterator[RebuildProgress]:
     """Compute the rollups from *start* until *end* again (default: of all samples); yield the progress.
 

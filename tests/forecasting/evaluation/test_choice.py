@@ -10,7 +10,8 @@ from scipy import stats
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber, Source
-from forecasting.evaluation.choice import LossComparison, PredictorChoice, choose
+from forecasting.evaluation.choice import PredictorChoice, choose
+from forecasting.learning.loss_comparison import LossComparison
 from forecasting.series import Observation
 
 HOUR_SECONDS = 3600.0

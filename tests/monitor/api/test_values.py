@@ -17,7 +17,6 @@ from monitor.api.distribution import DistributionOut
 from monitor.api.history import CondensedOut
 from monitor.api.pairs import PairsOut
 from monitor.api.statistics import StatisticsOut
-from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import formats
 from monitor.ingest.service import ingest, ingest_all
 from monitor.models import ApiToken, Series, Suite
@@ -25,6 +24,7 @@ from monitor.models.token import READ
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report
+from tests.rollups import roll_all
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 TOTAL = "/api/v1/series/circle/metrics/total.seconds"

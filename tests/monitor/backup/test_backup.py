@@ -18,13 +18,13 @@ from monitor.backup.manifest import ManifestError
 from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.db import server_version
 from monitor.db.timescale_extension import create, extension
-from monitor.depot.rollups import worker
 from monitor.depot.samples.read import history
 from monitor.ingest.service import ingest_all
 from monitor.models import Metric, RawReport, Run, Series
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot import databases
+from tests.rollups import roll_all
 
 HOUR = timedelta(hours=1)
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ def day(circle: Series, noon: datetime) -> datetime:
     """Store a day of hourly Circle runs and its rollups; return the end of the day."""
     reports = [circle_report(noon + n * HOUR, ring_seconds=1.0 + n) for n in range(24)]
     ingest_all([wire.to_json(report) for report in reports])
-    worker.roll_all()
+    roll_all()
     return noon + 24 * HOUR
 
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from monitor.depot.engines import engine
 from monitor.depot.engines.timescale import TimescaleEngine
-from monitor.depot.rollups.worker import rebuild, roll, roll_all
+from monitor.depot.rollups.worker import rebuild, roll
 from monitor.models import DirtyHour
 from tests.monitor.depot.compared_depot import ComparedDepot
 from tests.monitor.depot.depot_model import DAY, HOUR, MetricKey, ParserVariant, RetentionDays, floor
 from tests.monitor.depot.sample_model import FIRST, STEP, Value
+from tests.rollups import roll_all
 
 DAYS = 6  # from 27 February: spans two partitions
 END = FIRST + DAYS * DAY

@@ -21,7 +21,6 @@ from monitor.db.advisory_locks import AdvisoryLock
 from monitor.db.timescale_extension import Extension, TimescaleUnavailable, extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
-from monitor.depot.rollups.worker import roll_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import DayRollup, RawReport, Sample, Series
@@ -29,6 +28,7 @@ from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import PLAIN, copy
+from tests.rollups import roll_all
 
 DAY = timedelta(days=1)
 REPORTS = 6  # one a month

@@ -12,7 +12,6 @@ import pytest
 from django.utils import timezone
 
 from monitor.depot.retention.apply import apply_retention
-from monitor.depot.rollups import worker
 from monitor.depot.rollups.statistics import statistics
 from monitor.forecasts.issue import issue
 from monitor.forecasts.score import score
@@ -23,6 +22,7 @@ from monitor.ingest.service import ingest_all
 from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Series, Suite
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
+from tests.rollups import roll_all
 
 HOUR = timedelta(hours=1)
 RING, COMPARE = "stage.transfer_ring.seconds", "stage.compare.seconds"
@@ -106,14 +106,14 @@ def test_a_parser_with_the_same_values_changes_nothing(began_at: datetime) -> No
 
 
 def test_rollups_are_computed_from_the_new_samples(began_at: datetime) -> None:
-    worker.roll_all()
+    roll_all()
     reparse_all(began_at)
     ring = Metric.objects.get(name=RING)
     assert DirtyHour.objects.filter(hour=began_at).exists()
     for _ in range(2):  # before they are rolled up, and after
         found = statistics(ring, start=began_at, end=began_at + 6 * HOUR)
         assert (found.figures.n, found.figures.mean) == (6, 7.0)
-        worker.roll_all()
+        roll_all()
 
 
 def test_a_dry_run_counts_changes_and_makes_none(began_at: datetime) -> None:

@@ -40,6 +40,7 @@ from monitor.models.run import State
 from monitor.overview.latest import latest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
+from tests.rollups import roll_all
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("depot_engine")]
 DAY = timedelta(days=1)
@@ -101,7 +102,7 @@ def test_rollups_outlive_their_samples_when_their_hours_become_dirty_again(
     apply_retention(month)
     before = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
     mark_dirty.mark([(circle.pk, slot) for slot in Run.objects.values_list("slot", flat=True)])
-    worker.roll_all()
+    roll_all()
     list(worker.rebuild())
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == before
     assert days(DayRollup) == list(range(1, 21))
@@ -134,7 +135,7 @@ def test_statistics_are_the_same_after_samples_are_deleted(month: datetime) -> N
 def test_rollups_have_retention_times_of_their_own(month: datetime) -> None:
     keep(samples=3, hourly=5, daily=10)
     apply_retention(month)
-    worker.roll_all()
+    roll_all()
     assert days(Sample) == [18, 19, 20]
     # Days with few samples have hourly rollups only where their samples were deleted.
     assert set(days(HourRollup)) - {18, 19, 20} == {16, 17}
@@ -180,7 +181,7 @@ def test_a_report_of_a_deleted_day_changes_the_ledger_only(
 ) -> None:
     keep(samples=5, reports=3)
     apply_retention(month)
-    worker.roll_all()
+    roll_all()
     rolled = list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values())
     late = noon + timedelta(hours=1)
     store(late)
@@ -189,7 +190,7 @@ def test_a_report_of_a_deleted_day_changes_the_ledger_only(
     assert not RawReport.objects.filter(slot=late).exists()
     assert not DirtyHour.objects.filter(hour__lt=month - 5 * DAY).exists()
     store(late)
-    worker.roll_all()
+    roll_all()
     assert list(DayRollup.objects.filter(bucket__day__lte=15).order_by("pk").values()) == rolled
 
 
@@ -198,7 +199,7 @@ def test_an_expired_report_makes_the_latest_results_of_its_series_be_computed(
 ) -> None:
     keep(samples=5, reports=3)
     apply_retention(month)
-    worker.roll_all()
+    roll_all()
     store(noon + timedelta(hours=1))
     assert DirtyHour.objects.count() == 1  # the current one: the hour of the report is final
 
@@ -348,7 +349,7 @@ def test_expired_rows_are_deleted_if_their_partition_gets_late_data_and_stays(
 
 
 def test_rows_of_deleted_metrics_are_deleted(month: datetime, circle: Series) -> None:
-    worker.roll_all()
+    roll_all()
     with connection.cursor() as cursor:  # samples have no foreign key
         cursor.execute("DELETE FROM monitor_metric WHERE name <> 'total.seconds'")
     done = apply_retention(month)

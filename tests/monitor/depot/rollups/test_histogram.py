@@ -10,10 +10,10 @@ from monitor.db import partitions
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.histogram import MOST_BINS, histogram
 from monitor.depot.rollups.statistics import statistics
-from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, Segment, Series
+from tests.rollups import roll_all
 
 DAY = timedelta(days=1)
 THEN = datetime(2015, 12, 31, 12, tzinfo=UTC)  # before 2020 a partition is a year

@@ -16,10 +16,11 @@ from monitor.depot.engines.engine import Engine
 from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by
-from monitor.depot.rollups.worker import rebuild, roll, roll_all
+from monitor.depot.rollups.worker import rebuild, roll
 from monitor.depot.samples.read import history
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Sample, Series
 from tests.monitor.depot.sample_model import DAYS, FIRST, STEP, Depot, Value, figures, metrics_of, start_of
+from tests.rollups import roll_all
 
 EXAMPLES, NIGHTLY_EXAMPLES = 6, 100
 STEPS = DAYS * 144

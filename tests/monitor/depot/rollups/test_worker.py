@@ -21,11 +21,11 @@ from monitor.depot.rollups.worker import (
     gather,
     rebuild,
     roll,
-    roll_all,
 )
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.models import DayRollup, DirtyHour, HourRollup, Metric, Segment, Series
+from tests.rollups import roll_all
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 

@@ -10,11 +10,11 @@ import pytest
 from monitor.db import partitions
 from monitor.db.timestamps import micros
 from monitor.depot.rollups import mark_dirty
-from monitor.depot.rollups.worker import roll_all
 from monitor.depot.samples import write
 from monitor.depot.samples.downsampled import Downsampled, downsample
 from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, Sample, Segment, Series
+from tests.rollups import roll_all
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 LATE = timedelta(seconds=90)
