@@ -63,14 +63,14 @@ def tracked() -> list[Path]:
 
 
 def main(names: list[str]) -> int:
-    known, findings = rules(), 0
+    patterns, findings = rules(), 0
     for file in [Path(name).resolve() for name in names] or tracked():
         for number, line in prose_of(file):
-            for pattern, advice in known:
-                for found in pattern.finditer(line):
+            for pattern, advice in patterns:
+                for match in pattern.finditer(line):
                     findings += 1
                     where = f"{file.relative_to(ROOT)}:{number}"
-                    print(f"{where}: {found[0].strip()!r} in {line.strip()[:90]!r} ({advice})")
+                    print(f"{where}: {match[0].strip()!r} in {line.strip()[:90]!r} ({advice})")
     return 1 if findings else 0
 
 

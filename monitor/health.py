@@ -82,13 +82,15 @@ def _low_space() -> list[HealthProblem]:
 
 
 def _silent_components(now: datetime) -> list[HealthProblem]:
-    seen = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    if not seen and not Run.objects.exists():
+    heartbeats = dict(Heartbeat.objects.values_list("name", "seen_at"))
+    if not heartbeats and not Run.objects.exists():
         return []  # nothing has been started yet
     return [
-        HealthProblem(component, text.format(age=coarse_seconds((now - seen[component]).total_seconds())))
+        HealthProblem(
+            component, text.format(age=coarse_seconds((now - heartbeats[component]).total_seconds()))
+        )
         for component, text in _SILENT.items()
-        if component in seen and now - seen[component] > SILENT_AFTER
+        if component in heartbeats and now - heartbeats[component] > SILENT_AFTER
     ]
 
 

@@ -28,8 +28,8 @@ def load(name: str) -> type[Probe]:
     Raises:
         UnknownProbe: *name* is not in the listing; nothing was imported.
     """
-    known = names()
-    if name not in known:  # before the import: a name from outside must not choose which module is imported
-        raise UnknownProbe(f"there is no probe {name!r}; known are {', '.join(known)}")
+    existing = names()
+    if name not in existing:  # before the import: a name from outside must not choose the module
+        raise UnknownProbe(f"there is no probe {name!r}; known are {', '.join(existing)}")
     probe: type[Probe] = importlib.import_module(f"{__name__}.{name}").Probe
     return probe

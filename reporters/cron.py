@@ -38,7 +38,8 @@ NAMED = {
     "@annually": "H H H H *",
 }
 _DAY = timedelta(days=1)
-_DAYS_OF_MONTH = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # at most, by the month's number
+# The most days of each month, by its number.
+_DAYS_OF_MONTH = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _HASHED = re.compile(r"[H?](?:\((\w+)-(\w+)\)|-(\w+))?(?:/(\w+))?", re.ASCII)

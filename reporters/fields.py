@@ -168,10 +168,10 @@ class Fields:
         return tuple(value)
 
     def choice(self, name: str, choices: Iterable[str]) -> str:
-        known = tuple(choices)
-        value = self.value(name, f"one of {', '.join(known)}")
-        if value not in known:
-            raise self.refuse(name, f"one of {', '.join(known)}")
+        valid = tuple(choices)
+        value = self.value(name, f"one of {', '.join(valid)}")
+        if value not in valid:
+            raise self.refuse(name, f"one of {', '.join(valid)}")
         return str(value)
 
     def number(self, name: str, *, minimum: float = -math.inf, maximum: float = math.inf) -> float:

@@ -184,6 +184,7 @@ def _check(assignment: Assignment) -> None:
     """Raise InvalidParameters for names or directories that must not become part of a path."""
     for name in (assignment.series, *assignment.resources):
         if not _PATH_NAME.fullmatch(name):
-            raise InvalidParameters(f"the name {name!r} has other characters than letters, digits and ._-")
+            expected = "letters, digits and ._-, beginning with a letter, a digit or _"
+            raise InvalidParameters(f"the name {name!r} becomes part of a path: expected {expected}")
     for resource in assignment.resources.values():
         resolve.check(resource)

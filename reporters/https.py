@@ -204,14 +204,14 @@ def _socket(endpoint: Endpoint, limit: Limit) -> socket.socket:
 
 def _connection(family: int, address: Any, seconds: float) -> socket.socket:
     """Connect to one address. Raises OSError, also if this host lacks the family."""
-    made = socket.socket(family, socket.SOCK_STREAM)
+    connection = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.settimeout(seconds)
-        made.connect(address)
+        connection.settimeout(seconds)
+        connection.connect(address)
     except BaseException:
-        made.close()
+        connection.close()
         raise
-    return made
+    return connection
 
 
 def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:

@@ -81,7 +81,7 @@ echo "cannot cancel the job $name${{ids:+: it is still listed}}" >&2
 exit 1
 """
 _PATIENCE_SECONDS = 20
-CANCEL_SECONDS = _PATIENCE_SECONDS + 40.0  # until every script has given up
+CANCEL_SECONDS = _PATIENCE_SECONDS + 40.0  # by then every cancel script has given up
 RUN_CANCEL = '[ ! -e "$1" ] || exec sh "$1"'
 
 # DIRECTORY JOB CANCEL COMMAND..., with the script as stdin: submits a job. Prints the time, then executes

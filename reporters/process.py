@@ -35,7 +35,7 @@ from reporters.capture import Capture
 from reporters.watcher import can_watch
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
-CAPTURE_BYTES = 1024 * 1024  # of stdout and of stderr
+CAPTURE_BYTES = 1024 * 1024  # kept of stdout, and the same of stderr
 _STOP_SECONDS = GRACE_SECONDS + 15.0  # longer than the guardian itself tries
 _DRAIN_SECONDS = 0.5  # for output after the guardian's end; only unkillable processes hold pipes longer
 _CHUNK_BYTES = 65536
@@ -191,12 +191,12 @@ class Running:
 
     def _completed(self) -> Completed:
         """Return the result that the guardian reported."""
-        what, _, rest = self._status.decode().strip().partition(" ")
-        if what in ("exit", "signal"):
+        kind, _, rest = self._status.decode().strip().partition(" ")
+        if kind in ("exit", "signal"):
             number, _, seconds = rest.partition(" ")
-            returncode = int(number) if what == "exit" else -int(number)
+            returncode = int(number) if kind == "exit" else -int(number)
             return Completed(returncode, self._stdout.text(), self._stderr.text(), float(seconds))
-        if what == "missing":
+        if kind == "missing":
             raise ProgramMissing(f"cannot run {self.program}: {os.strerror(int(rest))}")
         raise GuardianLost(f"the guardian of {self.program} is gone: {rest or 'it was killed'}")
 

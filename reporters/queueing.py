@@ -125,7 +125,7 @@ class QueueingSystem(BatchSystem):
 
 
 def run_cancel(shell: ResourceShell, files: str) -> None:
-    """Cancel the job with the directory *files*; return when it is gone. Raises ProbeFailed."""
+    """Cancel the job with the directory *files*; return when it is gone. Raises ProbeFailed if it is not."""
     shell.check(
         ["sh", "-c", jobfiles.RUN_CANCEL, "sh", f"{files}/cancel"],
         timeout_seconds=jobfiles.CANCEL_SECONDS,

@@ -78,8 +78,8 @@ def transfer_between(source: End, target: End) -> FileTransfer:
 def _check_options(end: End, types: Mapping[str, str]) -> None:
     unknown = sorted(end.options.keys() - types.keys())
     if unknown:
-        known = ", ".join(sorted(types)) or "none"
-        problem = f"unknown option {unknown[0]!r}; known are {known}"
+        valid = ", ".join(sorted(types)) or "none"
+        problem = f"unknown option {unknown[0]!r}; known are {valid}"
     else:
         problem = invalid_option(end.options, types)
     if problem:

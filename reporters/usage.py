@@ -86,10 +86,11 @@ class JobMeter:
         return 0.0 if self._began is None else self._clock() - self._began
 
 
-def added(one: Mapping[str, ResourceUsage], other: Mapping[str, ResourceUsage]) -> dict[str, ResourceUsage]:
+def added(first: Mapping[str, ResourceUsage], other: Mapping[str, ResourceUsage]) -> dict[str, ResourceUsage]:
     """Return the sum by resource."""
     return {
-        name: one.get(name, ResourceUsage()) + other.get(name, ResourceUsage()) for name in {**one, **other}
+        name: first.get(name, ResourceUsage()) + other.get(name, ResourceUsage())
+        for name in {**first, **other}
     }
 
 

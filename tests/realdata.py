@@ -63,20 +63,22 @@ def _of_tokio(run: ImportedRun) -> Row:
 def azure() -> list[RunHistory]:
     """About a hundred series of 1,200 to 5,300 runs: what benchmarks showed on six virtual machines."""
     with tarfile.open(AZURE) as archive:
-        members = sorted((one for one in archive if one.name.endswith(".csv")), key=lambda one: one.name)
+        members = sorted(
+            (member for member in archive if member.name.endswith(".csv")), key=lambda member: member.name
+        )
         return _histories(row for member in members for row in _of_azure(archive, member))
 
 
 def _of_azure(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Row]:
-    said = dict(part.split("=", 1) for part in member.name.split("/")[1:-1])
-    suite, machine = said["test_suite"], said["vm_sku"]
+    labels = dict(part.split("=", 1) for part in member.name.split("/")[1:-1])
+    suite, machine = labels["test_suite"], labels["vm_sku"]
     kind: Kind = "application" if suite in _AZURE_APPLICATIONS else "probe"
     stream = archive.extractfile(member)
     assert stream is not None
     for row in csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")):
         began = _seconds(row["starttime"])
         observation = Observation(began, began + float(row["runtime"] or 0.0), float(row["value"]))
-        yield f"{machine}-{row['VM_id']}", f"{suite}/{said['test_name']}", kind, observation
+        yield f"{machine}-{row['VM_id']}", f"{suite}/{labels['test_name']}", kind, observation
 
 
 def _seconds(text: str) -> float:
@@ -84,26 +86,32 @@ def _seconds(text: str) -> float:
 
 
 def _histories(rows: Iterable[Row]) -> list[RunHistory]:
-    found: dict[tuple[str, str], RunHistory] = {}
+    histories: dict[tuple[str, str], RunHistory] = {}
     for group, name, kind, observation in rows:
-        history = found.setdefault((group, name), RunHistory(group, Source(name, ""), kind))
+        history = histories.setdefault((group, name), RunHistory(group, Source(name, ""), kind))
         history.observations.append(observation)
-    for history in found.values():
-        history.observations.sort(key=lambda one: (one.time_seconds, one.known_at_seconds, one.value))
-    return [found[key] for key in sorted(found)]
+    for history in histories.values():
+        history.observations.sort(
+            key=lambda observation: (
+                observation.time_seconds,
+                observation.known_at_seconds,
+                observation.value,
+            )
+        )
+    return [histories[key] for key in sorted(histories)]
 
 
 def outages(nodes: int) -> list[list[tuple[float, float]]]:
     """When those *nodes* of LANL's clusters were down that failed most often: seconds from and to, in
     order."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    values: dict[tuple[str, str], list[tuple[float, float]]] = {}
     with gzip.open(OUTAGES, "rt", newline="") as lines:
         for row in csv.DictReader(lines):
             if row["Prob Started"] and row["Prob Fixed"]:
                 outage = _american(row["Prob Started"]), _american(row["Prob Fixed"])
-                found.setdefault((row["System"], row["nodenum"]), []).append(outage)
-    worst = sorted(found, key=lambda node: (-len(found[node]), node))
-    return [sorted(found[node]) for node in worst[:nodes]]
+                values.setdefault((row["System"], row["nodenum"]), []).append(outage)
+    worst = sorted(values, key=lambda node: (-len(values[node]), node))
+    return [sorted(values[node]) for node in worst[:nodes]]
 
 
 def _american(text: str) -> float:

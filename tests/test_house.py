@@ -67,12 +67,12 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
         if node in finished:
             return []
         for target in sorted(graph.get(node, ())):
-            if found := visit(target, [*path, node]):
-                return found
+            if cycle := visit(target, [*path, node]):
+                return cycle
         finished.add(node)
         return []
 
-    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
+    return next((cycle for node in sorted(graph) if (cycle := visit(node, []))), [])
 
 
 def test_the_rooms_of_monitor_import_each_other_without_a_cycle() -> None:

@@ -216,5 +216,5 @@ def _document(
     }
 
 
-def _figures(one: MethodScores | MethodSummary) -> dict[str, object]:
-    return {name: figure for name, figure in asdict(one).items() if name != "method"}
+def _figures(scores: MethodScores | MethodSummary) -> dict[str, object]:
+    return {name: figure for name, figure in asdict(scores).items() if name != "method"}

@@ -53,8 +53,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _empty_reason(arguments: Namespace) -> str:
-    of = f" of {', '.join(arguments.metric)}" if arguments.metric else ""
-    return f"no group has an application and a probe with more than {arguments.warm_up} values{of} each"
+    suffix = f" of {', '.join(arguments.metric)}" if arguments.metric else ""
+    return f"no group has an application and a probe with more than {arguments.warm_up} values{suffix} each"
 
 
 def document(cells: Mapping[str, Mapping[str, StudyCell]]) -> dict[str, object]:

@@ -225,14 +225,14 @@ def choose(
     """
     choice = PredictorChoice(among, own, probability)
     events = [
-        (seen.known_at_seconds, 1, seen.time_seconds, seen.value, ("", ""))
-        for seen in observations
-        if seen.is_usable
+        (observation.known_at_seconds, 1, observation.time_seconds, observation.value, ("", ""))
+        for observation in observations
+        if observation.is_usable
     ]
     events += [
-        (seen.known_at_seconds, 0, seen.time_seconds, seen.value, source)
-        for source, seen in of_predictors
-        if seen.is_usable
+        (observation.known_at_seconds, 0, observation.time_seconds, observation.value, source)
+        for source, observation in of_predictors
+        if observation.is_usable
     ]
     for known_at, is_own, time, value, source in sorted(events):
         if is_own:

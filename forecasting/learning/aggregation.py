@@ -33,10 +33,10 @@ from forecasting.learning.scale import TypicalSize
 Numbers = NDArray[np.float64]
 
 _MOST = 5.0  # typical errors: the limit of a slope, and of a distance between two forecasts
-_DECAY = 0.999  # of regrets at each value
+_DECAY = 0.999  # factor of old regrets at each value
 _MIN_REGRET = -20.0
 _ZERO = np.zeros(())  # an array without dimensions: numpy converts a plain number at each use
-_MIN_SCALE = np.array(1e-12)  # of squared regrets, for experts that hardly ever disagree
+_MIN_SCALE = np.array(1e-12)  # lower limit of squared regrets, if experts hardly ever disagree
 _MIN_ERRORS = 10  # errors needed before one of them can indicate a shift of level
 _FARTHEST = 30.0  # typical errors: the limit of a forecast's distance from the other experts
 _FARTHEST_IN_DOUBT = 5.0  # the same limit while it is undecided whether the level has shifted

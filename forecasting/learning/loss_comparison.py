@@ -19,7 +19,7 @@ class LossComparison:
     own_loss: float = field(default=0.0, init=False)  # mean
     loss: float = field(default=0.0, init=False)  # mean
     _gain: float = field(default=0.0, init=False)  # mean
-    _squares: float = field(default=0.0, init=False)  # of gains, around their mean
+    _squares: float = field(default=0.0, init=False)  # sum of squared deviations of gains from their mean
 
     def add(self, own_loss: float, loss: float) -> None:
         """Add the losses of both forecasts of one value."""

@@ -20,7 +20,7 @@ MIN_PAIRS = 3
 class Pairing:
     """One predictor: its newest values, the pairs with it, and the errors of forecasts from it."""
 
-    number: int  # in the order of their first values
+    number: int  # the position of the predictor, by the time of its first value
     n: int = field(default=0, init=False)
     values: PredictorValues = field(default_factory=PredictorValues, init=False)
     line: LeastSquaresLine = field(default_factory=LeastSquaresLine, init=False)

@@ -168,9 +168,9 @@ class Method(ForecastMethod):
         return sorted(records, key=lambda record: (-record.gain, record.predictor))
 
     def _expert_forecasts(self, at_seconds: float) -> ExpertForecasts:
-        kept = self._memo.get(at_seconds)
-        if kept is not None:
-            return kept
+        cached = self._memo.get(at_seconds)
+        if cached is not None:
+            return cached
         own = self._blend.forecast(at_seconds)
         inputs = self._inputs(own.median, at_seconds)
         corrections = self._corrections(inputs)

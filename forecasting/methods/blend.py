@@ -69,9 +69,9 @@ class Method(ForecastMethod):
             expert.update(time_seconds, value)
 
     def forecast(self, at_seconds: float) -> ValueForecast:
-        kept = self._memo.get(at_seconds)
-        if kept is not None:
-            return kept
+        cached = self._memo.get(at_seconds)
+        if cached is not None:
+            return cached
         self._age.require(1)
         forecasts = self.all_forecasts(at_seconds)
         mean, median = self._mean.blend(forecasts), self._median.blend(forecasts)
@@ -83,9 +83,9 @@ class Method(ForecastMethod):
 
     def all_forecasts(self, at_seconds: float) -> NDArray[np.float64]:
         """Return the expert forecasts of all experts; NaN for those of an expert that abstains."""
-        kept = self._expert_memo.get(at_seconds)
-        if kept is not None:
-            return kept
+        cached = self._expert_memo.get(at_seconds)
+        if cached is not None:
+            return cached
         forecasts = [
             forecast
             for expert in self._experts.data.values()

@@ -34,7 +34,7 @@ from forecasting.learning.cadence import Cadence
 from forecasting.learning.scale import TypicalSize
 
 FIRST_FIT = 20
-GROWTH = 1.5  # from fit to fit
+GROWTH = 1.5  # factor of the number of values between two fits
 FITTED_VALUES = 500
 _MOST_ITERATIONS = 30
 MAX_FIT_SECONDS = 5.0  # a hundred times the usual duration

@@ -18,7 +18,7 @@ from forecasting.learning.scale import TypicalSize
 
 GAINS = ((0.1, 0.005), (0.3, 0.02), (0.5, 0.1))  # of an error, for the level and for the trend
 DAMPING = 0.95  # factor of a trend at each step
-_LOSS_DECAY = 0.98  # at each value
+_LOSS_DECAY = 0.98  # factor of old losses at each value
 
 
 @dataclass(slots=True)

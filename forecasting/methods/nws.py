@@ -56,7 +56,7 @@ class Pick:
 
 @dataclass(slots=True)
 class Errors:
-    """The errors of the primaries: sums over all history and over the last few, absolute and squared."""
+    """Sums of the primaries' absolute and squared errors, over all history and over the last few errors."""
 
     _added: int = field(default=0, init=False)
     _totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros((2, len(PRIMARIES))), init=False)
@@ -104,7 +104,7 @@ class OriginalErrors:
 
     def selected(self) -> list[int]:
         """Return the index of the primary that each selector chooses."""
-        scored = self._added - 1  # without the error before there were data, which only smoothers have
+        scored = self._added - 1  # smoothers have one more: their forecast before there were data
         counts = np.array([scored + (index in SMOOTHERS) for index in range(len(PRIMARIES))])
         newest = self._sums_before(0)
         means = np.divide(newest, counts, out=np.full_like(newest, np.inf), where=counts > 0)
@@ -130,9 +130,9 @@ class Method(ForecastMethod):
     exact: bool = False
     _age: DataAge = field(default_factory=DataAge, init=False)
     _primaries: Primaries = field(default_factory=Primaries, init=False)
-    _forecasts: list[float] = field(default_factory=list, init=False)  # of the primaries
+    _forecasts: list[float] = field(default_factory=list, init=False)  # one for each primary
     _errors: Errors = field(default_factory=Errors, init=False)
-    _original_errors: OriginalErrors | None = field(default=None, init=False)  # instead of them
+    _original_errors: OriginalErrors | None = field(default=None, init=False)  # replaces _errors if exact
     _selected: list[int] = field(default_factory=list, init=False)  # the index of a primary for each selector
     _selector_totals: NDArray[np.float64] = field(
         default_factory=lambda: np.zeros((2, _SELECTORS)), init=False

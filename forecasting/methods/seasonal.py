@@ -35,7 +35,7 @@ _VARIANCE = 1.5  # squared usual errors: roughly the variance of one deviation
 _NEIGHBOURS_WEIGHT = 0.5
 _GAIN_DECAY = 0.995
 _SIGNIFICANT = 2.0  # standard errors; absent effects lose, so chance reaches it less often than 1 in 44
-_LARGEST_GAIN = 3.0  # typical errors: no single value proves a season
+_LARGEST_GAIN = 3.0  # typical errors: the limit of a gain, so that no single value proves a season
 
 
 @dataclass(slots=True)
@@ -160,9 +160,9 @@ class Method(ForecastMethod):
 
         The levels for absolute losses come before those for squared losses.
         """
-        kept = self._memo.get(at_seconds)
-        if kept is not None:
-            return kept
+        cached = self._memo.get(at_seconds)
+        if cached is not None:
+            return cached
         self._age.require(1)
         ahead = self._cadence.ahead(at_seconds)
         effects = self._season.effects(at_seconds)

@@ -31,7 +31,7 @@ from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_h
 from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
 from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
 
-_RATE = 0.1  # of a queue's level
+_RATE = 0.1  # step size of a queue's level
 _FIRST_SQUARES = 0.03  # initial value, so that the hits before the first miss lower the level only a little
 _HALF_WAY = 100.0  # scored jobs: then the bound of the queue and the regression have equal weights
 _NEXT_CHECK = 1.05  # a waiting job is checked again at this multiple of its age, at the earliest
@@ -87,8 +87,8 @@ class QueueBounds:
     )
     _queues: dict[str, WaitHistory] = field(default_factory=dict, init=False)
     _classes: dict[str, WaitHistory] = field(default_factory=dict, init=False)
-    _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)  # of queues
-    _ensembles: dict[str, BoundEnsemble] = field(default_factory=dict, init=False)  # of queues
+    _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)  # by queue
+    _ensembles: dict[str, BoundEnsemble] = field(default_factory=dict, init=False)  # by queue
     _waiting: dict[int, WaitingJob] = field(default_factory=dict, init=False)
     # heaps of the times when bounds, and those of the regression, are exceeded
     _due: list[tuple[float, int]] = field(default_factory=list, init=False)

@@ -17,7 +17,7 @@ _HOUR_SECONDS = 3600.0
 _SIZES = (2.0, 5.0, 17.0, 65.0)  # the least processors of the size classes
 _HOURS = (1.0, 4.0, 12.0, 24.0)  # the upper limits of the classes of requested times
 _USER_RATE = 0.2  # the weight of the newest duration in the typical one of a user
-_RATE = 0.05  # of a class or all jobs
+_RATE = 0.05  # the same weight for the typical duration of a class, or of all jobs
 SIGNALS = 29  # the length of ``QueueState.signals``
 
 

@@ -4,7 +4,7 @@ A file is CSV with the columns ``group,series,kind,started_at,ended_at,value``; 
 order. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
 on. The probes of a group are the predictors of its applications and of each other. If a run has several
 values, such as those of its stages, each has a row, and the column ``metric`` names it. Without this column,
-a name with a dot after the last colon of the series does: ``preco:total.seconds``.
+the metric may follow the name of the series, after a colon: ``preco:total.seconds``. It contains a dot.
 """
 
 from __future__ import annotations

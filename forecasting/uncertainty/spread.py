@@ -54,7 +54,7 @@ _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
 _FIRST_SCORED = 10  # values; with fewer, the scores of experts say little about the series
 _FIRST_USED = 20
-_LOSS_DECAY = 0.995  # at each value
+_LOSS_DECAY = 0.995  # factor of old losses at each value
 _RATE = 2.0
 _NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0: exact experts stay exact
 _MIN_STEP, _STEP_DELAY = 0.003, 200

@@ -63,12 +63,12 @@ def begin_hold(request: HttpRequest, order: HoldIn) -> Status[HoldOut]:
         raise Refused(422, "invalid", f"until: expected a time with its offset, got {until.isoformat()}")
     try:
         scope = _scope(request, order.kind, order.name)
-        made = holding.hold(
+        new_hold = holding.hold(
             scope, HoldMode(order.mode), who=request.user.get_username(), why=order.why, now=now, until=until
         )
     except HoldError as error:
         raise refused(error) from error
-    return Status(201, hold_out(made, now))
+    return Status(201, hold_out(new_hold, now))
 
 
 @router.post("/holds/{kind}/{name}/resume", response=HoldOut, summary="End a hold")

@@ -78,7 +78,7 @@ def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> S
     """The outcome is scored against the forecast; the duration of a passed job becomes part of the history
     that later forecasts learn from. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
-    given = JobOutcome(
+    job_outcome = JobOutcome(
         outcome.job,
         outcome.outcome == "passed",
         _time("started_at", outcome.started_at),
@@ -86,16 +86,16 @@ def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> S
         outcome.seconds,
     )
     try:
-        kept, is_new = record_job_outcome(request.user, forecast, given, timezone.now())
+        stored, is_new = record_job_outcome(request.user, forecast, job_outcome, timezone.now())
     except OutcomeError as error:
         status, code = _STATUS.get(type(error), (422, "invalid"))
         raise Refused(status, code, str(error)) from error
     shown = OutcomeOut(
-        forecast=kept.forecast_id,
-        job=kept.job,
-        outcome="passed" if kept.passed else "failed",
-        seconds=kept.seconds or 0.0,
-        received_at=kept.received_at,
+        forecast=stored.forecast_id,
+        job=stored.job,
+        outcome="passed" if stored.passed else "failed",
+        seconds=stored.seconds or 0.0,
+        received_at=stored.received_at,
         duplicate=not is_new,
     )
     return Status(201 if is_new else 200, shown)
@@ -120,7 +120,7 @@ def _other(request: HttpRequest, name: str) -> User:
     return user
 
 
-def _time(name: str, given: datetime) -> datetime:
-    if given.tzinfo is None:
-        raise Refused(422, "invalid", f"{name}: expected a time with its offset, got {given.isoformat()}")
-    return in_utc(name, given) or given
+def _time(name: str, time: datetime) -> datetime:
+    if time.tzinfo is None:
+        raise Refused(422, "invalid", f"{name}: expected a time with its offset, got {time.isoformat()}")
+    return in_utc(name, time) or time

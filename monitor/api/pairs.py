@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["values"])
-MOST_SECONDS = 366 * 86_400.0  # of a lag
+MOST_SECONDS = 366 * 86_400.0  # the longest lag
 USUAL_PAIRS, MOST_PAIRS = 1000, 100_000
 
 
@@ -33,8 +33,8 @@ class CoefficientOut(Schema):
 
 
 class CorrelationOut(Schema):
-    """Over all *n* pairs; *lower* and *upper* are the confidence interval of *level*. *why*: the reason if
-    there are no coefficients."""
+    """Over all *n* pairs. *lower* and *upper* are the ends of the confidence interval of *level*. *why* is
+    the reason if there are no coefficients."""
 
     n: int
     level: float

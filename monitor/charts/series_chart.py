@@ -62,7 +62,7 @@ class SeriesChart:
     cut: bool
     stages: Sequence[DrawnStage]
     seconds: Mapping[str, Sequence[float | None]]  # by stage, one value per run
-    totals: Sequence[float | None]  # of passed runs
+    totals: Sequence[float | None]  # None for runs that did not pass
     forecasts: Sequence[Forecast]  # oldest first, of runs in the range
     pending: Forecast | None  # of the next run, if the current segment has one
     next_slot: datetime | None

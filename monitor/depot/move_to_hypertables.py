@@ -20,7 +20,7 @@ from monitor.depot.engines.postgres import PostgresEngine
 
 NEW, OLD = "_hyper", "_before"  # suffixes of the new tables before the swap, and of the old ones after it
 Parameters = Sequence[str | datetime] | Mapping[str, datetime]
-ROUNDS = 5  # of copying changed ranges before the last ones are copied under lock
+ROUNDS = 5  # rounds of copying changed ranges, before the last ranges are copied under lock
 LOCK_ATTEMPTS = 60
 # Writers queue behind our lock request while another transaction delays it. Half a second is also less than
 # deadlock_timeout, after which PostgreSQL would cancel one of two transactions that wait for each other.

@@ -57,7 +57,7 @@ class PostgresPrograms:
 
 
 def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> PostgresPrograms:
-    """Return the first existing one of *candidates*. Raises ProgramNotFound."""
+    """Return the first of *candidates* that exists. Raises ProgramNotFound if none does."""
     for programs in _postgres_candidates() if candidates is None else candidates:
         if programs.postgres.is_file() and programs.initdb.is_file():
             return programs
@@ -77,7 +77,7 @@ def postgres_directories() -> list[Path]:
 
 
 def valkey_program(candidates: Iterable[Path] | None = None) -> Path:
-    """Return the first existing one of *candidates*. Raises ProgramNotFound."""
+    """Return the first of *candidates* that exists. Raises ProgramNotFound if none does."""
     for program in _valkey_candidates() if candidates is None else candidates:
         if program.is_file():
             return program

@@ -79,7 +79,7 @@ class StoredSample(NamedTuple):
 def after(
     slot: datetime, run: uuid.UUID, *, version: int, series: Collection[int] | None, at_most: int
 ) -> list[StoredReport]:
-    """Return the next reports that an older *version* parsed, in order of (slot, run)."""
+    """Return the next reports of earlier parser versions than *version*, in order of (slot, run)."""
     parameters: dict[str, Any] = {
         "slot": slot,
         "run": run,
@@ -94,7 +94,7 @@ def after(
 
 
 def lock(reports: Sequence[StoredReport], *, version: int) -> dict[uuid.UUID, tuple[int, bytes]]:
-    """Lock the runs; return, by run, packing and bytes of the reports that an older *version* parsed."""
+    """Lock the runs of *reports*; return, by run, packing and bytes of those of an earlier version."""
     parameters: list[Any] = _runs_and_bounds(reports)
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, parameters)

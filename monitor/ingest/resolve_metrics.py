@@ -70,13 +70,13 @@ def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
         return []
     segments = [report.segment for report in measured]  # computing a fingerprint once per report
     wanted = _wanted(segments, measured)
-    known = _known(wanted)
-    while missing := {key: wanted[key] for key in wanted if key not in known}:
+    known_segments = _known(wanted)
+    while missing := {key: wanted[key] for key in wanted if key not in known_segments}:
         _create_segments(missing)
-        known.update(_known(missing))
-    _begin_earlier((known[key], wanted[key].earliest) for key in wanted)
-    known.update(_with_new_metrics(wanted, known))
-    return [known[key].metric_ids for key in segments]
+        known_segments.update(_known(missing))
+    _begin_earlier((known_segments[key], wanted[key].earliest) for key in wanted)
+    known_segments.update(_with_new_metrics(wanted, known_segments))
+    return [known_segments[key].metric_ids for key in segments]
 
 
 def _wanted(
@@ -140,30 +140,32 @@ def _segment(series: int, number: int, fingerprint: str, wanted: WantedSegment) 
 
 def _begin_earlier(slots: Iterable[tuple[KnownSegment, datetime]]) -> None:
     """Move the beginning of each segment to its earliest slot with values."""
-    for known, slot in sorted(slots, key=lambda pair: pair[0].segment):
-        if slot < known.began_at:
-            Segment.objects.filter(pk=known.segment, began_at__gt=slot).update(began_at=slot)
+    for known_segment, slot in sorted(slots, key=lambda pair: pair[0].segment):
+        if slot < known_segment.began_at:
+            Segment.objects.filter(pk=known_segment.segment, began_at__gt=slot).update(began_at=slot)
 
 
 def _with_new_metrics(
-    wanted: Mapping[SegmentKey, WantedSegment], known: Mapping[SegmentKey, KnownSegment]
+    wanted: Mapping[SegmentKey, WantedSegment], known_segments: Mapping[SegmentKey, KnownSegment]
 ) -> dict[SegmentKey, KnownSegment]:
     """Create missing metrics; return the segments that lacked any."""
     lacking = [
-        key for key, segment in wanted.items() if not known[key].metric_ids.keys() >= segment.reports.keys()
+        key
+        for key, segment in wanted.items()
+        if not known_segments[key].metric_ids.keys() >= segment.reports.keys()
     ]
     if not lacking:
         return {}
-    created = [metric for key in lacking for metric in _missing_metrics(wanted[key], known[key])]
+    created = [metric for key in lacking for metric in _missing_metrics(wanted[key], known_segments[key])]
     created.sort(key=lambda metric: (metric.segment_id, metric.name))
     Metric.objects.bulk_create(created, ignore_conflicts=True)
     return _known(lacking)
 
 
-def _missing_metrics(wanted: WantedSegment, known: KnownSegment) -> Iterator[Metric]:
+def _missing_metrics(wanted: WantedSegment, known_segment: KnownSegment) -> Iterator[Metric]:
     """Yield the metrics to create; the units of each report are computed once, however many it has."""
     reports = {id(report): report for report in wanted.reports.values()}
     units_of = {key: units(report) for key, report in reports.items()}
     for name, report in wanted.reports.items():
-        if name not in known.metric_ids:
-            yield Metric(segment_id=known.segment, name=name, unit=units_of[id(report)][name])
+        if name not in known_segment.metric_ids:
+            yield Metric(segment_id=known_segment.segment, name=name, unit=units_of[id(report)][name])

@@ -88,8 +88,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
     def keep(self, user: AbstractBaseUser, name: str, scopes: list[str], text: str) -> None:
         """Store *text* as a token of *user*."""
-        given = {"user_id": user.pk, "name": name, "scopes": scopes, "prefix": text[: len(PREFIX) + 5]}
-        self.update_or_create(sha256=digest(text), defaults=given)
+        fields = {"user_id": user.pk, "name": name, "scopes": scopes, "prefix": text[: len(PREFIX) + 5]}
+        self.update_or_create(sha256=digest(text), defaults=fields)
 
 
 class _TokenRow(NamedTuple):

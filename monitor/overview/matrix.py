@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from monitor.models.series import SeriesQuerySet
 
-MOST_SERIES = 40  # with a column for each
+MOST_SERIES = 40  # for more series than this, there is no column for each
 MOST_BINDINGS = 2000
 SITES_A_PAGE = 50
 WORST, BY_NAME = "worst", "name"

@@ -87,7 +87,7 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
 
 
 def failing_series(
-    states: SeriesStates, sites: Mapping[int, str], known: Mapping[int, SeriesRuns]
+    states: SeriesStates, sites: Mapping[int, str], runs_by_series: Mapping[int, SeriesRuns]
 ) -> list[FailingSeries]:
     """Return the first ``MOST_FAILING`` series that fail now.
 
@@ -95,7 +95,7 @@ def failing_series(
     sorted by name. *known* has the runs of some series, if any were read.
     """
     keys, culprits = _first_failing(states, list(sites))
-    runs = known or series_runs(Series.objects.filter(pk__in=keys))
+    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys))
     return [
         FailingSeries(
             series=runs[key].name,

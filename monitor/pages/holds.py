@@ -34,11 +34,11 @@ LOG_ENTRIES = 100
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)
-    held = hold_progress(visible.at(now))
-    digest = digest_of([(standing.hold.pk, standing.words) for standing in held])
+    active_holds = hold_progress(visible.at(now))
+    digest = digest_of([(standing.hold.pk, standing.words) for standing in active_holds])
     if is_current(request, digest):
         return HttpResponse(status=204)
-    context: dict[str, Any] = {"held": held, "digest": digest, "now": now}
+    context: dict[str, Any] = {"held": active_holds, "digest": digest, "now": now}
     if wants_part(request):
         return render(request, "parts/current_holds.html", context)
     entries = hold_events(visible, LOG_ENTRIES)
@@ -104,7 +104,7 @@ Result = tuple[str, HttpResponse | None]  # the message for the user, and where 
 def _hold(mode: HoldMode) -> Callable[[HttpRequest, Scope, datetime], Result]:
     def begin(request: HttpRequest, scope: Scope, now: datetime) -> Result:
         holding.check_may_hold(scope, request.user)
-        made = holding.hold(
+        new_hold = holding.hold(
             scope,
             mode,
             who=request.user.get_username(),
@@ -112,7 +112,7 @@ def _hold(mode: HoldMode) -> Callable[[HttpRequest, Scope, datetime], Result]:
             now=now,
             until=_until(request, now),
         )
-        return f"The {scope} is {HoldMode(made.mode).label}.", None
+        return f"The {scope} is {HoldMode(new_hold.mode).label}.", None
 
     return begin
 

@@ -52,7 +52,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @members_only
 def table(request: HttpRequest, part: str) -> HttpResponse:
     """Download one table of the page as CSV."""
-    wanted = next((known for known in PARTS if known == part), None)
+    wanted = next((name for name in PARTS if name == part), None)
     if wanted is None:
         raise Http404(f"there is no table {part!r}")
     name, text = scoreboard_csv.table(request.user, _choice(request), wanted, timezone.now())

@@ -122,7 +122,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
     next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
     stands = segment_status(series)
     forecast_outlook = outlook(stands)
-    held = hold_progress(Hold.objects.at(now).over(series))
+    active_holds = hold_progress(Hold.objects.at(now).over(series))
     alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
     maintenance = open_for_series(series, now)
     shown = (
@@ -131,7 +131,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
         forecast_outlook.forecast and forecast_outlook.forecast.pk,
         forecast_outlook.record,
         forecast_outlook.success and (forecast_outlook.success.n, forecast_outlook.success.probability),
-        [(standing.hold.pk, standing.words) for standing in held],
+        [(standing.hold.pk, standing.words) for standing in active_holds],
         [alert.pk for alert in alerts],
         [window.words for window in maintenance],
         (stands.current and stands.current.pk, [segment.pk for segment in stands.segments], stands.changes),
@@ -142,7 +142,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
         "next_run": next_run,
         "outlook": forecast_outlook,
         "stands": stands,
-        "held": held,
+        "held": active_holds,
         "alerts": alerts,
         "maintenance": maintenance,
         "digest": digest_of(shown),

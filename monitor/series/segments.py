@@ -45,9 +45,12 @@ def current_segments(series: QuerySet[Series]) -> dict[int, int]:
     """
     identities = _identities(series)
     segments = Segment.objects.filter(series__in=identities).values_list("series_id", "fingerprint", "pk")
-    keys = {(of, fingerprint): pk for of, fingerprint, pk in segments}
-    current = {of: keys.get((of, identity.fingerprint)) for of, identity in identities.items()}
-    return {of: pk for of, pk in current.items() if pk is not None}
+    keys = {(series_key, fingerprint): pk for series_key, fingerprint, pk in segments}
+    current = {
+        series_key: keys.get((series_key, identity.fingerprint))
+        for series_key, identity in identities.items()
+    }
+    return {series_key: pk for series_key, pk in current.items() if pk is not None}
 
 
 def local_identity(
@@ -151,12 +154,14 @@ def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: 
     This server does not know the version of a probe that it lacks, or that a remote reporter runs: it is
     taken from the newest passed run.
     """
-    name, given = setup["probe"], setup["parameters"]
+    name, own_parameters = setup["probe"], setup["parameters"]
     bindings = _by_role((pair["role"], pair["resource"]) for pair in setup["bound"])
     version = probe.version if probe else None
     if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
-        return Identity(name, passed_last.probe_version, {**passed_last.parameters, **given}, bindings)
-    return local_identity(name, given, bindings)
+        return Identity(
+            name, passed_last.probe_version, {**passed_last.parameters, **own_parameters}, bindings
+        )
+    return local_identity(name, own_parameters, bindings)
 
 
 def _local_probe(name: str) -> type[Probe] | None:

@@ -102,8 +102,8 @@ class ProxyCertificate(Credential):
 def parse_lifetime(text: str) -> Lifetime | None:
     """Return when all certificates in openssl's ``-text`` output are valid; None without certificates."""
     times: dict[str, list[float]] = {"Before": [], "After": []}
-    for which, when in _VALIDITY.findall(text):
-        times[which].append(float(ssl.cert_time_to_seconds(when)))
+    for limit, when in _VALIDITY.findall(text):
+        times[limit].append(float(ssl.cert_time_to_seconds(when)))
     if not times["Before"] or not times["After"]:
         return None
     return Lifetime(begins=max(times["Before"]), ends=min(times["After"]))

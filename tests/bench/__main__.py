@@ -35,13 +35,13 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", choices=[[], *benchmarks()], help="all by default"
     )
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # one, in this process
-    told = parser.parse_args()
-    if told.into:
-        told.into.write_text(
-            json.dumps([one.document() for one in _measure(told.names[0])]), encoding="utf-8"
+    options = parser.parse_args()
+    if options.into:
+        options.into.write_text(
+            json.dumps([result.document() for result in _measure(options.names[0])]), encoding="utf-8"
         )
         return 0
-    results = run(told.names or benchmarks())
+    results = run(options.names or benchmarks())
     show(results)
     return 0 if all(result.holds for result in results) else 1
 
@@ -78,17 +78,17 @@ def _apart(name: str, environment: Mapping[str, str], into: Path) -> list[Result
     empty, depot = environment["DATABASE_URL"], f"bench_{name}"
     with psycopg.connect(empty.replace("/gridcast?", "/postgres?"), autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE gridcast").format(sql.Identifier(depot)))
-        told = {**environment, "DATABASE_URL": empty.replace("/gridcast?", f"/{depot}?")}
+        variables = {**environment, "DATABASE_URL": empty.replace("/gridcast?", f"/{depot}?")}
         argv = [sys.executable, "-m", "tests.bench", name, "--into", str(into)]
-        subprocess.run(argv, cwd=ROOT, env=told, check=True)
+        subprocess.run(argv, cwd=ROOT, env=variables, check=True)
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(depot)))
     return [Result.of(document) for document in json.loads(into.read_text(encoding="utf-8"))]
 
 
 def _measure(name: str) -> list[Result]:
     django.setup()
-    found: list[Result] = importlib.import_module(f"tests.bench.{name}").measure()
-    return found
+    results: list[Result] = importlib.import_module(f"tests.bench.{name}").measure()
+    return results
 
 
 def show(results: list[Result]) -> None:

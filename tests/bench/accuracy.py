@@ -53,7 +53,10 @@ Scores = Sequence[dict[str, MethodScores]]
 
 
 def _scored(wanted: Sequence[RunHistory], all_of_them: Sequence[RunHistory]) -> Scores:
-    tasks = [EvaluationTask(one, predictor_values_for(one, all_of_them), METHODS, WARM_UP) for one in wanted]
+    tasks = [
+        EvaluationTask(history, predictor_values_for(history, all_of_them), METHODS, WARM_UP)
+        for history in wanted
+    ]
     processes = len(os.sched_getaffinity(0))
     return [{score.method: score for score in scores} for scores in all_scores(tasks, processes)]
 
@@ -72,20 +75,20 @@ def _ratio(name: str, figure: str, target: float, series: Scores, of_tokio: int)
 
 def _is_of_one_value(history: RunHistory) -> bool:
     """Tell whether most values are equal: an interval cannot cover less than these."""
-    values = [one.value for one in history.observations]
+    values = [observation.value for observation in history.observations]
     return max(Counter(values).values()) > len(values) / 2
 
 
 def _coverage(series: Scores, long: Sequence[MethodScores], figure: str, level: float) -> list[Result]:
-    found = {method: [getattr(scores[method], figure) for scores in series] for method in METHODS}
+    figures = {method: [getattr(scores[method], figure) for scores in series] for method in METHODS}
     of_many = [getattr(score, figure) for score in long]
     return [
         Result(
             name=f"coverage of {level:.0%}, off by, mean of series",
-            ratio=abs(fmean(found["auto"]) - level),
+            ratio=abs(fmean(figures["auto"]) - level),
             target=0.01,
             better="lower",
-            figures={method: fmean(shares) for method, shares in found.items()},
+            figures={method: fmean(shares) for method, shares in figures.items()},
         ),
         Result(
             name=f"coverage of {level:.0%}, off by, any long series",

@@ -79,14 +79,14 @@ def load() -> list[dict[str, list[str]]]:
     hosts = [f"{role}-{n}" for role, many in (("from", SOURCES), ("to", TARGETS)) for n in range(many)]
     resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in hosts]
     define(resources, [SeriesDefinition(f"c-{n}", "circle", ring) for n, ring in enumerate(rings)])
-    series = {one.name: one for one in Series.objects.all()}
+    series = {series.name: series for series in Series.objects.all()}
     for number, ring in enumerate(rings):
         _begin(series[f"c-{number}"], ring)
     quantiles = [10 + probability for probability in QUANTILE_LEVELS]
     counts = [round(100 * probability) for probability in QUANTILE_LEVELS]
     with connection.cursor() as cursor:
         cursor.execute(_READY, {"quantiles": quantiles, "counts": counts, "stages": _STAGES})
-    store_current_segments([one.pk for one in series.values()])
+    store_current_segments([each_series.pk for each_series in series.values()])
     if ForecastState.objects.count() != len(rings):
         raise AssertionError(f"{ForecastState.objects.count()} answers of {len(rings)}")
     return rings[:RANKED]

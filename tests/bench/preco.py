@@ -50,7 +50,7 @@ def _medians(directory: Path, *works: Callable[[], object]) -> list[float]:
             for old in (*directory.glob("slab*"), *directory.glob("volume")):
                 old.unlink()
             sofar.append(seconds(work))
-    return [statistics.median(one) for one in took]
+    return [statistics.median(durations) for durations in took]
 
 
 def _kernel(directory: Path, processes: int) -> None:

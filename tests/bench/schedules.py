@@ -41,8 +41,8 @@ def measure() -> list[Result]:
 def _verified(series: year.SimulatedSeries) -> tuple[int, float]:
     """How many slots *series* has in the year, and the seconds that it took to find them."""
     began = time.process_time()
-    found = year.expanded(series)
+    slots = year.expanded(series)
     ended = time.process_time()
-    if not np.array_equal(found, year.expected(series)):
+    if not np.array_equal(slots, year.expected(series)):
         raise AssertionError(f"{series}: slots are missing or doubled")
-    return len(found), ended - began
+    return len(slots), ended - began

@@ -73,7 +73,9 @@ def _overhead(reports: list[Report]) -> Result:
     outside = [report.seconds - sum(stage.seconds for stage in report.stages) for report in reports]
     return Result(
         name="outside Gather's stages / the run",
-        ratio=statistics.median(one / report.seconds for one, report in zip(outside, reports, strict=True)),
+        ratio=statistics.median(
+            seconds / report.seconds for seconds, report in zip(outside, reports, strict=True)
+        ),
         target=0.03,
         better="lower",
         figures={

@@ -64,9 +64,9 @@ def test_a_verdict_depends_on_its_arguments_alone_and_names_a_run_when_it_opens(
 ) -> None:
     plug_in = conditions.load(kind)
     condition = conditions.condition(kind, data.draw(st.integers(plug_in.least, plug_in.least + 5)))
-    known = data.draw(recent())
-    verdict = condition.judge(known, NOON)
-    assert condition.judge(known, NOON) == verdict
+    runs = data.draw(recent())
+    verdict = condition.judge(runs, NOON)
+    assert condition.judge(runs, NOON) == verdict
     assert verdict.text
     if verdict.is_open:
         assert verdict.run is not None
@@ -76,8 +76,8 @@ def test_a_verdict_depends_on_its_arguments_alone_and_names_a_run_when_it_opens(
 
 
 @every_condition
-@given(known=recent())
-def test_no_more_runs_are_needed_than_the_condition_says(kind: str, known: ConditionInput) -> None:
+@given(runs=recent())
+def test_no_more_runs_are_needed_than_the_condition_says(kind: str, runs: ConditionInput) -> None:
     condition = conditions.condition(kind, conditions.load(kind).least)
-    fewer = ConditionInput(known.newest[: condition.runs_needed], known.unreported, known.unreported_due_at)
-    assert condition.judge(fewer, NOON).is_open == condition.judge(known, NOON).is_open
+    fewer = ConditionInput(runs.newest[: condition.runs_needed], runs.unreported, runs.unreported_due_at)
+    assert condition.judge(fewer, NOON).is_open == condition.judge(runs, NOON).is_open

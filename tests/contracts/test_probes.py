@@ -17,8 +17,8 @@ from reporters.config import Assignment, ResourceConfig
 
 @pytest.fixture(params=probes.names())
 def name(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
+    name: str = request.param
+    return name
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_run_without_a_usable_scratch_fails_with_the_resource(assignment: Assi
 
 
 def files(assignment: Assignment) -> list[Path]:
-    return [file for one in assignment.resources.values() for file in Path(one.scratch).rglob("*")]
+    return [file for resource in assignment.resources.values() for file in Path(resource.scratch).rglob("*")]
 
 
 @pytest.mark.parametrize("name", ["", "base", "grid", "common", "os", "../gather", "gather.Probe", "kernels"])

@@ -155,8 +155,8 @@ def test_a_program_over_its_limit_is_stopped_at_the_site(place: Place) -> None:
     seconds, started = str(secrets.randbelow(10**12)), place.scratch / "started"
     limit_seconds = 1.0 if place.shell.interactive else 4.0
     argv = ["sh", "-c", 'touch "$1"; exec sleep "$2"', "sh", str(started), seconds]
-    said = rf"^sh at {place.resource.name} ran longer than {limit_seconds:g} s and was stopped$"
-    with pytest.raises(TookTooLong, match=said) as raised:
+    message = rf"^sh at {place.resource.name} ran longer than {limit_seconds:g} s and was stopped$"
+    with pytest.raises(TookTooLong, match=message) as raised:
         place.shell.run(argv, timeout_seconds=limit_seconds)
     assert raised.value.resource == place.resource.name
     assert started.exists()

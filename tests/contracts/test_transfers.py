@@ -140,7 +140,7 @@ def test_a_tool_that_fails_during_a_copy_leaves_no_file_and_is_quoted(ends: Ends
     with pytest.raises(CannotCopy, match=r"tool: Broken pipe$") as raised:
         ends.copy(source, ends.there / "output.dat")
     assert raised.value.exit_status == ends.saboteur.exit_status
-    assert raised.value.stderr_tail == ends.saboteur.said
+    assert raised.value.stderr_tail == ends.saboteur.stderr
     assert ends.left_there() == []
 
 

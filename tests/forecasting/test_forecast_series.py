@@ -77,7 +77,12 @@ def test_numbers_that_cannot_be_used_are_counted() -> None:
 
 
 def test_numbers_of_numpy_are_kept_as_others_are() -> None:
-    arrays = np.array([[one.time_seconds, one.known_at_seconds, one.value] for one in HISTORY])
+    arrays = np.array(
+        [
+            [observation.time_seconds, observation.known_at_seconds, observation.value]
+            for observation in HISTORY
+        ]
+    )
     forecaster, same = following(*(Observation(*row) for row in arrays)), following(*HISTORY)
     assert forecaster.dump() == same.dump()  # while they wait
     assert forecaster.forecast(99.0) == same.forecast(99.0)

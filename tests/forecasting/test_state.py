@@ -161,8 +161,8 @@ def test_a_class_depends_on_what_it_always_contains_and_not_on_methods_by_name()
 def test_methods_of_one_class_name_are_told_apart() -> None:
     description: dict[str, object] = {}
     state._describe(methods.load("auto"), description)
-    of = {name.split(".")[-2] for name in description if name.endswith(".Method")}
-    assert of == {"auto", "blend", "lrp_robust"}
+    method_names = {name.split(".")[-2] for name in description if name.endswith(".Method")}
+    assert method_names == {"auto", "blend", "lrp_robust"}
 
 
 @pytest.mark.parametrize("name", ["nws", "blend", "auto"])

@@ -64,6 +64,6 @@ def quick_engine(kind_of_database: str, db: None) -> Engine:
 
 
 def _engine(kind: str) -> Engine:
-    found = engine()
-    assert found.name == kind
-    return found
+    current_engine = engine()
+    assert current_engine.name == kind
+    return current_engine

@@ -21,7 +21,7 @@ class Saboteur(Protocol):
     """Each method returns the transfer that is to be used instead of *transfer*."""
 
     exit_status: int | None  # with which a tool fails
-    said: str  # what it says then, verbatim
+    stderr: str  # its error output, verbatim
 
     def fail(self, transfer: FileTransfer) -> FileTransfer:
         """It will fail half way; the last that it says is "tool: Broken pipe"."""
@@ -44,7 +44,7 @@ class BrokenProgram:
     """Something else in the place of a program at *place*."""
 
     exit_status: int | None = 6
-    said = "Warning: slow\ntool: Broken pipe\n"
+    stderr = "Warning: slow\ntool: Broken pipe\n"
 
     def __init__(self, place: Place, program: str) -> None:
         self._place, self._program = place, program
@@ -78,13 +78,13 @@ class BrokenServer:
     """Another server in the place of the target's, which is asked to get the file."""
 
     exit_status: int | None = None
-    said = "Warning: slow\nfailure: tool: Broken pipe\n"
+    stderr = "Warning: slow\nfailure: tool: Broken pipe\n"
 
     def __init__(self, server: ScriptedServer) -> None:
         self._server = server
 
     def fail(self, transfer: FileTransfer) -> FileTransfer:
-        return self._instead(transfer, lambda connection, _: connection.say(*self.said.splitlines()))
+        return self._instead(transfer, lambda connection, _: connection.say(*self.stderr.splitlines()))
 
     def cut(self, transfer: FileTransfer, source: Path, there: Path) -> FileTransfer:
         def get(connection: Connection, request: Request) -> None:

@@ -228,7 +228,7 @@ def _kill_session(session: int) -> None:
 
 def processes_naming(text: str) -> list[int]:
     """Return the processes, without zombies, whose command line contains *text*."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -236,5 +236,5 @@ def processes_naming(text: str) -> list[int]:
             except OSError:
                 continue
             if text.encode() in command:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids

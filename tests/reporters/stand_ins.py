@@ -161,7 +161,7 @@ class OpenPbs(StandIn):
     def _described(self, job: Queued) -> str:
         letter = {"over": "F", "running": "R", "waiting": "H" if self.hold else "Q"}[job.state]
         code = 256 - job.status if job.status < 0 else job.status
-        said = {
+        figures = {
             "Job_Name": job.name,
             "Job_Owner": "alice@login",
             "job_state": letter,
@@ -175,7 +175,7 @@ class OpenPbs(StandIn):
             **({"comment": "Not Running: Insufficient amount of resource: ncpus"} if letter == "Q" else {}),
             "Variable_List": f"PBS_O_HOME=/home/alice,PBS_O_PATH={'/opt/pbs/bin:' * 8}/usr/bin",
         }
-        lines = "".join(_broken(f"    {name} = {value}") for name, value in said.items())
+        lines = "".join(_broken(f"    {name} = {value}") for name, value in figures.items())
         return f"Job Id: {job.number}.pbs\n{lines}\n"
 
 
@@ -207,9 +207,9 @@ class Condor(StandIn):
     def _submit(self, text: str) -> Answer:
         if self.refuse:
             return 1, "", f"\nERROR: {self.refuse}\n"
-        said = dict(re.findall(r"^\+?(\w+) = (.*)$", text, re.MULTILINE))
-        script = said["arguments"].strip("\"'").replace("''", "'").replace('""', '"')
-        job = self.add(said["JobBatchName"].strip('"'), script, said["output"])
+        attributes = dict(re.findall(r"^\+?(\w+) = (.*)$", text, re.MULTILINE))
+        script = attributes["arguments"].strip("\"'").replace("''", "'").replace('""', '"')
+        job = self.add(attributes["JobBatchName"].strip('"'), script, attributes["output"])
         return 0, f"{job.number}.0 - {job.number}.0\n", ""
 
     def _described(self, job: Queued) -> str:

@@ -27,7 +27,7 @@ NINE = 1740734101.0  # 2025-02-28 09:15:01
 SLURM = 1795269719.0  # 2026-11-21 14:01:59
 
 
-def said(name: str) -> str:
+def captured(name: str) -> str:
     return (DATA / f"{name}.txt").read_text()
 
 
@@ -51,16 +51,16 @@ def said(name: str) -> str:
 def test_the_output_of_scontrol_is_parsed(
     name: str, phase: str, state: str, status: int | None, how: str
 ) -> None:
-    record = slurm.parse_status(said(name), "")
+    record = slurm.parse_status(captured(name), "")
     assert record is not None
     assert (record.phase, str(record), record.status, record.how) == (phase, state, status, how)
 
 
 def test_slurm_times_are_utc_and_a_future_start_is_ignored() -> None:
-    running = slurm.parse_status(said("slurm-22.05-running"), "")
+    running = slurm.parse_status(captured("slurm-22.05-running"), "")
     assert running is not None
     assert (running.submitted, running.started, running.ended) == (SLURM, SLURM + 1, None)
-    waiting = slurm.parse_status(said("slurm-23.11-pending"), "")
+    waiting = slurm.parse_status(captured("slurm-23.11-pending"), "")
     assert waiting is not None
     assert (waiting.submitted, waiting.started) == (1740830400.0, None)
 
@@ -88,7 +88,7 @@ def test_the_output_of_sacct_and_squeue_is_parsed(row: str, phase: str, how: str
 
 
 def test_every_line_of_squeue_is_parsed() -> None:
-    records = [slurm.parse_status(line, "") for line in said("slurm-22.05-squeue").splitlines()]
+    records = [slurm.parse_status(line, "") for line in captured("slurm-22.05-squeue").splitlines()]
     assert [record.phase for record in records if record] == [OVER] * 7 + [WAITING, RUNNING]
 
 
@@ -169,14 +169,14 @@ def test_slurm_tells_an_unknown_job_from_no_answer(complaint: str, record: JobRe
     ],
 )
 def test_the_output_of_both_dialects_of_qstat_is_parsed(name: str, record: JobRecord) -> None:
-    assert pbs.parse_status(said(name), "") == record
+    assert pbs.parse_status(captured(name), "") == record
 
 
 def test_lines_wrapped_by_qstat_are_joined() -> None:
-    said_of_it = pbs.parse_attributes(said("openpbs-20.0-running"))
-    assert said_of_it["Output_Path"].endswith("/1b4e28ba2fa1/compute/job-0123456789ab/batch")
-    assert said_of_it["Variable_List"].count("PBS_O_") == 9
-    assert said_of_it["Submit_arguments"] == "-N gc-0123456789ab -S /bin/sh -r n"
+    attributes = pbs.parse_attributes(captured("openpbs-20.0-running"))
+    assert attributes["Output_Path"].endswith("/1b4e28ba2fa1/compute/job-0123456789ab/batch")
+    assert attributes["Variable_List"].count("PBS_O_") == 9
+    assert attributes["Submit_arguments"] == "-N gc-0123456789ab -S /bin/sh -r n"
 
 
 @pytest.mark.parametrize(
@@ -212,11 +212,11 @@ def test_pbs_tells_an_unknown_job_from_no_answer(complaint: str, record: JobReco
     ],
 )
 def test_the_output_of_condor_q_and_condor_history_is_parsed(name: str, record: JobRecord) -> None:
-    assert htcondor.parse_status(said(name), "") == record
+    assert htcondor.parse_status(captured(name), "") == record
 
 
 def test_a_periodic_remove_by_htcondor_is_the_wall_limit() -> None:
-    record = htcondor.parse_status(said("htcondor-23.0-removed"), "")
+    record = htcondor.parse_status(captured("htcondor-23.0-removed"), "")
     assert record is not None
     assert (record.phase, record.how) == (OVER, WALL_LIMIT)
 
@@ -244,10 +244,10 @@ def test_the_output_of_qstat_of_grid_engine_is_parsed() -> None:
 
 
 def test_the_output_of_qacct_is_parsed() -> None:
-    limit = gridengine.parse_status(said("gridengine-8.1.9-limit"))
+    limit = gridengine.parse_status(captured("gridengine-8.1.9-limit"))
     assert limit is not None
     assert (limit.status, limit.how, (limit.ended or 0) - (limit.started or 0)) == (137, WALL_LIMIT, 2.0)
-    unwritable = gridengine.parse_status(said("univa-8.6-accounting"))
+    unwritable = gridengine.parse_status(captured("univa-8.6-accounting"))
     assert unwritable is not None
     assert (unwritable.how, unwritable.reason) == ("could not be run", "opening input/output file")
     assert (unwritable.submitted, unwritable.started) == (NINE + 0.204, NINE + 2.790)

@@ -10,10 +10,10 @@ from reporters.base import CannotCopy
 from tests.reporters.places import two_places
 
 
-@pytest.mark.parametrize("said", ["Welcome to IU", "", "-1", "1.5"])
-def test_an_unreadable_size_fails_the_copy_and_leaves_no_file(said: str) -> None:
+@pytest.mark.parametrize("output", ["Welcome to IU", "", "-1", "1.5"])
+def test_an_unreadable_size_fails_the_copy_and_leaves_no_file(output: str) -> None:
     with two_places("local") as (one, two):
-        one.install("wc", f"echo '{said}'")
+        one.install("wc", f"echo '{output}'")
         (one.scratch / "file").write_bytes(b"12345")
         transfer = resolve.transfer_between(one.end, two.end)
         paths = str(one.scratch / "file"), str(two.scratch / "file")

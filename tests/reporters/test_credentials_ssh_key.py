@@ -56,13 +56,13 @@ def agent(tmp_path: Path) -> Iterator[Path]:
 
 def credential(config_file: Path | None = None, **options: Any) -> Any:
     shell = Shell("ncsa", "l@s", host="ncsa", config_file=str(config_file or "/dev/null"), **options)
-    (one,) = shell.credentials()
-    return one
+    (only,) = shell.credentials()
+    return only
 
 
-def complaint(one: Any, needed_seconds: float = 60.0) -> str:
+def complaint(key_credential: Any, needed_seconds: float = 60.0) -> str:
     with pytest.raises(CredentialUnfit) as raised:
-        one.check(needed_seconds=needed_seconds)
+        key_credential.check(needed_seconds=needed_seconds)
     assert raised.value.resource == "ncsa"
     return raised.value.message
 
@@ -80,8 +80,10 @@ def test_a_usable_key_is_accepted(key: Path) -> None:
 def test_a_configured_key_must_exist(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     assert complaint(credential(identity_file=str(missing))) == f"no SSH key: {missing} does not exist"
-    one = configured(tmp_path, f"IdentityFile {tmp_path}/%r-missing", "IdentitiesOnly yes", "User prober")
-    assert complaint(one) == f"no SSH key: {tmp_path}/prober-missing does not exist"
+    key_credential = configured(
+        tmp_path, f"IdentityFile {tmp_path}/%r-missing", "IdentitiesOnly yes", "User prober"
+    )
+    assert complaint(key_credential) == f"no SSH key: {tmp_path}/prober-missing does not exist"
 
 
 def test_one_key_of_several_that_are_configured_is_enough(tmp_path: Path, key: Path) -> None:
@@ -95,8 +97,8 @@ def test_a_default_key_may_be_missing(tmp_path: Path) -> None:
 
 def test_a_key_that_others_may_read_is_not_used_by_ssh(key: Path) -> None:
     key.chmod(0o644)
-    said = complaint(credential(identity_file=str(key)))
-    assert said == f"SSH key {key} is open to others (mode 0644): ssh does not use it"
+    message = complaint(credential(identity_file=str(key)))
+    assert message == f"SSH key {key} is open to others (mode 0644): ssh does not use it"
 
 
 def test_a_key_with_a_passphrase_needs_an_agent(tmp_path: Path, locked: Path) -> None:
@@ -132,8 +134,8 @@ def test_an_agent_with_another_key_does_not_suffice_for_a_configured_key(
     monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
     subprocess.run(["ssh-add", "-q", str(key)], check=True)
     assert "no agent has it" in complaint(credential(identity_file=str(locked)))
-    said = complaint(credential(identity_file=str(public(locked))))
-    assert said.endswith("locked.pub is a public key and no agent has its private half")
+    message = complaint(credential(identity_file=str(public(locked))))
+    assert message.endswith("locked.pub is a public key and no agent has its private half")
     configured(tmp_path, f"IdentityFile {locked}").check(needed_seconds=HOUR)  # the agent's may do
     assert "no agent has it" in complaint(
         configured(tmp_path, f"IdentityFile {locked}", "IdentityAgent none")
@@ -141,10 +143,10 @@ def test_an_agent_with_another_key_does_not_suffice_for_a_configured_key(
 
 
 def test_an_agent_that_is_gone_has_no_keys(locked: Path, tmp_path: Path) -> None:
-    one = configured(
+    key_credential = configured(
         tmp_path, f"IdentityFile {locked}", f"IdentityAgent {tmp_path}/gone", "IdentitiesOnly yes"
     )
-    assert "no agent has it" in complaint(one)
+    assert "no agent has it" in complaint(key_credential)
 
 
 def test_a_file_without_a_key_is_refused(tmp_path: Path) -> None:
@@ -165,11 +167,11 @@ def test_an_invalid_ssh_configuration_is_left_to_the_login(tmp_path: Path) -> No
 
 def test_a_certificate_must_exist_and_outlast_the_run(clients: SshClients, key: Path, tmp_path: Path) -> None:
     certificate = clients.certify(key, valid="-5m:+5m")
-    one = credential(identity_file=str(key))
-    one.check(needed_seconds=60.0)
+    key_credential = credential(identity_file=str(key))
+    key_credential.check(needed_seconds=60.0)
     assert re.fullmatch(
         rf"SSH certificate {certificate} expires in [45] min, the run needs about 9 min",
-        complaint(one, 540.0),
+        complaint(key_credential, 540.0),
     )
     lines = (f"IdentityFile {key}", "IdentitiesOnly yes", f"CertificateFile {tmp_path}/missing")
     certificate.unlink()
@@ -177,22 +179,24 @@ def test_a_certificate_must_exist_and_outlast_the_run(clients: SshClients, key: 
 
 
 @pytest.mark.parametrize(
-    ("valid", "said"),
+    ("valid", "message"),
     [
         ("20200101:20200102", r"SSH certificate .*-cert.pub expired \d+ d ago"),
         ("+3h:+4h", r"SSH certificate .*-cert.pub is not valid yet: valid in 3 h"),
     ],
 )
-def test_a_certificate_must_be_valid_now(clients: SshClients, key: Path, valid: str, said: str) -> None:
+def test_a_certificate_must_be_valid_now(clients: SshClients, key: Path, valid: str, message: str) -> None:
     clients.certify(key, valid=valid)
-    assert re.fullmatch(said, complaint(credential(identity_file=str(key))))
+    assert re.fullmatch(message, complaint(credential(identity_file=str(key))))
 
 
 def test_one_valid_certificate_of_several_suffices(clients: SshClients, key: Path, tmp_path: Path) -> None:
     old = clients.certify(key, valid="20200101:20200102").rename(tmp_path / "old-cert.pub")
     clients.certify(key)
-    one = configured(tmp_path, f"IdentityFile {key}", "IdentitiesOnly yes", f"CertificateFile {old}")
-    one.check(needed_seconds=60.0)
+    key_credential = configured(
+        tmp_path, f"IdentityFile {key}", "IdentitiesOnly yes", f"CertificateFile {old}"
+    )
+    key_credential.check(needed_seconds=60.0)
 
 
 @pytest.mark.parametrize(

@@ -137,14 +137,14 @@ def test_jobs_run_in_the_configured_directory_and_a_lost_job_is_reported(
 
 
 def test_the_exit_of_a_program_is_parsed_after_its_stderr() -> None:
-    said = "no line end\ngridcast-1 3 100.50 101.25\nGRAM says more\n"
-    assert parse_exit(said, "gridcast-1") == RemoteExit("no line end", 3, 0.75)
-    assert parse_exit(said, "gridcast-2") is None
+    stderr = "no line end\ngridcast-1 3 100.50 101.25\nGRAM says more\n"
+    assert parse_exit(stderr, "gridcast-1") == RemoteExit("no line end", 3, 0.75)
+    assert parse_exit(stderr, "gridcast-2") is None
     assert parse_exit("", "gridcast-1") is None
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("output", "why"),
     [
         (
             "GRAM Job failed because the executable does not exist (error code 5)\n",
@@ -163,5 +163,5 @@ def test_the_exit_of_a_program_is_parsed_after_its_stderr() -> None:
         ("sh: 1: globusrun: not found\n", "sh: 1: globusrun: not found"),
     ],
 )
-def test_a_refusal_by_gram_is_explained_in_one_line(said: str, why: str) -> None:
-    assert parse_failure(said) == why
+def test_a_refusal_by_gram_is_explained_in_one_line(output: str, why: str) -> None:
+    assert parse_failure(output) == why

@@ -117,10 +117,10 @@ def test_a_cleanup_without_use_does_not_connect(world: World) -> None:
 
 
 def test_the_scratch_of_another_series_is_kept(world: World) -> None:
-    one, other = world.grid(), world.grid(series="circle-main")
-    one.scratch("one")
+    grid, other = world.grid(), world.grid(series="circle-main")
+    grid.scratch("one")
     directory = other.scratch("one")
-    one.clean_up()
+    grid.clean_up()
     assert Path(directory).exists()
 
 
@@ -160,9 +160,9 @@ def test_two_resources_may_share_a_file_system(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "-x", "a b", "a\nb", "ä"])
 def test_a_name_that_must_not_become_a_path_is_refused(world: World, name: str) -> None:
-    with pytest.raises(InvalidParameters, match="may have letters, digits"):
+    with pytest.raises(InvalidParameters, match="expected letters, digits and"):
         world.grid(series=name)
-    with pytest.raises(InvalidParameters, match="may have letters, digits"):
+    with pytest.raises(InvalidParameters, match="expected letters, digits and"):
         world.grid(resources={name: world.resources["one"]})
 
 

@@ -64,7 +64,9 @@ class Grid:
     ) -> FileTransfer:
         """From *source* to *target*; *here* are other options of the source, *there* of the target."""
         resources = (self.resource(source, **here), self.resource(target, **(there or {})))
-        return resolve.transfer_between(*(End(one, resolve.shell_of(one, "main@now")) for one in resources))
+        return resolve.transfer_between(
+            *(End(resource, resolve.shell_of(resource, "main@now")) for resource in resources)
+        )
 
     def copy(self, transfer: FileTransfer, source: Path | str, target: Path | str, **how: Any) -> Transferred:
         within_seconds = how.pop("within_seconds", 60)
@@ -302,8 +304,8 @@ def test_the_tool_resumes_a_copy_and_counts_the_attempts(grid: Grid, target: Pat
 
 def test_if_the_target_closed_the_connection_the_reason_is_read_there(grid: Grid, tmp_path: Path) -> None:
     one, two = (f"{grid.servers[name].site.address}:{grid.servers[name].port}" for name in ("one", "two"))
-    said = (DATA / "url-copy-reset.txt").read_text()
-    (tmp_path / "said").write_text(said.replace("127.0.0.11:2811", one).replace("127.0.0.12:2812", two))
+    log = (DATA / "url-copy-reset.txt").read_text()
+    (tmp_path / "said").write_text(log.replace("127.0.0.11:2811", one).replace("127.0.0.12:2812", two))
     client = tmp_path / "globus-url-copy"
     client.write_text(f"#!/bin/sh\ncat {tmp_path}/said >&2\nexit 1\n")
     client.chmod(0o755)
@@ -373,5 +375,5 @@ def test_the_output_of_the_client_is_parsed() -> None:
     ],
 )
 def test_a_refusal_by_a_server_is_explained_in_one_line(file: str, words: str) -> None:
-    said = parse((DATA / file).read_text())
-    assert explained(said.error, "ce:2811") == (CannotConnect, f"cannot connect to ce:2811: {words}")
+    log = parse((DATA / file).read_text())
+    assert explained(log.error, "ce:2811") == (CannotConnect, f"cannot connect to ce:2811: {words}")

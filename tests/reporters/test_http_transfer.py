@@ -374,7 +374,7 @@ def test_a_status_is_explained_with_the_end_at_fault(
 
 
 @pytest.mark.parametrize(
-    ("said", "words", "resource"),
+    ("body", "words", "resource"),
     [
         (
             "failure: Remote side failed with status code 403",
@@ -389,9 +389,9 @@ def test_a_status_is_explained_with_the_end_at_fault(
     ],
 )
 def test_the_result_is_in_the_body_not_in_the_status(
-    played: Sites, scripted: ScriptedServer, said: str, words: str, resource: str
+    played: Sites, scripted: ScriptedServer, body: str, words: str, resource: str
 ) -> None:
-    scripted.script = lambda connection, _: connection.say(MARKER.format(10), said)
+    scripted.script = lambda connection, _: connection.say(MARKER.format(10), body)
     error = failure(played)
     assert f": {words}" in error.message
     assert error.resource == resource

@@ -25,7 +25,7 @@ def complaint(**ways: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ways", "said"),
+    ("ways", "expected"),
     [
         ({"shell": {**SSH, "port": "22"}}, "port: expected int | None, got '22'"),
         ({"shell": {**SSH, "port": True}}, "port: expected int | None, got True"),
@@ -63,9 +63,9 @@ def complaint(**ways: Any) -> str:
         ({"batch": {"kind": "pbs", "select": 1}}, "select: expected bool, got 1"),
     ],
 )
-def test_an_option_of_another_type_or_out_of_range_is_named(ways: dict[str, Any], said: str) -> None:
+def test_an_option_of_another_type_or_out_of_range_is_named(ways: dict[str, Any], expected: str) -> None:
     message = complaint(**ways)
-    assert said in message
+    assert expected in message
     assert "ncsa" in message
 
 

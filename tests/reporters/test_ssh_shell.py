@@ -114,7 +114,7 @@ def test_arguments_pass_every_login_shell_unchanged(shell_of: Closing, site: Sit
         done = shell.run(["printf", "%s|", *odd], timeout_seconds=60)
         started = shell.start(["sh", "-c", "read -r line\necho $line!"])
         started.close_input()
-        assert (done.stdout, started.wait(60).stdout) == ("".join(f"{one}|" for one in odd), "!\n")
+        assert (done.stdout, started.wait(60).stdout) == ("".join(f"{text}|" for text in odd), "!\n")
     finally:
         site.login_shell = "/bin/sh"
 
@@ -241,10 +241,10 @@ def test_nothing_is_left_of_a_connection_whose_reporter_is_killed(sites: SshSite
         env={**os.environ, "TMPDIR": str(short_path)},
     )
     with reporter:
-        said = reporter.stdout.readline() if reporter.stdout else b""
+        line = reporter.stdout.readline() if reporter.stdout else b""
         directories = list(short_path.iterdir())
         reporter.kill()
-    assert said == b"up\n"
+    assert line == b"up\n"
     assert len(directories) == 1
     assert eventually(lambda: not list(short_path.iterdir()))
     assert eventually(lambda: not processes_naming(str(short_path)))

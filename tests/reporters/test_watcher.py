@@ -87,8 +87,8 @@ with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
     except OSError as error:
         print(error.strerror)
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert said.stdout == "Too many open files\n"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert output.stdout == "Too many open files\n"
 
 
 def test_many_watched_programs_leave_no_descriptor_and_no_thread() -> None:
@@ -100,4 +100,6 @@ def test_many_watched_programs_leave_no_descriptor_and_no_thread() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(echo, range(24))) == [f"{number}\n" for number in range(24)]
     assert len(list(Path("/proc/self/fd").iterdir())) <= before  # others' may be closed meanwhile
-    assert eventually(lambda: not [one for one in threading.enumerate() if one.name.startswith("watch ")])
+    assert eventually(
+        lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
+    )

@@ -314,7 +314,7 @@ def test_the_wait_for_a_stopped_server_is_limited(sites: Sites) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said", "side"),
+    ("file", "message", "side"),
     [
         (
             "not-let-in",
@@ -338,8 +338,10 @@ def test_the_wait_for_a_stopped_server_is_limited(sites: Sites) -> None:
         ("checksum", "the adler32 checksums of the servers differ: CheckSum error", None),
     ],
 )
-def test_an_error_of_xrdcp_is_explained_with_the_end_at_fault(file: str, said: str, side: str | None) -> None:
-    assert parse_failure((DATA / f"{file}.txt").read_text()) == (said, side)
+def test_an_error_of_xrdcp_is_explained_with_the_end_at_fault(
+    file: str, message: str, side: str | None
+) -> None:
+    assert parse_failure((DATA / f"{file}.txt").read_text()) == (message, side)
 
 
 def test_other_output_of_xrdcp_is_no_failure() -> None:

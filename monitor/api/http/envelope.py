@@ -79,8 +79,8 @@ def read(stream: Stream, packing: str) -> bytes:
     if packing in {"", "identity"}:
         return _joined(_pieces(stream))
     if packing not in _UNPACKERS:
-        known = ", ".join([*_UNPACKERS, "identity"])
-        raise Unsupported(f"Content-Encoding: expected one of {known}, got {packing[:60]!r}")
+        encodings = ", ".join([*_UNPACKERS, "identity"])
+        raise Unsupported(f"Content-Encoding: expected one of {encodings}, got {packing[:60]!r}")
     make, broken = _UNPACKERS[packing]
     try:
         return _joined(_unpacked(_pieces(stream), make))

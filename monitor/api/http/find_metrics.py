@@ -90,9 +90,9 @@ def find_series(request: HttpRequest, name: str) -> Series:
 
 def _no_metric(request: HttpRequest, name: str, metric: str, segment: int | None) -> Refused:
     series = find_series(request, name)
-    known = sorted(set(Metric.objects.filter(segment__series=series).values_list("name", flat=True)))
-    if metric not in known:
-        return Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r}", known=known)
+    names = sorted(set(Metric.objects.filter(segment__series=series).values_list("name", flat=True)))
+    if metric not in names:
+        return Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r}", known=names)
     in_segments = Metric.objects.filter(segment__series=series, name=metric)
     numbers = in_segments.order_by("segment__number").values_list("segment__number", flat=True)
     detail = f"segment {segment} of series {name!r} has no metric {metric!r}"

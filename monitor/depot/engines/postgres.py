@@ -32,8 +32,8 @@ class PostgresEngine:
         with connection.cursor() as cursor:
             cursor.execute(_PARTITIONS, [table])
             rows = cursor.fetchall()
-        found = [Partition(table, name, *_parse_bounds(bounds), size) for name, bounds, size in rows]
-        return sorted(found, key=lambda partition: partition.start)
+        partitions = [Partition(table, name, *_parse_bounds(bounds), size) for name, bounds, size in rows]
+        return sorted(partitions, key=lambda partition: partition.start)
 
     def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
         """Use DROP TABLE, which locks the parent. DETACH CONCURRENTLY would not, but a killed process

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 ROWS_PER_TRANSACTION = 5_000  # about; a day of one series is never divided
 MOST_SERIES, MOST_DAYS = 200, 366
-METRICS_PER_TRANSACTION = 10  # of deleted series
+METRICS_PER_TRANSACTION = 10  # metrics of deleted series
 PATIENCE_SECONDS = 5.0
 POLL_SECONDS = 0.05
 

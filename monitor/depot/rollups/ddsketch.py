@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 RELATIVE_ERROR = 0.01
 GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 LEAST, MOST = 1e-9, 1e21  # a nanosecond, a zettabyte: smaller values count as 0, larger ones as MOST
-MOST_KEY = 3455  # of MOST
+MOST_KEY = 3455  # the key of MOST
 _OFFSET = 1 - math.ceil(math.log(LEAST) / math.log(GAMMA))  # the key of LEAST is 1
 
 

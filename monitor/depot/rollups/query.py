@@ -165,8 +165,8 @@ def read(
     of their hours or days.
     """
     time_range = TimeRange(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
-    asked = _Query(metric_id, time_range, tier or "day", ranks, most_samples)
-    row = binary.row(_statement(asked), _parameters(asked, time_range.edges))
+    query = _Query(metric_id, time_range, tier or "day", ranks, most_samples)
+    row = binary.row(_statement(query), _parameters(query, time_range.edges))
     # By position: this is the hot path of every chart, and most columns are binary arrays.
     rows, keys, days, dirty, newest, gone_before, samples = row
     gone = micros(gone_before) if gone_before else 0
@@ -175,14 +175,14 @@ def read(
         return read(metric_id, start, end, ranks=ranks, most_samples=most_samples)
     rolled, changed = _rollups(rows, keys, ranks=ranks), codec.times(dirty)
     middle = sampled_days(rolled.rolled["start"], codec.times(days), changed, time_range, gone)
-    parts = [_of_samples(asked, after(gone, time_range.edges), edges[edges["time"] >= gone])]
+    parts = [_of_samples(query, after(gone, time_range.edges), edges[edges["time"] >= gone])]
     if middle:
         rolled = _without(rolled, days_of(middle))
-        packed, gone_by_now = binary.row(_MIDDLE.format(samples=_samples(middle)), _parameters(asked, middle))
+        packed, gone_by_now = binary.row(_MIDDLE.format(samples=_samples(middle)), _parameters(query, middle))
         if gone_by_now != gone_before:  # samples were deleted since: their rollups are final now
             return read(metric_id, start, end, tier=tier, ranks=ranks, most_samples=most_samples)
-        parts.append(_of_samples(asked, middle, codec.samples(packed)))
-    whole = _concatenated([_with_large_sketches(asked, rolled), *parts])
+        parts.append(_of_samples(query, middle, codec.samples(packed)))
+    whole = _concatenated([_with_large_sketches(query, rolled), *parts])
     result = QueryResult(
         **vars(whole), complete=not len(changed), newest_known_at=newest, gone_before=gone_before
     )
@@ -194,13 +194,13 @@ def without_rollups(result: QueryResult) -> QueryResult:
     return replace(result, rolled=result.rolled[:0], ranks=result.ranks[:0], entries=result.entries[:0])
 
 
-def _statement(asked: _Query) -> str:
-    rolled, days, time_range = "SELECT NULL::bytea, NULL::bytea", _NOTHING, asked.time_range
-    if asked.has_rollups:
-        wanted = _OF_HOURS if asked.tier == "hour" and time_range.edges else _OF_DAYS
-        keys = "NULL::bytea" if asked.ranks else codec.SENT_KEYS
-        rolled = _ROLLED.format(sent=asked.sent, keys=keys, tier=asked.tier, wanted=wanted)
-        days = _DAYS if asked.tier == "hour" else _NOTHING
+def _statement(query: _Query) -> str:
+    rolled, days, time_range = "SELECT NULL::bytea, NULL::bytea", _NOTHING, query.time_range
+    if query.has_rollups:
+        wanted = _OF_HOURS if query.tier == "hour" and time_range.edges else _OF_DAYS
+        keys = "NULL::bytea" if query.ranks else codec.SENT_KEYS
+        rolled = _ROLLED.format(sent=query.sent, keys=keys, tier=query.tier, wanted=wanted)
+        days = _DAYS if query.tier == "hour" else _NOTHING
     samples = _samples(time_range.edges) if time_range.edges else _NOTHING
     return _ALL.format(
         rolled=rolled, days=days, dirty=_DIRTY, newest=_NEWEST, gone=_GONE_BEFORE, samples=samples
@@ -216,15 +216,15 @@ def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
     return " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
 
 
-def _parameters(asked: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
+def _parameters(query: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
     bounds = {
         name: moment(time)
         for at, (start, end) in enumerate(ranges)
         for name, time in ((f"start_{at}", start), (f"end_{at}", end))
     }
-    time_range = asked.time_range
+    time_range = query.time_range
     return {
-        "metric": asked.metric,
+        "metric": query.metric,
         "start": time_range.start,
         "end": time_range.end,
         "recent": max(time_range.start, time_range.end - _RECENT),
@@ -232,7 +232,7 @@ def _parameters(asked: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, o
         "last_day": moment(time_range.last_day),
         "first_hour": moment(time_range.first_hour),
         "last_hour": moment(time_range.last_hour),
-        "most": asked.most_samples + 1,
+        "most": query.most_samples + 1,
         **bounds,
     }
 
@@ -246,27 +246,27 @@ def _rollups(rows: bytes | None, keys: bytes | None, *, ranks: bool) -> RollupsA
     return replace(_EMPTY, rolled=rolled, entries=codec.small_sketch_entries(rolled, keys))
 
 
-def _with_large_sketches(asked: _Query, part: RollupsAndSamples) -> RollupsAndSamples:
+def _with_large_sketches(query: _Query, part: RollupsAndSamples) -> RollupsAndSamples:
     """Add the sketches that are too large to be sent key by key."""
     large = part.rolled["start"][part.rolled["passed"] > codec.SMALL_SKETCH]
-    if asked.ranks or not len(large):
+    if query.ranks or not len(large):
         return part
-    parameters = {"metric": asked.metric, "buckets": [moment(start) for start in large]}
-    statement = _ENTRIES.format(source=_LARGE_SKETCHES.format(tier=asked.tier))
+    parameters = {"metric": query.metric, "buckets": [moment(start) for start in large]}
+    statement = _ENTRIES.format(source=_LARGE_SKETCHES.format(tier=query.tier))
     (packed,) = binary.row(statement, parameters)
     return replace(part, entries=np.concatenate([part.entries, codec.sketch_entries(packed)]))
 
 
 def _of_samples(
-    asked: _Query, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]
+    query: _Query, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]
 ) -> RollupsAndSamples:
     """Return the *samples* of *ranges*; if they are too many, let the database aggregate them."""
-    if len(samples) <= asked.most_samples:
+    if len(samples) <= query.most_samples:
         return replace(_EMPTY, samples=samples)
-    entries = _NOTHING if asked.ranks else _ENTRIES.format(source="SELECT * FROM aggregated")
-    statement = _AGGREGATED.format(tier=asked.tier, each=_in_ranges(ranges), sent=asked.sent, entries=entries)
-    rows, keys = binary.row(statement, _parameters(asked, ranges))
-    part = _rollups(rows, None, ranks=True) if asked.ranks else replace(_EMPTY, rolled=codec.rollups(rows))
+    entries = _NOTHING if query.ranks else _ENTRIES.format(source="SELECT * FROM aggregated")
+    statement = _AGGREGATED.format(tier=query.tier, each=_in_ranges(ranges), sent=query.sent, entries=entries)
+    rows, keys = binary.row(statement, _parameters(query, ranges))
+    part = _rollups(rows, None, ranks=True) if query.ranks else replace(_EMPTY, rolled=codec.rollups(rows))
     return replace(part, entries=codec.sketch_entries(keys))
 
 

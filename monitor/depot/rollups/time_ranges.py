@@ -60,12 +60,12 @@ def sampled_days(
     time_range: TimeRange,
     gone: int,
 ) -> list[tuple[int, int]]:
-    """Return as (start, end) the whole days for which a query must read samples instead of rollups.
+    """Return the ranges (start, end) of whole days for which a query must read samples instead of rollups.
 
-    These are the *changed* days, whose rollups are outdated, and those of *days* on which no rollup of
-    *rolled* starts. Days are given by their midnights, rollups by their starts. Days before *gone*, whose
-    samples were deleted, and days outside *time_range* are left out. Adjacent days form one range; if there
-    are too many ranges, the nearest ones are joined.
+    A day needs its samples if it is in *changed* (its rollups are outdated), or if it is in *days* and no
+    rollup in *rolled* starts on it. Days are given by their midnights, rollups by their starts. Days outside
+    *time_range* are left out, and days before *gone*, whose samples were deleted. Adjacent days form one
+    range; if there are too many ranges, the nearest ones are joined.
     """
     sparse = np.setdiff1d(days, rolled // DAY * DAY)
     wanted = np.union1d(changed, sparse)

@@ -17,7 +17,7 @@ from monitor.depot.engines import engine
 from monitor.depot.rollups import dirty_hours
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-WITHIN_SECONDS = 2.0  # of one call, after which other tasks of the process run
+WITHIN_SECONDS = 2.0  # the duration of one call; then other tasks of the process run
 BATCH_SECONDS = 0.25  # the size of batches adapts to this
 GATHER_BATCH = 20_000  # rows
 LEAST_HOURS, MOST_HOURS = 25, 5_000

@@ -82,9 +82,9 @@ def _unit(column: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the ranks from 1 on; equal values share their mean rank."""
-    _, which, counts = np.unique(column, return_inverse=True, return_counts=True)
+    _, groups, counts = np.unique(column, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[which]
+    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[groups]
     return ranks
 
 

@@ -63,7 +63,11 @@ def export(
     label: str,
     within_seconds: float = TIME_LIMIT_SECONDS,
 ) -> ExportFile:
-    """Export ``values`` in the format *form*; *label* ends the file's name. Raises UnknownFormat."""
+    """Export ``values`` in the format *form*; *label* ends the file's name.
+
+    Raises:
+        UnknownFormat: there is no format *form*.
+    """
     file_format = formats.load(form)(series.name)
     chunks = _chunks(file_format.chunks, values(series, start=start, end=end), within_seconds)
     newest = _ended_runs(series, start, end).filter(state__in=REPORTED).order_by("-slot")

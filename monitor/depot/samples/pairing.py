@@ -79,23 +79,23 @@ def paired(
         return _pairs(runs, runs, lag)
     times = runs["time"] - lag
     with _named("the probe"):
-        known = _known_at_some_time(probe.pk, moment(times[0]), moment(times[-1]), known_by, most_read)
-    return _pairs(runs, known, lag)
+        candidates = _known_at_some_time(probe.pk, moment(times[0]), moment(times[-1]), known_by, most_read)
+    return _pairs(runs, candidates, lag)
 
 
 @contextlib.contextmanager
-def _named(which: str) -> Iterator[None]:
+def _named(metric_text: str) -> Iterator[None]:
     """Name the metric in the error about too many samples."""
     try:
         yield
     except TooManySamples as error:
-        raise TooManyValues(f"{which} has {error} in the time window") from error
+        raise TooManyValues(f"{metric_text} has {error} in the time window") from error
 
 
 def nearest_known(
-    times: NDArray[np.int64], known_at: NDArray[np.int64], asked: NDArray[np.int64]
+    times: NDArray[np.int64], known_at: NDArray[np.int64], moments: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return, for each time *asked*, the index of the latest value known by then; -1 where there is none.
+    """Return, for each of *moments*, the index of the latest value known by then; -1 where there is none.
 
     *times* ascend. Late data become known out of order, so the values are sorted by when they became known;
     the latest index known at any moment is then a running maximum.
@@ -103,7 +103,7 @@ def nearest_known(
     usable_at = np.maximum(times, known_at)
     order = np.argsort(usable_at, kind="stable")
     latest = np.concatenate([[-1], np.maximum.accumulate(order)])
-    indices: NDArray[np.int64] = latest[np.searchsorted(usable_at[order], asked, side="right")]
+    indices: NDArray[np.int64] = latest[np.searchsorted(usable_at[order], moments, side="right")]
     return indices
 
 
@@ -120,16 +120,16 @@ def _known_at_some_time(
     return sample_arrays.read(metric_id, start=start, end=last, known_by=known_by, at_most=most_read)
 
 
-def _pairs(runs: NDArray[np.void], known: NDArray[np.void], lag: int) -> Pairs:
-    nearest = nearest_known(known["time"], known["known_at"], runs["time"] - lag)
+def _pairs(runs: NDArray[np.void], candidates: NDArray[np.void], lag: int) -> Pairs:
+    nearest = nearest_known(candidates["time"], candidates["known_at"], runs["time"] - lag)
     has_one = nearest >= 0
-    known_at = np.concatenate([runs["known_at"], known["known_at"]])
+    known_at = np.concatenate([runs["known_at"], candidates["known_at"]])
     return Pairs(
         complete=True,
         newest_known_at=moment(known_at.max()) if len(known_at) else None,
         application_time=runs["time"][has_one],
         application_value=runs["value"][has_one],
-        probe_time=known["time"][nearest[has_one]],
-        probe_value=known["value"][nearest[has_one]],
+        probe_time=candidates["time"][nearest[has_one]],
+        probe_value=candidates["value"][nearest[has_one]],
         unpaired=int(np.count_nonzero(~has_one)),
     )

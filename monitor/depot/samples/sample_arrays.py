@@ -58,15 +58,15 @@ def read(
         TooManySamples: there are more than *at_most*, of which one more was read.
     """
     bounds = {"start": start, "end": end, "known_by": known_by}
-    given = {name: time for name, time in bounds.items() if time is not None}
+    set_bounds = {name: time for name, time in bounds.items() if time is not None}
     where = [
         "metric_id = %(metric)s",
-        *(_WHERE[name] for name in given),
+        *(_WHERE[name] for name in set_bounds),
         *(["passed"] if passed_only else []),
     ]
     query = _PACKED.format(where=" AND ".join(where), order="ASC" if newest is None else "DESC")
     most = at_most + 1 if newest is None else min(newest, at_most + 1)
-    (packed,) = binary.row(query, {"metric": metric_id, "most": most, **given})
+    (packed,) = binary.row(query, {"metric": metric_id, "most": most, **set_bounds})
     samples = _decode(packed)
     if len(samples) > at_most:
         raise TooManySamples(f"more than {at_most:,} values")

@@ -12,7 +12,7 @@ from monitor.imports.formats.text import printable
 
 MAX_DEPTH = 32
 MAX_PARTS = 100_000  # parts of one value
-MAX_BYTES = 1_000_000  # of one string, and between two values
+MAX_BYTES = 1_000_000  # the longest string, and the most bytes between two values
 
 Event = tuple[str, Any]
 

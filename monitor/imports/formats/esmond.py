@@ -159,10 +159,10 @@ def _histogram(value: object) -> dict[float, float]:
 
 def _quantile(counts: Mapping[float, float], rank: float) -> float:
     """Return the first bucket with a cumulative count of at least *rank*."""
-    seen = 0.0
+    cumulative = 0.0
     for bucket in sorted(counts):
-        seen += counts[bucket]
-        if seen >= rank:
+        cumulative += counts[bucket]
+        if cumulative >= rank:
             return bucket
     return max(counts)
 

@@ -45,8 +45,8 @@ class Command(BaseCommand):
 
 def _keys(names: list[str]) -> list[int]:
     """Return the keys of the series *names*, or of all. Raises CommandError if one does not exist."""
-    known = dict(Series.objects.values_list("name", "pk"))
-    unknown = sorted(set(names) - known.keys())
+    keys = dict(Series.objects.values_list("name", "pk"))
+    unknown = sorted(set(names) - keys.keys())
     if unknown:
         raise CommandError(f"there is no series {unknown[0]!r}")
-    return sorted(known[name] for name in names or known)
+    return sorted(keys[name] for name in names or keys)

@@ -16,12 +16,12 @@ from monitor.testbed.wan.links import EVERY_SITE, TableLine, link_line
 
 STEP_SECONDS = 5
 DAY_SECONDS = 4320.0
-FINE_SECONDS = 240.0  # without trouble at first
+FINE_SECONDS = 240.0  # the first seconds, without any trouble
 _BLOCK_SECONDS = 300  # a site has at most one trouble per block
 _TROUBLE_CHANCE = 0.05
 _TROUBLES = ("cut", "lossy", "slow")
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 30, 180
-_SHARE_AT_PEAK = 0.4  # of the uplink, left by other traffic
+_SHARE_AT_PEAK = 0.4  # share of the uplink that other traffic leaves at midday
 _JITTER_AT_PEAK_MS = 4.0
 _LOSSY_PERCENT = 2.0
 _SLOW_SHARE = 0.1

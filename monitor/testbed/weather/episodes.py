@@ -67,11 +67,11 @@ def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episod
 
 def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[list[Broken], list[int]]:
     """Return *broken* and *gaps* with the shortest episodes first, the first of them soon."""
-    by_length = sorted(range(len(broken)), key=lambda which: broken[which][0])
+    by_length = sorted(range(len(broken)), key=lambda index: broken[index][0])
     first = by_length[:OPENING_BLIPS]
-    rest = [episode for which, episode in enumerate(broken) if which not in first]
+    rest = [episode for index, episode in enumerate(broken) if index not in first]
     soon = int(random.integers(*OPENING_STEPS))
-    return [broken[which] for which in first] + rest, [soon, *gaps[1:-1], gaps[-1] + gaps[0] - soon]
+    return [broken[index] for index in first] + rest, [soon, *gaps[1:-1], gaps[-1] + gaps[0] - soon]
 
 
 def _lengths(random: Random, total: int) -> list[int]:

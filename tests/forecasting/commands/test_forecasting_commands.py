@@ -165,8 +165,11 @@ def test_several_processes_compute_the_same_as_one(
 ) -> None:
     chosen = ("backtest", "--json", "--method", "nws", "--of", "all", runs(tmp_path))
     alone, shared = (json.loads(printed(capsys, *chosen, "--processes", number)) for number in "12")
-    for one in (alone, shared):
-        for figures in [*one["overall"].values(), *(series["methods"]["nws"] for series in one["series"])]:
+    for output in (alone, shared):
+        for figures in [
+            *output["overall"].values(),
+            *(series["methods"]["nws"] for series in output["series"]),
+        ]:
             del figures["ms_per_update"]
     assert alone == shared
 

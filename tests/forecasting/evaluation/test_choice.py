@@ -30,7 +30,10 @@ def a_grid(hours: int = 120) -> tuple[list[Observation], list[tuple[Source, Obse
     application = [300.0 * load * draw.lognormvariate(0.0, 0.05) for load in loads]
     good = hourly([20.0 * load for load in loads], early_seconds=600.0)
     useless = hourly([draw.lognormvariate(3.0, 0.4) for _ in loads], early_seconds=900.0)
-    return hourly(application), [*((GOOD, one) for one in good), *((USELESS, one) for one in useless)]
+    return hourly(application), [
+        *((GOOD, observation) for observation in good),
+        *((USELESS, observation) for observation in useless),
+    ]
 
 
 def compared(own: Sequence[float], other: Sequence[float]) -> LossComparison:
@@ -87,7 +90,7 @@ def test_the_forecast_is_that_of_the_chosen_candidate_or_of_the_own_history() ->
         .forecast(120 * HOUR_SECONDS)
         .method.startswith(("lrp", "tsp", "match"))
     )
-    without = [one for one in of_predictors if one[0] == USELESS]
+    without = [pair for pair in of_predictors if pair[0] == USELESS]
     assert choose(observations, without).forecast(120 * HOUR_SECONDS).method == "blend"
 
 
@@ -105,8 +108,8 @@ def test_another_quantile_is_chosen_for_by_the_pinball_loss(probability: float) 
 def test_values_not_known_yet_are_not_scored() -> None:
     observations, of_predictors = a_grid()
     late = [
-        (source, Observation(one.time_seconds, one.time_seconds + 1e9, one.value))
-        for source, one in of_predictors
+        (source, Observation(observation.time_seconds, observation.time_seconds + 1e9, observation.value))
+        for source, observation in of_predictors
     ]
     assert {row.n for row in choose(observations, late).candidates()} == {0}
 
@@ -116,8 +119,8 @@ def test_a_choice_continues_from_its_state() -> None:
     choice = choose(observations, of_predictors)
     again = state.load(PredictorChoice, state.dump(choice))
     assert again.candidates() == choice.candidates()
-    for one in (choice, again):
-        one.update(61 * HOUR_SECONDS, 300.0)
+    for candidate in (choice, again):
+        candidate.update(61 * HOUR_SECONDS, 300.0)
     assert state.dump(again) == state.dump(choice)
 
 

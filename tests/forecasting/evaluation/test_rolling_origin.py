@@ -51,9 +51,9 @@ def test_the_value_of_a_run_is_unknown_at_its_start_even_if_it_took_no_time(
     values = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
     runs = daily(values, seconds=seconds)
     assert rolling_origin("last_value", runs).median[3:].tolist() == [12.0, 13.0, 14.0]
-    stages = [(Source("", "stage.compute.seconds"), one) for one in runs]
-    known = rolling_origin("stagewise", daily(values), stages)
-    np.testing.assert_array_equal(known.median, rolling_origin("stagewise", daily(values), []).median)
+    stages = [(Source("", "stage.compute.seconds"), run) for run in runs]
+    with_stages = rolling_origin("stagewise", daily(values), stages)
+    np.testing.assert_array_equal(with_stages.median, rolling_origin("stagewise", daily(values), []).median)
 
 
 def test_a_forecaster_with_too_few_values_abstains() -> None:
@@ -63,9 +63,9 @@ def test_a_forecaster_with_too_few_values_abstains() -> None:
 def test_the_order_in_which_runs_arrive_changes_nothing() -> None:
     runs = daily(noise(30))
     shuffled = random.Random(1).sample(runs, len(runs))
-    one, other = rolling_origin("nws", runs), rolling_origin("nws", shuffled)
-    np.testing.assert_array_equal(one.median, other.median)
-    np.testing.assert_array_equal(one.quantiles[0.05], other.quantiles[0.05])
+    ordered, other = rolling_origin("nws", runs), rolling_origin("nws", shuffled)
+    np.testing.assert_array_equal(ordered.median, other.median)
+    np.testing.assert_array_equal(ordered.quantiles[0.05], other.quantiles[0.05])
 
 
 def test_no_quantile_is_below_the_floor() -> None:
@@ -88,9 +88,11 @@ def test_shuffling_the_future_of_all_series_never_moves_a_past_forecast(name: st
     runs, of_probe = noise(60), noise(60, seed=6)
     order = random.Random(2)
     future = order.sample(runs[45:], 15), order.sample(of_probe[45:], 15)
-    before = rolling_origin(name, daily(runs), [(probe, one) for one in daily(of_probe)])
+    before = rolling_origin(name, daily(runs), [(probe, observation) for observation in daily(of_probe)])
     after = rolling_origin(
-        name, daily(runs[:45] + future[0]), [(probe, one) for one in daily(of_probe[:45] + future[1])]
+        name,
+        daily(runs[:45] + future[0]),
+        [(probe, observation) for observation in daily(of_probe[:45] + future[1])],
     )
     np.testing.assert_array_equal(before.median[:46], after.median[:46])
     np.testing.assert_array_equal(before.mean[:46], after.mean[:46])
@@ -186,7 +188,7 @@ def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None
     last_value = some_forecasts(ACTUAL, [9.0, 10.0, 12.0, 11.0], method="last_value")
     baselines = Baselines(last_value, last_value)
     good, bad = some_forecasts(ACTUAL, [10.0, 11.0, 11.0, 14.0]), some_forecasts(ACTUAL, [0.0, 0.0, 0.0, 0.0])
-    scores: list[MethodScores] = [baselines.score(one, warm_up=0) for one in (good, bad)]
+    scores: list[MethodScores] = [baselines.score(forecasts, warm_up=0) for forecasts in (good, bad)]
     (summary,) = summaries([[score] for score in scores])
     assert isinstance(summary, MethodSummary)
     assert (summary.method, summary.series, summary.coverage_90) == ("some", 2, 0.5)
@@ -195,8 +197,8 @@ def test_a_summary_has_geometric_means_of_ratios_and_means_of_the_rest() -> None
 
 def beside_each_other(loads: list[float], *, of_the_future: int = 0) -> list[RunHistory]:
     """Return two probes that run one after the other each day under one load; another in the last days."""
-    known = len(loads) - of_the_future
-    loads = [*loads[:known], *random.Random(6).sample(loads[known:], of_the_future)]
+    known_count = len(loads) - of_the_future
+    loads = [*loads[:known_count], *random.Random(6).sample(loads[known_count:], of_the_future)]
     histories = []
     for number, name in enumerate(("first", "second")):
         draw = random.Random(number)
@@ -224,8 +226,8 @@ def test_shuffling_the_future_of_all_probes_never_moves_a_past_forecast_of_one()
     for shuffled in (0, 30):
         mean_ratio = beside_each_other(noise(100), of_the_future=shuffled)
         medians += [
-            rolling_origin("auto", one.observations, predictor_values_for(one, mean_ratio)).median
-            for one in mean_ratio
+            rolling_origin("auto", history.observations, predictor_values_for(history, mean_ratio)).median
+            for history in mean_ratio
         ]
     of_first, of_second, of_other_first, of_other_second = medians
     np.testing.assert_array_equal(of_first[:71], of_other_first[:71])

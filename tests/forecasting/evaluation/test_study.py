@@ -33,8 +33,8 @@ PREDICTABLE = [100.0 + 3.0 * load for load in PROBED]  # known from the probe, a
 
 
 def test_the_methods_of_the_study_are_in_the_registry() -> None:
-    assert {one.method for one in METHODS} <= set(methods.names())
-    assert [one.published for one in METHODS] == [8.57, 8.42, 9.13, 9.96, 8.99, 9.14, 10.55]
+    assert {method.method for method in METHODS} <= set(methods.names())
+    assert [method.published for method in METHODS] == [8.57, 8.42, 9.13, 9.96, 8.99, 9.14, 10.55]
 
 
 def test_a_related_probe_is_chosen_over_the_own_history() -> None:

@@ -116,7 +116,10 @@ def test_weights_do_not_depend_on_the_unit() -> None:
     history = [([draw.gauss(5.0, 1.0) for _ in range(4)], draw.gauss(5.0, 1.0)) for _ in range(100)]
     seconds, milliseconds = Aggregation(), Aggregation()
     trained(seconds, history)
-    trained(milliseconds, [([1e3 * one for one in forecasts], 1e3 * value) for forecasts, value in history])
+    trained(
+        milliseconds,
+        [([1e3 * forecast for forecast in forecasts], 1e3 * value) for forecasts, value in history],
+    )
     forecasts = np.zeros(4)
     assert milliseconds.weights(forecasts).tolist() == pytest.approx(
         seconds.weights(forecasts).tolist(), rel=1e-6

@@ -107,8 +107,8 @@ def test_numbers_that_join_later_count_from_then_on() -> None:
     ridge = Ridge(1.0, 1.0, 10.0)
     for value in (1.0, -1.0) * 20:
         ridge.learn(np.array([value]), value)
-    known = ridge.expected(np.array([1.0, 1.0]))
+    expected = ridge.expected(np.array([1.0, 1.0]))
     for value in (1.0, -1.0) * 20:
         ridge.learn(np.array([0.0, value]), value)
-    assert known == ridge.expected(np.array([1.0, 0.0])) == pytest.approx(40.0 / 41.0)
+    assert expected == ridge.expected(np.array([1.0, 0.0])) == pytest.approx(40.0 / 41.0)
     assert ridge.expected(np.array([0.0, 1.0])) == pytest.approx(40.0 / 41.0)

@@ -28,7 +28,7 @@ def test_the_forecast_is_what_followed_the_same_values_before() -> None:
 
 def test_median_and_mean_are_of_the_values_after_the_21_nearest_moments() -> None:
     # After 0, 9 it went on 16 times with 1 and 5 times with 8.
-    method = trained([one for after in [1.0] * 16 + [8.0] * 5 for one in (0.0, 9.0, after)] + [0.0, 9.0])
+    method = trained([value for after in [1.0] * 16 + [8.0] * 5 for value in (0.0, 9.0, after)] + [0.0, 9.0])
     forecast = method.forecast(65.0)
     assert forecast.median == 1.0
     assert forecast.mean == pytest.approx((16 + 5 * 8) / 21)

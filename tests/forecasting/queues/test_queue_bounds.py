@@ -139,10 +139,10 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     who = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
     different = [
         index
-        for index, (one, other) in enumerate(
+        for index, (signal, other) in enumerate(
             zip(backlog.signals(who, 99.0), empty.signals(who, 99.0), strict=True)
         )
-        if one != other
+        if signal != other
     ]
     assert len(different) < SIGNALS / 4  # its capacity, and how long jobs usually wait
     assert len(backlog.signals(who, 99.0)) == SIGNALS
@@ -176,9 +176,9 @@ def bounds_of(jobs: Sequence[LoggedJob], until_seconds: float) -> dict[int, floa
     """Return the bounds of the jobs submitted until then, with all events of the log used."""
     machine, bounds = QueueBounds(), dict[int, float | None]()
     events = sorted(
-        [(one.job.submitted_seconds, 1, one.job.number) for one in jobs]
-        + [(one.left_queue_seconds, 0, one.job.number) for one in jobs if one.wait_seconds > 0]
-        + [(one.left_queue_seconds, 2, one.job.number) for one in jobs if one.wait_seconds == 0]
+        [(job.job.submitted_seconds, 1, job.job.number) for job in jobs]
+        + [(job.left_queue_seconds, 0, job.job.number) for job in jobs if job.wait_seconds > 0]
+        + [(job.left_queue_seconds, 2, job.job.number) for job in jobs if job.wait_seconds == 0]
     )
     for at_seconds, what, number in events:
         if what == 1:
@@ -193,13 +193,13 @@ def bounds_of(jobs: Sequence[LoggedJob], until_seconds: float) -> dict[int, floa
 def test_shuffling_the_future_never_moves_a_past_bound() -> None:
     jobs = machine_log(900)
     now = jobs[600].job.submitted_seconds
-    later = [one for one in jobs if one.left_queue_seconds > now]
-    waits = [one.wait_seconds for one in later]
+    later = [job for job in jobs if job.left_queue_seconds > now]
+    waits = [job.wait_seconds for job in later]
     random.Random(2).shuffle(waits)
     other = list(jobs)
-    for one, wait in zip(later, waits, strict=True):
-        least = max(0.0, now - one.job.submitted_seconds) + 1.0  # its age so far
-        other[one.job.number] = replace(one, wait_seconds=max(wait, least))
+    for job, wait in zip(later, waits, strict=True):
+        least = max(0.0, now - job.job.submitted_seconds) + 1.0  # its age so far
+        other[job.job.number] = replace(job, wait_seconds=max(wait, least))
     before, after = bounds_of(jobs, now), bounds_of(other, now)
     assert before == after
     assert sum(bound is not None for bound in before.values()) > 300
@@ -210,7 +210,7 @@ def test_shuffling_the_future_never_moves_a_past_bound() -> None:
 def test_waits_that_are_all_alike_are_their_own_bound(wait: float) -> None:
     jobs = [LoggedJob(QueuedJob(number, 2.0 * number), wait, 1.0, withdrawn=False) for number in range(300)]
     if wait:  # each comes when the one before has started
-        jobs = [replace(one, job=QueuedJob(one.job.number, 2.0 * wait * one.job.number)) for one in jobs]
+        jobs = [replace(job, job=QueuedJob(job.job.number, 2.0 * wait * job.job.number)) for job in jobs]
     [score] = score_queues(jobs)
     assert score.bounded == 300 - LEAST
     assert (score.bound.coverage or 0.0) > 0.94

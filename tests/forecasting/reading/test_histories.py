@@ -36,7 +36,7 @@ def test_runs_are_sorted_by_their_start_and_known_at_their_end(tmp_path: Path) -
 def test_several_files_are_as_one(tmp_path: Path) -> None:
     early = written(tmp_path, "g,app,application,1,2,3")
     late = written(tmp_path, "g,app,application,3,4,5", name="late.csv")
-    assert [one.value for one in read([late, early])[0].observations] == [3.0, 5.0]
+    assert [observation.value for observation in read([late, early])[0].observations] == [3.0, 5.0]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,15 @@ def test_predictors_are_the_probes_of_a_group_and_for_an_application_its_own_oth
     )
     histories = {history.source: history for history in read([file]) if history.group == "g"}
     total = histories[Source("app", "total.seconds")]
-    assert [(source, one.value) for source, one in predictor_values_for(total, read([file]))] == [
+    assert [
+        (source, observation.value) for source, observation in predictor_values_for(total, read([file]))
+    ] == [
         (Source("", "stage.compute.seconds"), 20.0),
         (Source("ping", "total.seconds"), 40.0),
         (Source("pong", "stage.compute.seconds"), 60.0),
         (Source("pong", "total.seconds"), 50.0),
     ]
     ping = histories[Source("ping", "total.seconds")]
-    assert [(source, one.value) for source, one in predictor_values_for(ping, read([file]))] == [
-        (Source("pong", "total.seconds"), 50.0)
-    ]
+    assert [
+        (source, observation.value) for source, observation in predictor_values_for(ping, read([file]))
+    ] == [(Source("pong", "total.seconds"), 50.0)]

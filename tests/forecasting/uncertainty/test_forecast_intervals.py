@@ -91,8 +91,8 @@ def test_the_next_residual_is_covered_with_the_promised_probability(count: int) 
     draw = random.Random(count)
     trials, hits = 3000, 0
     for _ in range(trials):
-        *known, coming = (draw.gauss(0.0, 2.0) for _ in range(count + 1))
-        lower, upper = residuals(*known).interval(0.8)
+        *past, coming = (draw.gauss(0.0, 2.0) for _ in range(count + 1))
+        lower, upper = residuals(*past).interval(0.8)
         hits += lower <= coming <= upper
     assert 0.78 <= hits / trials <= 0.87
 
@@ -114,7 +114,7 @@ def test_a_residual_that_is_no_number_is_refused(number: float) -> None:
 
 
 def test_quantiles_lie_around_the_point_and_are_finite_even_at_the_edge_of_numbers() -> None:
-    known = residuals(*map(float, range(-9, 10)))
-    assert known.around(100.0, (0.05, 0.5, 0.95)) == {0.05: 91.0, 0.5: 100.0, 0.95: 109.0}
+    past = residuals(*map(float, range(-9, 10)))
+    assert past.around(100.0, (0.05, 0.5, 0.95)) == {0.05: 91.0, 0.5: 100.0, 0.95: 109.0}
     wild = residuals(1e300, -1e300).around(1.7e308, (0.0005, 0.9995))
     assert all(map(math.isfinite, wild.values()))

@@ -106,12 +106,12 @@ def test_a_thousand_candidates_are_as_each_alone() -> None:
     )
     together = quantiles_seconds([0.5, 0.9], first, later, LEVELS, success, failure, 30.0)
     assert together.shape == (2, 1000)
-    for one in (0, 500, 999):
-        each = slice(one, one + 1)
+    for candidate in (0, 500, 999):
+        each = slice(candidate, candidate + 1)
         alone = quantiles_seconds(
             [0.5, 0.9], first[each], later[each], LEVELS, success[each], failure[each], 30.0
         )
-        np.testing.assert_allclose(alone[:, 0], together[:, one], rtol=1e-12)
+        np.testing.assert_allclose(alone[:, 0], together[:, candidate], rtol=1e-12)
 
 
 @pytest.mark.parametrize("number", [1e-300, 1e-18, 1.0 - 1e-16])

@@ -166,18 +166,18 @@ def test_a_quantile_between_two_levels_is_interpolated() -> None:
     assert quantiles[0.85] == pytest.approx((quantiles[0.8] + quantiles[0.9]) / 2.0)
 
 
-@pytest.mark.parametrize("known", [0, 1])
-def test_one_value_gives_no_quantiles(known: int) -> None:
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_value_gives_no_quantiles(count: int) -> None:
     with pytest.raises(Abstained) as abstained:
-        trained([5.0][:known]).around(5.0, EIGHTY) if known else Spread().around(5.0, EIGHTY)
+        trained([5.0][:count]).around(5.0, EIGHTY) if count else Spread().around(5.0, EIGHTY)
     assert abstained.value.reason == "too_few"
 
 
-@pytest.mark.parametrize("known", [5, 50])
+@pytest.mark.parametrize("count", [5, 50])
 @pytest.mark.parametrize("probability", [0.0, 1.0, -0.1, 90.0, math.nan])
-def test_an_invalid_probability_is_refused(known: int, probability: float) -> None:
+def test_an_invalid_probability_is_refused(count: int, probability: float) -> None:
     with pytest.raises(InvalidNumber, match="probabilit"):
-        trained([5.0, 6.0] * known).around(5.0, (probability,))
+        trained([5.0, 6.0] * count).around(5.0, (probability,))
 
 
 @pytest.mark.parametrize(("point", "value"), [(math.nan, 1.0), (1.0, math.nan), (1.0, math.inf)])
@@ -223,8 +223,8 @@ def test_quantiles_are_finite_and_in_order_after_any_values(
     pairs: list[tuple[float, float]], times: int, point: float
 ) -> None:
     spread = Spread()
-    for known, value in pairs * times:
-        spread.learn(known, value)
+    for forecast, value in pairs * times:
+        spread.learn(forecast, value)
     quantiles = list(spread.around(point, QUANTILE_LEVELS).values())
     assert all(map(math.isfinite, quantiles))
     assert quantiles == sorted(quantiles)

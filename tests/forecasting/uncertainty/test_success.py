@@ -21,7 +21,8 @@ DAY_SECONDS = 24 * HOUR_SECONDS
 
 def hourly(successes: Sequence[bool]) -> list[PathOutcome]:
     return [
-        PathOutcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, one) for at, one in enumerate(successes)
+        PathOutcome(at * HOUR_SECONDS, at * HOUR_SECONDS + 300.0, succeeded)
+        for at, succeeded in enumerate(successes)
     ]
 
 
@@ -73,7 +74,8 @@ def test_shuffling_the_future_never_moves_a_past_forecast() -> None:
     draw = random.Random(2)
     outcomes = hourly([draw.random() < 0.8 for _ in range(80)])
     other = outcomes[:50] + [
-        PathOutcome(one.time_seconds, one.known_at_seconds, not one.succeeded) for one in outcomes[50:]
+        PathOutcome(outcome.time_seconds, outcome.known_at_seconds, not outcome.succeeded)
+        for outcome in outcomes[50:]
     ]
     for index in range(1, 51):
         at_seconds = index * HOUR_SECONDS
@@ -144,8 +146,11 @@ def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
 def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> None:
     # Each job starts long before the previous one ends, so the similarity of neighbours is of no use.
     endings = [index // 20 % 2 == 0 for index in range(2000)]
-    jobs = [PathOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, one) for at, one in enumerate(endings)]
-    estimates = [(p, one) for p, one in replayed(jobs) if not math.isnan(p)]
+    jobs = [
+        PathOutcome(at * HOUR_SECONDS, (at + 20) * HOUR_SECONDS, succeeded)
+        for at, succeeded in enumerate(endings)
+    ]
+    estimates = [(p, succeeded) for p, succeeded in replayed(jobs) if not math.isnan(p)]
     assert (
         log_loss(estimates[200:]) < 0.3
     )  # a run of twenty is followed by its contrary, which only this order shows
@@ -171,7 +176,7 @@ def test_any_history_has_a_sound_chance_or_none(outcomes: list[PathOutcome], at_
     try:
         chance = trained(outcomes).forecast(at_seconds)
     except Abstained:
-        assert all(one.known_at_seconds > at_seconds for one in outcomes)
+        assert all(outcome.known_at_seconds > at_seconds for outcome in outcomes)
         return
     assert 0.0 < chance.first < 1.0
     assert 0.0 < chance.later < 1.0
@@ -197,13 +202,13 @@ def replayed(outcomes: Sequence[PathOutcome]) -> Estimates:
 def running_rate(outcomes: Sequence[PathOutcome]) -> Estimates:
     """Return the same with the share of successes among all known runs as the estimate."""
     waiting: list[tuple[float, bool]] = []
-    known = successes = 0
+    count = successes = 0
     estimates = []
     for outcome in outcomes:
         while waiting and waiting[0][0] <= outcome.time_seconds:
             successes += heapq.heappop(waiting)[1]
-            known += 1
-        estimates.append(((successes + 0.5) / (known + 1.0), outcome.succeeded))
+            count += 1
+        estimates.append(((successes + 0.5) / (count + 1.0), outcome.succeeded))
         heapq.heappush(waiting, (outcome.known_at_seconds, outcome.succeeded))
     return estimates
 
@@ -226,8 +231,8 @@ def calibration_error(estimates: Estimates) -> float:
 
 def assert_beats_the_running_rate(paths: Sequence[Sequence[PathOutcome]], least: float) -> None:
     """Assert a factor of *least* in both scores, and that the estimates are calibrated."""
-    ours = [one for path in paths for one in replayed(path)[40:]]
-    plain = [one for path in paths for one in running_rate(path)[40:]]
+    ours = [estimate for path in paths for estimate in replayed(path)[40:]]
+    plain = [estimate for path in paths for estimate in running_rate(path)[40:]]
     assert brier(ours) < least * brier(plain)
     assert log_loss(ours) < least * log_loss(plain)
     assert calibration_error(ours) < 0.03

@@ -43,11 +43,16 @@ def to(alert: Alert, channel: Any, event: str = Event.OPENED) -> Notification:
 
 
 def test_a_due_notification_is_delivered_once(alert: Alert, server: Hook, noon: datetime) -> None:
-    one = to(alert, server.channel)
+    notification = to(alert, server.channel)
     assert deliver_due(noon) == 1
     assert deliver_due(noon + SECOND) == 0
-    one.refresh_from_db()
-    assert (one.sent_at, one.due_at, one.attempts, one.error) == (noon, None, 1, "")
+    notification.refresh_from_db()
+    assert (notification.sent_at, notification.due_at, notification.attempts, notification.error) == (
+        noon,
+        None,
+        1,
+        "",
+    )
     assert [json.loads(text)["text"] for text in server.received()] == ["it is down"]
 
 
@@ -61,16 +66,16 @@ def test_a_message_links_to_the_page_of_alerts(alert: Alert, server: Hook, noon:
 def test_a_refused_message_is_retried_with_back_off_and_then_given_up(
     alert: Alert, server: Hook, noon: datetime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = to(alert, server.channel)
+    notification = to(alert, server.channel)
     server.mode, now = REFUSES, noon
     for attempt in range(1, MAX_ATTEMPTS + 1):
         assert deliver_due(now - SECOND) == 0
         assert deliver_due(now) == 1
         now += pause(attempt)
-    one.refresh_from_db()
-    assert one.is_given_up
-    assert one.attempts == MAX_ATTEMPTS
-    assert one.error == f"http://{server.address} answered 503: come back later"
+    notification.refresh_from_db()
+    assert notification.is_given_up
+    assert notification.attempts == MAX_ATTEMPTS
+    assert notification.error == f"http://{server.address} answered 503: come back later"
     assert "cannot deliver three: circle opened, webhook (given up)" in caplog.text
     server.mode = ACCEPTS
     assert deliver_due(now + timedelta(days=30)) == 0
@@ -100,8 +105,8 @@ def test_a_broken_channel_does_not_delay_the_others(alert: Alert, server: Hook, 
     to(alert, server.channel)
     assert deliver_due(noon) == 5
     assert len(server.received()) == 1
-    said = Notification.objects.filter(sent_at=None).order_by("pk").values_list("error", flat=True)
-    assert list(said) == [
+    errors = Notification.objects.filter(sent_at=None).order_by("pk").values_list("error", flat=True)
+    assert list(errors) == [
         "kind: there is no channel 'pigeon'; known are email, log, webhook",
         "url: expected a URL such as https://hooks.example.org/gridcast, got ''",
         "url: expected str, got 7",
@@ -112,21 +117,24 @@ def test_a_broken_channel_does_not_delay_the_others(alert: Alert, server: Hook, 
 def test_a_channel_that_hangs_is_abandoned_at_its_time_limit(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
-    one = to(alert, server.channel)
+    notification = to(alert, server.channel)
     server.mode = HANGS
     assert deliver_due(noon, limit_seconds=0.1) == 1
-    one.refresh_from_db()
-    assert (one.error, one.due_at) == ("webhook did not accept the message within 0.1 s", noon + FIRST_PAUSE)
+    notification.refresh_from_db()
+    assert (notification.error, notification.due_at) == (
+        "webhook did not accept the message within 0.1 s",
+        noon + FIRST_PAUSE,
+    )
 
 
 def test_a_notification_claimed_by_a_worker_that_died_is_delivered_by_the_next(
     alert: Alert, server: Hook, noon: datetime
 ) -> None:
-    one = to(alert, server.channel)
+    notification = to(alert, server.channel)
     Notification.objects.update(attempts=1, due_at=noon + FIRST_PAUSE)  # as it leaves it
     assert deliver_due(noon + FIRST_PAUSE) == 1
-    one.refresh_from_db()
-    assert one.sent_at is not None
+    notification.refresh_from_db()
+    assert notification.sent_at is not None
 
 
 def test_a_task_is_sent_only_if_a_notification_is_due(alert: Alert, server: Hook, noon: datetime) -> None:

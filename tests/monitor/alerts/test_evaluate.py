@@ -41,9 +41,9 @@ def passed(slot: datetime) -> None:
     assert ingest(wire.to_json(circle_report(slot))).accepted
 
 
-def ended(of: Series, slot: datetime, state: State) -> Run:
+def ended(series: Series, slot: datetime, state: State) -> Run:
     return Run.objects.create(
-        id=run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, ended_at=slot
+        id=run_id(series.name, slot), series=series, slot=slot, due_at=slot, state=state, ended_at=slot
     )
 
 
@@ -75,7 +75,10 @@ def test_three_failures_in_a_row_open_an_alert_and_a_pass_closes_it(
     alert.refresh_from_db()
     assert alert.closed_at == three_failures + MINUTE
     assert alert.closed_by == circle.runs.get(slot=three_failures)
-    assert [one.event for one in Notification.objects.order_by("pk")] == [Event.OPENED, Event.CLOSED]
+    assert [notification.event for notification in Notification.objects.order_by("pk")] == [
+        Event.OPENED,
+        Event.CLOSED,
+    ]
 
 
 def test_evaluating_again_changes_nothing(circle: Series, three_failures: datetime) -> None:
@@ -131,16 +134,16 @@ def test_a_new_rule_evaluates_earlier_runs(circle: Series, three_failures: datet
 
 
 def test_a_changed_rule_is_evaluated_again(circle: Series, three_failures: datetime) -> None:
-    one = rule(condition="failures_in_row", threshold=4)
+    alert_rule = rule(condition="failures_in_row", threshold=4)
     evaluate(three_failures)
     assert not Alert.objects.exists()
     AlertRule.objects.update(threshold=2)
     evaluate(three_failures + MINUTE)
     assert Alert.objects.open().exists()
-    one.refresh_from_db()
-    one.everything = False
-    one.save()
-    one.series.set(many(1, circle))
+    alert_rule.refresh_from_db()
+    alert_rule.everything = False
+    alert_rule.save()
+    alert_rule.series.set(many(1, circle))
     evaluate(three_failures + 2 * MINUTE)
     assert Alert.objects.get().closed_text == "no longer watched"
 
@@ -160,16 +163,16 @@ def test_disabling_closes_open_alerts_and_enabling_opens_them_again(
     assert Alert.objects.open().count() == 1
 
 
-def by_suite(one: AlertRule, series: Series) -> None:
-    one.suites.set([series.suite])
+def by_suite(alert_rule: AlertRule, series: Series) -> None:
+    alert_rule.suites.set([series.suite])
 
 
-def by_site(one: AlertRule, series: Series) -> None:
-    one.sites.set([series.bindings.earliest("pk").resource.site])
+def by_site(alert_rule: AlertRule, series: Series) -> None:
+    alert_rule.sites.set([series.bindings.earliest("pk").resource.site])
 
 
-def by_name(one: AlertRule, series: Series) -> None:
-    one.series.set([series])
+def by_name(alert_rule: AlertRule, series: Series) -> None:
+    alert_rule.series.set([series])
 
 
 @pytest.mark.parametrize("name", [by_suite, by_site, by_name])
@@ -204,7 +207,7 @@ def test_a_rule_notifies_the_channels_that_it_has_at_that_time(
     hook = {"kind": "webhook", "url": "https://hooks.example.org/"}
     rule(notify=[*LOG, hook])
     evaluate(three_failures)
-    assert [one.channel for one in Notification.objects.order_by("pk")] == [*LOG, hook]
+    assert [notification.channel for notification in Notification.objects.order_by("pk")] == [*LOG, hook]
     AlertRule.objects.update(notify=LOG)
     passed(three_failures)
     evaluate(three_failures + MINUTE)
@@ -267,10 +270,10 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_changed_series(
     evaluate(three_failures)
     series = many(40, circle)
     for expected in (1, 40):
-        for one in series[:expected]:
+        for watched in series[:expected]:
             for i in range(3):
                 slot = three_failures + timedelta(hours=expected, minutes=i)
-                ended(one, slot, State.FAILED)
+                ended(watched, slot, State.FAILED)
         with django_assert_num_queries(9):
             evaluate(three_failures + timedelta(hours=expected, minutes=4))
     assert Alert.objects.open().filter(rule__name="three").count() == 41

@@ -64,37 +64,39 @@ def _valid(noon: datetime) -> Iterator[bytes]:
 
 
 def _alone(chance: random.Random, valid: Sequence[Document]) -> Malformed:
-    one = _spoiled(chance, valid)
-    return _packed(chance, Malformed(one.what, one.body, one.fields))
+    malformed = _spoiled(chance, valid)
+    return _packed(chance, Malformed(malformed.what, malformed.body, malformed.fields))
 
 
 def _together(chance: random.Random, valid: Sequence[Document]) -> Malformed:
     """Put several into an array or into NDJSON."""
     several = [_spoiled(chance, valid) for _ in range(chance.randint(1, 4))]
-    what = ", ".join(one.what for one in several)
+    what = ", ".join(malformed.what for malformed in several)
     if chance.random() < 0.5:
-        lines = b"\n".join(one.body.replace(b"\n", b" ") for one in several)
+        lines = b"\n".join(malformed.body.replace(b"\n", b" ") for malformed in several)
         return _packed(chance, Malformed(what, lines, content_type=NDJSON))
     fields = several[0].fields if len(several) == 1 else ()
-    return _packed(chance, Malformed(what, b"[" + b",".join(one.body for one in several) + b"]", fields))
+    return _packed(
+        chance, Malformed(what, b"[" + b",".join(malformed.body for malformed in several) + b"]", fields)
+    )
 
 
-def _packed(chance: random.Random, one: Malformed) -> Malformed:
+def _packed(chance: random.Random, malformed: Malformed) -> Malformed:
     encoding = chance.choice(["", "", "identity", "gzip", "zstd"])
-    packed = {"gzip": lambda: gzip.compress(one.body, 1), "zstd": lambda: zstd.compress(one.body)}
-    body = packed[encoding]() if encoding in packed else one.body
-    return Malformed(one.what, body, one.fields, one.content_type, encoding)
+    packed = {"gzip": lambda: gzip.compress(malformed.body, 1), "zstd": lambda: zstd.compress(malformed.body)}
+    body = packed[encoding]() if encoding in packed else malformed.body
+    return Malformed(malformed.what, body, malformed.fields, malformed.content_type, encoding)
 
 
 def _spoiled(chance: random.Random, valid: Sequence[Document]) -> _Spoiled:
     """Return one that the wire format refuses; a change that leaves it valid is drawn again."""
     while True:
         document = json.loads(json.dumps(chance.choice(valid)))
-        one = chance.choice(_WAYS)(chance, document)
+        malformed = chance.choice(_WAYS)(chance, document)
         try:
-            wire.from_json(one.body)
+            wire.from_json(malformed.body)
         except wire.ReportError:
-            return one
+            return malformed
 
 
 def _bytes(document: Document) -> bytes:

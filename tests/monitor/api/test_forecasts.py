@@ -90,7 +90,7 @@ def test_a_forecast_has_success_probability_and_stages(history: Series, client: 
     assert body["success"]["probability"] > 0.5
     assert body["success"]["expected_seconds"] >= 7.0
     assert list(body["success"]["quantiles"]) == ["0.5", "0.9", "0.95"]
-    stages = {one["metric"]: one["median"] for one in body["stages"]}
+    stages = {stage["metric"]: stage["median"] for stage in body["stages"]}
     assert stages["stage.init.seconds"] == pytest.approx(1.0)
 
 
@@ -411,8 +411,8 @@ def test_values_are_of_the_current_segment_unless_another_is_named(history: Seri
 def test_the_segments_of_a_series_are_listed(history: Series, client: Client) -> None:
     changed(history)
     deliver_larger(0.5)
-    one, other = client.get("/api/v1/series/circle/segments").json()
-    assert (one["number"], one["is_current"], one["parameters"]["file_bytes"]) == (1, False, 1000)
+    segment, other = client.get("/api/v1/series/circle/segments").json()
+    assert (segment["number"], segment["is_current"], segment["parameters"]["file_bytes"]) == (1, False, 1000)
     assert (other["number"], other["is_current"], other["parameters"]["file_bytes"]) == (2, True, 100_000_000)
     assert other["bindings"] == {"ring": ["here", "there"]}
     assert client.get("/api/v1/series/nobody-knows/segments").status_code == 404

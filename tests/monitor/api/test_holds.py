@@ -145,7 +145,7 @@ def test_a_site_with_invisible_series_cannot_be_held(circle: Series, client: Cli
     assert answer.status_code == 403
     assert "secret" not in problem(answer)["detail"]
     asked = post(client, "/api/v1/runs", {key: ORDER[key] for key in ("kind", "name", "why")}).json()
-    assert [one["series"] for one in asked["runs"]] == ["circle"]
+    assert [run["series"] for run in asked["runs"]] == ["circle"]
 
 
 def test_holds_of_invisible_scopes_are_not_listed(circle: Series, client: Client) -> None:

@@ -38,13 +38,13 @@ def rings(db: None) -> list[Series]:
     return [builders.circle(f"ring-{number}", builders.sites(2)) for number in range(5)]
 
 
-def asked(client: Client, **query: str | int) -> ManyLatestOut:
+def get_all(client: Client, **query: str | int) -> ManyLatestOut:
     response = client.get("/api/v1/latest", query)
     assert response.status_code == 200, response.content
     return ManyLatestOut.model_validate_json(response.content)
 
 
-def one(client: Client, series: Series) -> LatestOut:
+def get_one(client: Client, series: Series) -> LatestOut:
     response = client.get(f"/api/v1/series/{series.name}/latest")
     assert response.status_code == 200, response.content
     return LatestOut.model_validate_json(response.content)
@@ -56,7 +56,7 @@ def test_the_latest_state_has_run_age_and_hourly_means(
     passed = builders.passed(rings[0], now - 61 * MINUTE)
     report = builders.report(rings[0], now - MINUTE)
     failed = builders.delivered(builders.failed(report, "transfer_ring", "site2-login", REFUSED))
-    shown = one(client, rings[0])
+    shown = get_one(client, rings[0])
     assert (shown.series, shown.state, shown.run) == ("ring-0", "failed", failed.pk)
     assert (shown.slot, shown.stage, shown.failed_resource) == (failed.slot, "transfer_ring", "site2-login")
     assert shown.outcomes == ["passed", "failed"]
@@ -71,16 +71,16 @@ def test_the_latest_state_has_run_age_and_hourly_means(
 
 
 def test_a_series_without_runs_has_no_state(rings: list[Series], client: Client) -> None:
-    shown = one(client, rings[0])
+    shown = get_one(client, rings[0])
     assert (shown.state, shown.run, shown.slot, shown.age_seconds) == (None, None, None, None)
     assert (shown.outcomes, set(shown.hourly_seconds)) == ([], {None})
 
 
 def test_stored_rows_give_the_same_answer(rings: list[Series], client: Client, now: datetime) -> None:
     builders.passed(rings[0], now)
-    before = one(client, rings[0])
+    before = get_one(client, rings[0])
     roll(now)
-    after = one(client, rings[0])
+    after = get_one(client, rings[0])
     assert after.model_dump(exclude={"age_seconds"}) == before.model_dump(exclude={"age_seconds"})
 
 
@@ -91,11 +91,11 @@ def test_states_are_filtered_by_site_suite_and_state(
     builders.passed(rings[1], now)
     builders.not_run(rings[3], now, State.MISSED, "")
     every = [series.name for series in rings]
-    assert [entry.series for entry in asked(client).latest] == ["elsewhere", *every]
-    assert [entry.series for entry in asked(client, site="site8").latest] == ["elsewhere"]
-    assert [entry.series for entry in asked(client, suite="main", site="site1").latest] == every
-    assert [entry.series for entry in asked(client, state="passed").latest] == ["ring-1"]
-    assert [entry.series for entry in asked(client, state="not-working").latest] == ["ring-3"]
+    assert [entry.series for entry in get_all(client).latest] == ["elsewhere", *every]
+    assert [entry.series for entry in get_all(client, site="site8").latest] == ["elsewhere"]
+    assert [entry.series for entry in get_all(client, suite="main", site="site1").latest] == every
+    assert [entry.series for entry in get_all(client, state="passed").latest] == ["ring-1"]
+    assert [entry.series for entry in get_all(client, state="not-working").latest] == ["ring-3"]
 
 
 @pytest.mark.parametrize("state", [{}, {"state": "missed"}])
@@ -136,7 +136,7 @@ def _dictionary() -> str:
 def _every_page(client: Client, **query: str) -> list[str]:
     shown, after = [], ""
     while True:
-        page = asked(client, limit=2, after=after, **query)
+        page = get_all(client, limit=2, after=after, **query)
         shown += [entry.series for entry in page.latest]
         if page.after is None:
             return shown
@@ -145,7 +145,7 @@ def _every_page(client: Client, **query: str) -> list[str]:
 
 def test_invisible_series_are_not_listed(rings: list[Series], client: Client) -> None:
     builders.suite("main").viewers.add(Group.objects.create(name="physicists"))
-    assert asked(client).latest == []
+    assert get_all(client).latest == []
     assert client.get("/api/v1/series/ring-0/latest").status_code == 404
 
 

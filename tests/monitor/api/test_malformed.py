@@ -46,11 +46,11 @@ def test_malformed_reports_are_refused_with_their_field_and_nothing_is_stored(
 ) -> None:
     answers: Counter[int] = Counter()
     most_bytes = 0
-    for number, one in enumerate(drawn(SEED, BODIES, noon)):
-        answer, held_bytes = measured(client, one)
+    for number, malformed in enumerate(drawn(SEED, BODIES, noon)):
+        answer, held_bytes = measured(client, malformed)
         answers[answer.status_code] += 1
-        check(answer, f"seed {SEED}, number {number}: {one.what}", one.fields)
-        assert held_bytes < MOST_BYTES, f"seed {SEED}, number {number}: {one.what}"
+        check(answer, f"seed {SEED}, number {number}: {malformed.what}", malformed.fields)
+        assert held_bytes < MOST_BYTES, f"seed {SEED}, number {number}: {malformed.what}"
         most_bytes = max(most_bytes, held_bytes)
     print(f"seed {SEED}: {sorted(answers.items())}; {most_bytes / 2**20:.1f} MiB peak")
     stored = [
@@ -59,38 +59,41 @@ def test_malformed_reports_are_refused_with_their_field_and_nothing_is_stored(
     assert stored == []
 
 
-def measured(client: Client, one: Malformed) -> tuple[Any, int]:
+def measured(client: Client, malformed: Malformed) -> tuple[Any, int]:
     """Return the answer and by how much the memory of this process peaked."""
     PROCESS.joinpath("clear_refs").write_text("5", encoding="ascii")  # reset the peak
     before_bytes = kept_bytes("VmRSS")
-    answer = send(client, one)
+    answer = send(client, malformed)
     return answer, kept_bytes("VmHWM") - before_bytes
 
 
-def kept_bytes(which: str) -> int:
+def kept_bytes(field: str) -> int:
     for line in PROCESS.joinpath("status").read_text(encoding="ascii").splitlines():
-        if line.startswith(which):
+        if line.startswith(field):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"the kernel does not report {which}")
+    raise AssertionError(f"the kernel does not report {field}")
 
 
-def send(client: Client, one: Malformed) -> Any:
-    headers = {"content-encoding": one.encoding} if one.encoding else {}
-    length = len(one.body) if one.length is None else one.length
-    as_from_a_socket: dict[str, Any] = {"wsgi.input": io.BytesIO(one.body), "CONTENT_LENGTH": str(length)}
+def send(client: Client, malformed: Malformed) -> Any:
+    headers = {"content-encoding": malformed.encoding} if malformed.encoding else {}
+    length = len(malformed.body) if malformed.length is None else malformed.length
+    as_from_a_socket: dict[str, Any] = {
+        "wsgi.input": io.BytesIO(malformed.body),
+        "CONTENT_LENGTH": str(length),
+    }
     return client.generic(
-        "POST", "/api/v1/reports", one.body, one.content_type, headers=headers, **as_from_a_socket
+        "POST", "/api/v1/reports", malformed.body, malformed.content_type, headers=headers, **as_from_a_socket
     )
 
 
-def check(answer: Any, which: str, fields: tuple[str, ...]) -> None:
+def check(answer: Any, body_name: str, fields: tuple[str, ...]) -> None:
     """Check that *answer* is a client error that names one of *fields*."""
     assert answer.status_code in {400, 413, 415, 422}, (
-        f"{which}: {answer.status_code} {answer.content!r:.300}"
+        f"{body_name}: {answer.status_code} {answer.content!r:.300}"
     )
-    assert answer["content-type"] == "application/problem+json", which
+    assert answer["content-type"] == "application/problem+json", body_name
     message = answer.json()
-    assert message["detail"], which
-    assert not any(receipt["accepted"] for receipt in message.get("receipts", ())), which
+    assert message["detail"], body_name
+    assert not any(receipt["accepted"] for receipt in message.get("receipts", ())), body_name
     if fields:
-        assert any(field in message["detail"] for field in fields), f"{which}: {message['detail']}"
+        assert any(field in message["detail"] for field in fields), f"{body_name}: {message['detail']}"

@@ -111,7 +111,7 @@ def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(
 ) -> None:
     other = client_of(new_user("other", "add_outcome"), OUTCOME)
     answers = [tell(client, forecast.pk), tell(client, forecast.pk, job="job-2"), tell(other, forecast.pk)]
-    assert [one.status_code for one in answers] == [201] * 3
+    assert [answer.status_code for answer in answers] == [201] * 3
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def ask_for(client: Client, *candidates: Any, **more: Any) -> dict[str, Any]:
 
 def test_the_fastest_candidate_comes_first(grid: None, client: Client) -> None:
     body = ask_for(client, RINGS["slow"], RINGS["quick"])
-    assert [(one["rank"], one["series"], one["candidate"]) for one in body["ranked"]] == [
+    assert [(entry["rank"], entry["series"], entry["candidate"]) for entry in body["ranked"]] == [
         (1, "quick", 1),
         (2, "slow", 0),
     ]
@@ -106,15 +106,15 @@ def test_the_fastest_candidate_comes_first(grid: None, client: Client) -> None:
 
 
 def test_other_quantiles_are_interpolated(grid: None, client: Client) -> None:
-    (one,) = ask_for(client, RINGS["quick"], quantile=0.85)["ranked"]
-    assert one["seconds"] == pytest.approx(10.0 * 1.85)
+    (entry,) = ask_for(client, RINGS["quick"], quantile=0.85)["ranked"]
+    assert entry["seconds"] == pytest.approx(10.0 * 1.85)
 
 
 def test_candidates_without_a_forecast_are_listed_with_the_reason(grid: None, client: Client) -> None:
     unknown = ring_of("beta", "alpha")
     body = ask_for(client, unknown, RINGS["quick"], ring_of("alpha", "gamma"))
-    assert [one["series"] for one in body["ranked"]] == ["quick"]
-    assert [(one["candidate"], one["code"], one["series"]) for one in body["unranked"]] == [
+    assert [entry["series"] for entry in body["ranked"]] == ["quick"]
+    assert [(entry["candidate"], entry["code"], entry["series"]) for entry in body["unranked"]] == [
         (0, "unknown", []),
         (2, "too_few", ["new"]),
     ]
@@ -122,8 +122,8 @@ def test_candidates_without_a_forecast_are_listed_with_the_reason(grid: None, cl
 
 def test_a_changed_configuration_is_a_reason(grid: None, client: Client) -> None:
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7})
-    (one,) = ask(client, series=["quick"]).json()["unranked"]
-    assert one["code"] == "segment_changed"
+    (entry,) = ask(client, series=["quick"]).json()["unranked"]
+    assert entry["code"] == "segment_changed"
 
 
 def test_a_changed_configuration_is_the_reason_until_enough_runs_passed(grid: None, client: Client) -> None:
@@ -134,23 +134,23 @@ def test_a_changed_configuration_is_the_reason_until_enough_runs_passed(grid: No
         larger = checked_parameters(CIRCLE, parameters)
         report = circle_report(slot, series="quick", parameters=larger, bindings=RINGS["quick"])
         assert ingest(wire.to_json(report)).accepted
-        (one,) = ask(client, series=["quick"]).json()["unranked"]
+        (entry,) = ask(client, series=["quick"]).json()["unranked"]
         of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick").json()
-        assert one["code"] == of_one["code"] == "segment_changed"
-    (one,) = ask(client, series=["quick"]).json()["unranked"]
-    assert one["detail"].startswith("2 runs have passed since its parameters changed on")
+        assert entry["code"] == of_one["code"] == "segment_changed"
+    (entry,) = ask(client, series=["quick"]).json()["unranked"]
+    assert entry["detail"].startswith("2 runs have passed since its parameters changed on")
 
 
 def test_too_few_runs_give_no_rank(grid: None, client: Client) -> None:
     passes("new", seconds=5.0, runs=1)
-    (one,) = ask_for(client, ring_of("alpha", "gamma"))["unranked"]
-    assert one["code"] == "too_few"
+    (entry,) = ask_for(client, ring_of("alpha", "gamma"))["unranked"]
+    assert entry["code"] == "too_few"
 
 
 def test_equal_candidates_are_tied(grid: None, client: Client) -> None:
     passes("new", seconds=10.0)
     body = ask_for(client, RINGS["slow"], ring_of("alpha", "gamma"), RINGS["quick"])
-    assert [(one["rank"], one["tied"], one["series"]) for one in body["ranked"]] == [
+    assert [(entry["rank"], entry["tied"], entry["series"]) for entry in body["ranked"]] == [
         (1, True, "new"),
         (1, True, "quick"),
         (3, False, "slow"),
@@ -162,39 +162,39 @@ def test_a_site_is_down_at_the_requested_time(grid: None, client: Client) -> Non
     work = MaintenanceWindow.objects.create(name="disks", starts_at=began, ends_at=began + timedelta(hours=1))
     work.sites.add(Site.objects.get(name="site-of-gamma"))
     body = ask_for(client, RINGS["slow"], RINGS["quick"])
-    assert [one["series"] for one in body["ranked"]] == ["quick"]
-    assert [one["code"] for one in body["unranked"]] == ["site_down"]
+    assert [entry["series"] for entry in body["ranked"]] == ["quick"]
+    assert [entry["code"] for entry in body["unranked"]] == ["site_down"]
     assert len(ask_for(client, RINGS["slow"], RINGS["quick"], horizon=7200)["ranked"]) == 2
 
 
 def test_old_data_are_stale(grid: None, client: Client) -> None:
     ForecastState.objects.update(stale_at=timezone.now() - timedelta(seconds=1))
-    assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["stale"]
+    assert [entry["code"] for entry in ask_for(client, RINGS["quick"])["unranked"]] == ["stale"]
 
 
 def test_resources_may_be_in_any_roles(grid: None, client: Client) -> None:
     body = ask_for(client, ["gamma", "beta"], ["beta", "alpha"])
-    assert [one["candidate"] for one in body["ranked"]] == [1, 0]
+    assert [entry["candidate"] for entry in body["ranked"]] == [1, 0]
 
 
 def test_a_path_of_several_series_is_ambiguous_and_they_can_be_ranked(grid: None, client: Client) -> None:
     define([], [SeriesDefinition("larger", "circle", RINGS["quick"], {"file_bytes": 5000})])
-    (one,) = ask_for(client, RINGS["quick"])["unranked"]
-    assert (one["code"], one["series"]) == ("ambiguous", ["larger", "quick"])
+    (entry,) = ask_for(client, RINGS["quick"])["unranked"]
+    assert (entry["code"], entry["series"]) == ("ambiguous", ["larger", "quick"])
     body = ask(client, series=["larger", "quick"]).json()
-    assert [one["series"] for one in body["ranked"]] == ["quick"]
+    assert [entry["series"] for entry in body["ranked"]] == ["quick"]
 
 
 def test_changed_bindings_apply_at_once(grid: None, client: Client) -> None:
     ask_for(client, RINGS["quick"])
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7000})
-    (one,) = ask_for(client, RINGS["quick"])["unranked"]
-    assert one["code"] == "segment_changed"
+    (entry,) = ask_for(client, RINGS["quick"])["unranked"]
+    assert entry["code"] == "segment_changed"
 
 
 def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
-    assert [one["code"] for one in ask_for(client, RINGS["quick"])["unranked"]] == ["unknown"]
+    assert [entry["code"] for entry in ask_for(client, RINGS["quick"])["unranked"]] == ["unknown"]
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,10 @@ def test_each_of_many_reports_is_stored_byte_for_byte(
     }
     answer = send(client, packed[packing](together(sent)), content_type, **{"content-encoding": packing})
     assert answer.status_code == 200
-    assert [one["run"] for one in answer.json()["receipts"]] == [json.loads(one)["run"] for one in sent]
-    assert [one.body for one in RawReport.objects.order_by("slot")] == sent
+    assert [receipt["run"] for receipt in answer.json()["receipts"]] == [
+        json.loads(body)["run"] for body in sent
+    ]
+    assert [report.body for report in RawReport.objects.order_by("slot")] == sent
 
 
 def test_invalid_reports_are_named_and_valid_ones_stored(
@@ -130,7 +132,7 @@ def test_invalid_reports_are_named_and_valid_ones_stored(
     answer = send(client, array(sent))
     assert answer.status_code == 200
     receipts = answer.json()["receipts"]
-    assert [one["accepted"] for one in receipts] == [True, False, True, False]
+    assert [receipt["accepted"] for receipt in receipts] == [True, False, True, False]
     assert answer.json()["refused"] == [1, 3]
     assert receipts[1]["error"].startswith("outcome: expected one of passed")
     assert "'no'" in receipts[3]["error"]
@@ -282,8 +284,8 @@ def test_a_request_beyond_the_limit_is_asked_to_retry(circle: Series, client: Cl
     (body,) = bodies(noon, 1)
     with ExitStack() as others:
         held = [others.enter_context(place.open("w")) for place in places()]
-        for one in held:
-            fcntl.flock(one, fcntl.LOCK_EX)
+        for lock in held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         answer = send(client, body)
         assert (answer.status_code, answer["Retry-After"]) == (503, "1")
         assert problem(answer)["code"] == "busy"

@@ -44,18 +44,18 @@ class Step:
         CHANGES[self.name](depot, *self.arguments)
 
 
-def ingest(depot: ComparedDepot, of: MetricKey, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
+def ingest(depot: ComparedDepot, metric: MetricKey, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
     depot.ingest(
-        of,
+        metric,
         {at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()},
     )
 
 
-def fill(depot: ComparedDepot, of: MetricKey, day: int, number_of: int, seed: int) -> None:
+def fill(depot: ComparedDepot, metric: MetricKey, day: int, number_of: int, seed: int) -> None:
     """Fill a day with so many samples that it has hourly rollups."""
     at = [FIRST + day * DAY + step * STEP for step in range(number_of)]
     depot.ingest(
-        of,
+        metric,
         {
             time: Value(time, 1 + (seed * 7919 + step * 104729) % 1000 / 7, (seed + step) % 11 != 0)
             for step, time in enumerate(at)
@@ -66,8 +66,8 @@ def fill(depot: ComparedDepot, of: MetricKey, day: int, number_of: int, seed: in
 def deliver_again(depot: ComparedDepot, pick: int) -> None:
     """Deliver stored reports again with other values."""
     delivered = sorted(depot.model.ran.items())[pick % 5 :: 5]
-    for ran, (of, value) in delivered:
-        depot.ingest(of, {ran.slot: replace(value, value=value.value + 1)})
+    for ran, (metric, value) in delivered:
+        depot.ingest(metric, {ran.slot: replace(value, value=value.value + 1)})
 
 
 def reparse(depot: ComparedDepot, *arguments: Any) -> None:
@@ -120,8 +120,8 @@ def begin_to_rebuild(depot: ComparedDepot) -> None:
 
 
 CHANGES: dict[str, Callable[..., None]] = {
-    one.__name__: one
-    for one in (
+    change.__name__: change
+    for change in (
         *(ingest, fill, deliver_again, reparse, would_reparse, retain, begin_to_retain, would_retain),
         *(pack, roll_until, roll_everything, rebuild_all, begin_to_rebuild),
     )

@@ -44,21 +44,23 @@ class ComparedDepot:
             for table in _EMPTIED:
                 cursor.execute(f"DELETE FROM {table}")
 
-    def metric(self, of: MetricKey) -> Metric | None:
+    def metric(self, key: MetricKey) -> Metric | None:
         """Return the metric, None before its first value."""
-        if of in self.metrics:
-            return self.metrics[of]
-        candidates = Metric.objects.filter(segment__series=self.series[of.series], name=TOTAL)
-        ring = [list(RINGS[of.segment])]
-        found = next((each for each in candidates.select_related("segment") if _ring(each) == ring), None)
-        if found:
-            self.metrics[of] = found
-        return found
+        if key in self.metrics:
+            return self.metrics[key]
+        candidates = Metric.objects.filter(segment__series=self.series[key.series], name=TOTAL)
+        ring = [list(RINGS[key.segment])]
+        metric = next((each for each in candidates.select_related("segment") if _ring(each) == ring), None)
+        if metric:
+            self.metrics[key] = metric
+        return metric
 
-    def ingest(self, of: MetricKey, new: Mapping[datetime, Value]) -> None:
-        known = self.model.ingest(of, new)
-        receipts = ingest_all([wire.to_json(_report(of, slot, value)) for slot, value in new.items()])
-        assert [(one.accepted, one.duplicate) for one in receipts] == [(True, was) for was in known]
+    def ingest(self, key: MetricKey, new: Mapping[datetime, Value]) -> None:
+        expected = self.model.ingest(key, new)
+        receipts = ingest_all([wire.to_json(_report(key, slot, value)) for slot, value in new.items()])
+        assert [(receipt.accepted, receipt.duplicate) for receipt in receipts] == [
+            (True, was) for was in expected
+        ]
 
     def reparse(
         self, reading: ParserVariant, since: datetime, series: Collection[str], at_once: int, batches: int
@@ -67,15 +69,15 @@ class ComparedDepot:
         self.version += 1
         runs = self.model.to_read(series, since, self.version)[: batches * at_once]
         expected = self.model.reparse(runs, reading, self.version)
-        found = self._reparsed(reading, since, series, at_once, batches)
-        assert asdict(found) == asdict(expected)
+        counts = self._reparsed(reading, since, series, at_once, batches)
+        assert asdict(counts) == asdict(expected)
 
     def would_reparse(self, reading: ParserVariant, since: datetime) -> None:
         self.version += 1
         runs = self.model.to_read(self.series, since, self.version)
         expected = deepcopy(self.model).reparse(runs, reading, self.version)
-        found = self._reparsed(reading, since, self.series, 50, MOST_CALLS, dry_run=True)
-        assert asdict(found) == asdict(expected)
+        counts = self._reparsed(reading, since, self.series, 50, MOST_CALLS, dry_run=True)
+        assert asdict(counts) == asdict(expected)
 
     def _reparsed(
         self,
@@ -116,11 +118,13 @@ class ComparedDepot:
     def would_retain(self, now: datetime, keeps: Mapping[str, RetentionDays]) -> None:
         self.end_retention()
         _set_retention(keeps)
-        found = {(one.suite, one.kind): one.rows for one in preview_retention(now).expired}
+        expired_rows = {
+            (expired.suite, expired.kind): expired.rows for expired in preview_retention(now).expired
+        }
         for name, its in keeps.items():
             for kind, since in its.begins(now):
                 if kind in {DataKind.REPORTS, DataKind.SAMPLES}:
-                    assert found.get((name, kind), 0) == self.model.too_old(name, kind, since)
+                    assert expired_rows.get((name, kind), 0) == self.model.too_old(name, kind, since)
 
     def _keep(self, now: datetime, keeps: Mapping[str, RetentionDays]) -> None:
         _set_retention(keeps)
@@ -140,12 +144,12 @@ def _ring(metric: Metric) -> list[list[str]]:
     return [list(names) for names in metric.segment.bindings.values()]
 
 
-def _report(of: MetricKey, slot: datetime, value: Value) -> wire.Report:
+def _report(key: MetricKey, slot: datetime, value: Value) -> wire.Report:
     """Return the report of a run that measured only *value*."""
     passed = circle_report(
         slot,
-        series=of.series,
-        bindings={"ring": RINGS[of.segment]},
+        series=key.series,
+        bindings={"ring": RINGS[key.segment]},
         seconds=(value.known_at - slot).total_seconds(),
         stages=[],
         metrics=[wire.MetricValue(TOTAL, value.value, "seconds")],

@@ -47,14 +47,14 @@ class ParserVariant:
     factor: float
     skips: int
 
-    def of(self, slot: datetime, value: float) -> float | None:
+    def parse(self, slot: datetime, value: float) -> float | None:
         if self.skips and slot.minute // 10 % self.skips == 0:
             return None
         return value * self.factor
 
     def values(self, report: ParsedReport) -> Mapping[str, float]:
-        found = self.of(report.slot, extract_metrics.values(report)[TOTAL])
-        return {} if found is None else {TOTAL: found}
+        parsed = self.parse(report.slot, extract_metrics.values(report)[TOTAL])
+        return {} if parsed is None else {TOTAL: parsed}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class RetentionDays:
 class Corrected(NamedTuple):
     """A correction: the old and the new sample, None where there is none, and the parser version."""
 
-    of: MetricKey
+    key: MetricKey
     time: datetime
     old: tuple[float, bool] | None
     new: tuple[float, bool] | None
@@ -103,18 +103,18 @@ class DepotModel:
         since = self.kept_from.get((ran.series, kind))
         return since is None or ran.slot >= since
 
-    def ingest(self, of: MetricKey, new: Mapping[datetime, Value]) -> list[bool]:
+    def ingest(self, key: MetricKey, new: Mapping[datetime, Value]) -> list[bool]:
         """Store new values; return for each whether it existed, which stays unchanged."""
-        return [self._is_there(of, RunKey(of.series, slot), value) for slot, value in new.items()]
+        return [self._is_there(key, RunKey(key.series, slot), value) for slot, value in new.items()]
 
-    def _is_there(self, of: MetricKey, ran: RunKey, value: Value) -> bool:
+    def _is_there(self, key: MetricKey, ran: RunKey, value: Value) -> bool:
         if ran in self.ran:
             return True
-        self.ran[ran] = of, value
+        self.ran[ran] = key, value
         if self.takes(DataKind.REPORTS, ran):
             self.reports[ran] = extract_metrics.VERSION
         if self.takes(DataKind.SAMPLES, ran):
-            self.samples.setdefault(of, {})[ran.slot] = value
+            self.samples.setdefault(key, {})[ran.slot] = value
             self.changed.add((ran.series, floor(ran.slot, HOUR)))
         return False
 
@@ -134,10 +134,10 @@ class DepotModel:
         return done
 
     def _reparse(self, ran: RunKey, reading: ParserVariant, version: int, done: ReparseCounts) -> None:
-        of, reported = self.ran[ran]
-        value = reading.of(ran.slot, reported.value)
+        key, reported = self.ran[ran]
+        value = reading.parse(ran.slot, reported.value)
         new = None if value is None else replace(reported, value=value)
-        samples = self.samples.setdefault(of, {})
+        samples = self.samples.setdefault(key, {})
         old = samples.pop(ran.slot, None)
         if new:
             samples[ran.slot] = new
@@ -150,7 +150,7 @@ class DepotModel:
         done.changed += old is not None and new is not None
         self.changed.add((ran.series, floor(ran.slot, HOUR)))
         before, after = ((each.value, each.passed) if each else None for each in (old, new))
-        self.corrected.append(Corrected(of, ran.slot, before, after, version))
+        self.corrected.append(Corrected(key, ran.slot, before, after, version))
 
     def keep(self, series: str, kind: DataKind, since: datetime) -> None:
         """Delete data before *since*; a cutoff never moves back."""
@@ -159,9 +159,9 @@ class DepotModel:
         if kind == DataKind.REPORTS:
             self.reports = {ran: by for ran, by in self.reports.items() if self.takes(kind, ran)}
         if kind == DataKind.SAMPLES:
-            for of in [of for of in self.samples if of.series == series]:
-                old = [time for time in self.samples[of] if time < since]
-                self.gone.setdefault(of, {}).update((time, self.samples[of].pop(time)) for time in old)
+            for key in [each for each in self.samples if each.series == series]:
+                old = [time for time in self.samples[key] if time < since]
+                self.gone.setdefault(key, {}).update((time, self.samples[key].pop(time)) for time in old)
 
     def too_old(self, series: str, kind: DataKind, since: datetime) -> int:
         """Count the raw reports, or samples, before *since*."""
@@ -169,20 +169,20 @@ class DepotModel:
             return sum(ran.series == series and ran.slot < since for ran in self.reports)
         return sum(time < since for _, time, _ in self._sampled(series))
 
-    def sampled(self, of: MetricKey, start: datetime, end: datetime) -> dict[datetime, Value]:
-        there = self.samples.get(of, {})
+    def sampled(self, key: MetricKey, start: datetime, end: datetime) -> dict[datetime, Value]:
+        there = self.samples.get(key, {})
         return {time: there[time] for time in sorted(there) if start <= time < end}
 
     def covered(
-        self, of: MetricKey, start: datetime, end: datetime, tier: timedelta = DAY
+        self, key: MetricKey, start: datetime, end: datetime, tier: timedelta = DAY
     ) -> dict[datetime, Value]:
         """Return the values that statistics cover: samples, and deleted samples whose rollups are kept.
 
         *tier* is the length of a rollup, which has to lie in the range.
         """
-        since = self.kept_from.get((of.series, DataKind.HOURLY if tier == HOUR else DataKind.DAILY))
-        values = self.sampled(of, start, end)
-        for time, value in self.gone.get(of, {}).items():
+        since = self.kept_from.get((key.series, DataKind.HOURLY if tier == HOUR else DataKind.DAILY))
+        values = self.sampled(key, start, end)
+        for time, value in self.gone.get(key, {}).items():
             begins = floor(time, tier)
             if start <= begins and begins + tier <= end and (since is None or begins >= since):
                 values[time] = value
@@ -194,32 +194,32 @@ class DepotModel:
         if self.anew_from:
             self.anew_from = max(self.anew_from, before) if before else None
 
-    def is_complete(self, of: MetricKey, start: datetime, end: datetime) -> bool | None:
+    def is_complete(self, key: MetricKey, start: datetime, end: datetime) -> bool | None:
         """Return whether no hour of the range is dirty; None if a rebuild made only empty ones dirty."""
-        changed = {hour for series, hour in self.changed if series == of.series}
+        changed = {hour for series, hour in self.changed if series == key.series}
         if self.anew_from:
-            there = {floor(time, HOUR) for _, time, _ in self._sampled(of.series)}
+            there = {floor(time, HOUR) for _, time, _ in self._sampled(key.series)}
             changed.update(hour for hour in there if hour >= self.anew_from)
-        since = self.kept_from.get((of.series, DataKind.SAMPLES), start - HOUR)
+        since = self.kept_from.get((key.series, DataKind.SAMPLES), start - HOUR)
         if any(start - HOUR < hour < end and hour >= since for hour in changed):
             return False
         return None if self.anew_from and self.anew_from < end else True
 
     def lately(self, series: str, now: datetime) -> list[list[float]]:
         """Return the values of passed runs of each of the last 24 hours, of the metric that passed last."""
-        passed = [(time, of, one.value) for of, time, one in self._sampled(series) if one.passed]
-        of = max(passed)[1] if passed else None
+        passed = [(time, key, value.value) for key, time, value in self._sampled(series) if value.passed]
+        key = max(passed)[1] if passed else None
         ends = floor(now, HOUR) + HOUR
         hours = [ends - ago * HOUR for ago in range(24, 0, -1)]
         return [
-            [value for time, its, value in passed if its == of and floor(time, HOUR) == hour]
+            [value for time, its, value in passed if its == key and floor(time, HOUR) == hour]
             for hour in hours
         ]
 
     def _sampled(self, series: str) -> Iterator[tuple[MetricKey, datetime, Value]]:
-        for of, there in self.samples.items():
-            if of.series == series:
-                yield from ((of, time, one) for time, one in there.items())
+        for key, there in self.samples.items():
+            if key.series == series:
+                yield from ((key, time, value) for time, value in there.items())
 
     def runs(self, series: str) -> list[tuple[datetime, MetricKey, Value]]:
         """Return the runs of one series, oldest first."""

@@ -59,14 +59,14 @@ class SampleModel:
 def figures(values: Iterable[Value]) -> dict[str, float | int | None]:
     """Return the fields of ``SummaryStatistics`` by their definitions."""
     measured = list(values)
-    passed = sorted(one.value for one in measured if one.passed)
+    passed = sorted(value.value for value in measured if value.passed)
     counted: dict[str, float | int | None] = {"n": len(measured), "passed": len(passed)}
     if not passed:
         return counted | dict.fromkeys(("mean", "min", "max", "stdev", "p50", "p95", "p99"))
     ranked = {f"p{q}": passed[max(math.ceil(q * len(passed) / 100), 1) - 1] for q in PERCENTS}
     stdev = exact.stdev(passed) if len(passed) > 1 else None
-    known = {"mean": exact.fmean(passed), "min": passed[0], "max": passed[-1], "stdev": stdev}
-    return counted | known | ranked
+    figures = {"mean": exact.fmean(passed), "min": passed[0], "max": passed[-1], "stdev": stdev}
+    return counted | figures | ranked
 
 
 def start_of(time: datetime, every: Every) -> datetime:
@@ -91,7 +91,8 @@ class Depot:
     def ingest(self, metric: Metric, new: Mapping[datetime, Value]) -> None:
         self.model.add(metric.pk, new)
         rows = [
-            write.SampleRow(metric.pk, at, one.known_at, one.value, one.passed) for at, one in new.items()
+            write.SampleRow(metric.pk, at, value.known_at, value.value, value.passed)
+            for at, value in new.items()
         ]
         with transaction.atomic():
             write.write(rows)

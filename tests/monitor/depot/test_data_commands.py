@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def depot(*arguments: str | Path) -> str:
-    said = StringIO()
-    call_command("depot", *map(str, arguments), stdout=said, stderr=StringIO())
-    return said.getvalue()
+    output = StringIO()
+    call_command("depot", *map(str, arguments), stdout=output, stderr=StringIO())
+    return output.getvalue()
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ def months(circle: Series, noon: datetime) -> Iterator[datetime]:
 def test_reports_of_an_older_parser_version_are_reparsed(months: datetime) -> None:
     RawReport.objects.update(parsed_by=0)
     Sample.objects.filter(metric__name="total.seconds").update(value=1.0)
-    said = "2 reports {} again; samples: 2 changed, 0 added, 0 removed\n"
-    assert depot("reparse", "--dry-run") == said.format("would be parsed")
+    output = "2 reports {} again; samples: 2 changed, 0 added, 0 removed\n"
+    assert depot("reparse", "--dry-run") == output.format("would be parsed")
     assert not Correction.objects.exists()
-    assert depot("reparse", "--series", "circle", "--since", "2020-01-01T00:00Z") == said.format("parsed")
+    assert depot("reparse", "--series", "circle", "--since", "2020-01-01T00:00Z") == output.format("parsed")
     assert Correction.objects.count() == 2
     assert depot("reparse").startswith("0 reports")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["reparse", "--series", "square"], "there is no series 'square'"),
         (["reparse", "--since", "yesterday"], "--since: expected a time such as 2026-03-01T00:00Z"),
@@ -56,13 +56,13 @@ def test_reports_of_an_older_parser_version_are_reparsed(months: datetime) -> No
         (["backup", "/nowhere/backup"], "there is no directory /nowhere"),
     ],
 )
-def test_a_command_that_fails_says_why(arguments: list[str], said: str) -> None:
-    with pytest.raises(CommandError, match=said):
+def test_a_command_that_fails_says_why(arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
         depot(*arguments)
 
 
 def test_backup_prints_the_counts_of_the_backup(months: datetime, tmp_path: Path) -> None:
-    said = depot("backup", tmp_path / "backup")
-    assert said.startswith(f"{tmp_path / 'backup'}: 2 runs, 2 reports and 16 samples as of ")
+    output = depot("backup", tmp_path / "backup")
+    assert output.startswith(f"{tmp_path / 'backup'}: 2 runs, 2 reports and 16 samples as of ")
     with pytest.raises(CommandError, match="is not empty"):
         depot("restore", tmp_path / "backup")

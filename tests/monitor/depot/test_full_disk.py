@@ -165,7 +165,7 @@ def test_reports_are_refused_at_the_reserve_and_accepted_again_with_space(
     assert any("Reports are refused" in problem.text for problem in health.problems(timezone.now()))
     small.free()
     assert client.post("/api/v1/reports", body, "application/json").status_code == 200
-    assert not [one for one in health.problems(timezone.now()) if one.component == "depot"]
+    assert not [problem for problem in health.problems(timezone.now()) if problem.component == "depot"]
 
 
 def test_the_home_reporter_keeps_reports_until_there_is_space(small: Disk, noon: datetime) -> None:
@@ -193,5 +193,7 @@ def test_a_completely_full_disk_loses_no_report_and_stores_none_in_part(
     assert stored == 100 * (len(sent) - 1)
     assert RawReport.objects.count() == stored
     assert Sample.objects.count() == stored * METRICS
-    assert [(one.accepted, one.duplicate) for one in ingest_all(sent[-1])] == [(True, False)] * 100
+    assert [(receipt.accepted, receipt.duplicate) for receipt in ingest_all(sent[-1])] == [
+        (True, False)
+    ] * 100
     assert Sample.objects.count() == (stored + 100) * METRICS

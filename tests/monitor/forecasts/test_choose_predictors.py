@@ -48,7 +48,7 @@ def defined(*series: tuple[str, str, dict[str, list[str]]]) -> dict[str, Metric]
         ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma", "delta")
     ]
     define(resources, [SeriesDefinition(name, probe, bindings) for name, probe, bindings in series])
-    return {one.name: _total(one) for one in Series.objects.all()}
+    return {series.name: _total(series) for series in Series.objects.all()}
 
 
 def _total(series: Series) -> Metric:
@@ -89,8 +89,8 @@ def test_the_nearest_probes_become_predictors_and_applications_do_not(
     put(totals["app"], noon, 5.0)
     refresh(noon + HOUR)
     chosen = ForecastPredictor.objects.filter(metric=totals["app"]).order_by("pk")
-    assert [one.series.name for one in chosen] == ["same-path", "elsewhere", "one-end"]
-    assert {one.name for one in chosen} == {"total.seconds"}
+    assert [metric.series.name for metric in chosen] == ["same-path", "elsewhere", "one-end"]
+    assert {metric.name for metric in chosen} == {"total.seconds"}
     assert choose_predictors() == 0
     Series.objects.filter(name="elsewhere").delete()
     assert choose_predictors() == 0
@@ -129,7 +129,7 @@ def test_predictors_are_not_searched_without_new_metrics(totals: dict[str, Metri
     put(totals["app"], noon + HOUR, 5.0)
     with CaptureQueriesContext(connection) as asked:
         refresh(noon + 2 * HOUR)
-    assert not [one["sql"] for one in asked if "monitor_binding" in one["sql"]]
+    assert not [query["sql"] for query in asked if "monitor_binding" in query["sql"]]
 
 
 def test_a_predictor_is_visible_to_all_viewers_of_the_application(
@@ -154,7 +154,7 @@ def test_a_predictor_is_visible_to_all_viewers_of_the_application(
 
 
 def predictors_of(metric: Metric) -> set[str]:
-    return {one.series.name for one in ForecastPredictor.objects.filter(metric=metric)}
+    return {predictor.series.name for predictor in ForecastPredictor.objects.filter(metric=metric)}
 
 
 def test_a_helpful_predictor_is_named_with_the_forecast(totals: dict[str, Metric], noon: datetime) -> None:

@@ -21,7 +21,7 @@ def total(circle: Series, noon: datetime) -> int:
 
 
 @pytest.fixture
-def one(total: int, noon: datetime) -> ScoredForecast:
+def scored(total: int, noon: datetime) -> ScoredForecast:
     """Return a forecast of 9, with baseline 6 and actual value 10: on the end of the 90 % interval."""
     place = QUANTILE_LEVELS.index(0.95)
     return ScoredForecast(
@@ -41,8 +41,8 @@ def everywhere() -> DayScore:
     return DayScore.objects.get(site=None)
 
 
-def test_a_forecast_counts_once_and_at_each_of_its_sites(one: ScoredForecast) -> None:
-    add([one])
+def test_a_forecast_counts_once_and_at_each_of_its_sites(scored: ScoredForecast) -> None:
+    add([scored])
     sites = DayScore.objects.exclude(site=None).values_list("site__name", "n")
     assert sorted(sites) == [("site-of-here", 1), ("site-of-there", 1)]
     assert (everywhere().n, everywhere().day) == (1, date(2026, 3, 1))
@@ -53,19 +53,19 @@ def test_a_forecast_counts_once_and_at_each_of_its_sites(one: ScoredForecast) ->
     )
 
 
-def test_metrics_of_one_name_in_two_units_are_counted_apart(one: ScoredForecast, noon: datetime) -> None:
-    segment = Metric.objects.get(pk=one.metric).segment
+def test_metrics_of_one_name_in_two_units_are_counted_apart(scored: ScoredForecast, noon: datetime) -> None:
+    segment = Metric.objects.get(pk=scored.metric).segment
     later = Segment.objects.create(series=segment.series, number=2, began_at=noon, fingerprint="other")
     other = Metric.objects.create(segment=later, name="total.seconds", unit="ticks")
-    add([one, one._replace(metric=other.pk)])
+    add([scored, scored._replace(metric=other.pk)])
     assert sorted(DayScore.objects.filter(site=None).values_list("unit", "n")) == [
         ("seconds", 1),
         ("ticks", 1),
     ]
 
 
-def test_errors_are_those_of_the_median_and_of_the_baseline(one: ScoredForecast) -> None:
-    add([one, one._replace(last_value=None, truth=0.0)])
+def test_errors_are_those_of_the_median_and_of_the_baseline(scored: ScoredForecast) -> None:
+    add([scored, scored._replace(last_value=None, truth=0.0)])
     kept = everywhere()
     assert (kept.n, kept.absolute_error) == (2, 10.0)
     assert (kept.last_value_n, kept.last_value_error, kept.compared_error) == (1, 4.0, 1.0)
@@ -86,42 +86,42 @@ def test_errors_are_those_of_the_median_and_of_the_baseline(one: ScoredForecast)
     ],
 )
 def test_an_actual_value_on_the_end_of_an_interval_is_inside(
-    one: ScoredForecast, below: int, upto: int, within: tuple[int, int]
+    scored: ScoredForecast, below: int, upto: int, within: tuple[int, int]
 ) -> None:
-    add([one._replace(below=below, upto=upto)])
+    add([scored._replace(below=below, upto=upto)])
     assert (everywhere().interval_n, everywhere().within_80, everywhere().within_90) == (1, *within)
 
 
-def test_without_quantiles_no_interval_is_counted(one: ScoredForecast) -> None:
-    add([one._replace(below=None, upto=None)])
+def test_without_quantiles_no_interval_is_counted(scored: ScoredForecast) -> None:
+    add([scored._replace(below=None, upto=None)])
     assert (everywhere().interval_n, everywhere().within_80) == (0, 0)
 
 
-def test_later_scores_are_added_to_their_day(one: ScoredForecast) -> None:
-    add([one])
-    add([one, one._replace(truth_time=one.truth_time + timedelta(days=1))])
+def test_later_scores_are_added_to_their_day(scored: ScoredForecast) -> None:
+    add([scored])
+    add([scored, scored._replace(truth_time=scored.truth_time + timedelta(days=1))])
     days = DayScore.objects.filter(site=None).order_by("day").values_list("n", "interval_n")
     assert list(days) == [(2, 2), (1, 1)]
 
 
-def test_sums_of_the_largest_errors_are_finite(one: ScoredForecast) -> None:
-    huge = one._replace(truth=1e300, median=-1e300, last_value=1e-300)
+def test_sums_of_the_largest_errors_are_finite(scored: ScoredForecast) -> None:
+    huge = scored._replace(truth=1e300, median=-1e300, last_value=1e-300)
     add([huge] * 3)
     add([huge, huge._replace(truth=5e-324)])
     assert everywhere().n == 5
 
 
-def test_a_deleted_metric_is_not_counted(one: ScoredForecast) -> None:
-    add([one._replace(metric=0)])
+def test_a_deleted_metric_is_not_counted(scored: ScoredForecast) -> None:
+    add([scored._replace(metric=0)])
     assert not DayScore.objects.exists()
     Site.objects.filter(name="site-of-here").update(title="there still")
     add([])
 
 
 def test_days_are_kept_as_long_as_their_suite_keeps_rollups_of_days(
-    one: ScoredForecast, noon: datetime
+    scored: ScoredForecast, noon: datetime
 ) -> None:
-    add([one, one._replace(truth_time=noon + timedelta(days=10))])
+    add([scored, scored._replace(truth_time=noon + timedelta(days=10))])
     later = noon + timedelta(days=40)
     assert prune(later) == 0  # for ever
     Suite.objects.update(keep_samples_days=9, keep_hourly_days=20, keep_daily_days=35)

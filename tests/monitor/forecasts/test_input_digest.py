@@ -34,16 +34,16 @@ def test_hours_are_counted_from_1970() -> None:
 
 
 def test_the_order_of_inputs_does_not_change_the_digest() -> None:
-    one, other = InputDigest(), InputDigest()
+    digest, other = InputDigest(), InputDigest()
     for hashed in (5, 2**64 - 1, 7):
-        one.add(used(3, hashed))
+        digest.add(used(3, hashed))
     for hashed in (7, 5, 2**64 - 1):
         other.add(used(3, hashed))
-    assert one.dump() == other.dump()
-    assert InputDigest.load(one.dump()) == one
-    assert one.matches([3, 4], [used(3, 11)])
-    assert not one.matches([3], [used(3, 12)])
-    assert not one.matches([3, 4], [used(3, 11), used(4, 1)])
+    assert digest.dump() == other.dump()
+    assert InputDigest.load(digest.dump()) == digest
+    assert digest.matches([3, 4], [used(3, 11)])
+    assert not digest.matches([3], [used(3, 12)])
+    assert not digest.matches([3, 4], [used(3, 11), used(4, 1)])
 
 
 def test_hours_before_the_newest_are_forgotten_and_never_match() -> None:

@@ -76,7 +76,7 @@ def test_series_are_found_by_name_path_and_resources(circle: Series, reader: Use
 
     def names(by: By, *asked: str) -> list[str]:
         wanted = candidates(reader, by, asked, application="circle", metric="total.seconds", probability=0.9)
-        return sorted(one.name for one in wanted)
+        return sorted(metric.name for metric in wanted)
 
     assert names("series", "back", "nobody") == ["back"]
     assert names("path", "ring=here,there", "ring=here") == ["circle"]

@@ -63,7 +63,7 @@ def put(metric: Metric, *times: datetime) -> None:
     mark_dirty.mark({(metric.segment.series_id, time) for time in times})
 
 
-def known(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
+def stored_state(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
     refresh_all(now)
     row = ForecastState.objects.get(metric=metric)
     return bytes(row.state or b""), bytes(row.used or b""), row.n
@@ -105,12 +105,12 @@ def test_a_late_value_of_an_earlier_segment_is_used_as_after_a_rebuild(
     at(current)
     prune_forecasts(noon + 3 * DAY)
     put(current, noon + 3 * DAY)
-    assert known(before, noon + 3 * DAY + HOUR)[2] == 10
+    assert stored_state(before, noon + 3 * DAY + HOUR)[2] == 10
     put(before, noon + 10 * HOUR)
-    late = known(before, noon + 3 * DAY + HOUR)
+    late = stored_state(before, noon + 3 * DAY + HOUR)
     assert late[2] == 11
     reset([series[0].pk])
-    assert known(before, noon + 3 * DAY + HOUR) == late
+    assert stored_state(before, noon + 3 * DAY + HOUR) == late
 
 
 def test_the_state_of_the_current_segment_is_kept_however_long_ago_it_ran(
@@ -131,7 +131,7 @@ def test_a_segment_that_a_series_returns_to_has_an_answer_at_once(
     assert issue(before, now).n == 10
     assert issue(before, now, method="nws").last_time == noon + 9 * HOUR
     put(before, now)
-    assert known(before, now + HOUR)[2] == 11
+    assert stored_state(before, now + HOUR)[2] == 11
 
 
 def test_forecasts_of_a_past_time_are_deleted_unless_they_were_delivered(

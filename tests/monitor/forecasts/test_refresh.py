@@ -110,7 +110,7 @@ def test_a_late_value_resets_the_state_to_what_the_depot_still_has(total: Metric
     put(total, value(total, noon + 11 * 20 * MINUTE - 5 * MINUTE, 4.5))
     now = noon + 12 * 20 * MINUTE
     with transaction.atomic():
-        use_changes([MetricUpdate(one, {now - HOUR}) for one in followed(pk=total.pk)], now)
+        use_changes([MetricUpdate(metric, {now - HOUR}) for metric in followed(pk=total.pk)], now)
     row = ForecastState.objects.get()
     assert (row.is_behind, row.state, row.forecast) == (True, None, answer)  # until there is a newer one
     refresh_all(now)
@@ -195,13 +195,13 @@ def test_a_long_history_is_read_part_by_part_and_answered_after_the_last(
 def test_states_of_other_method_versions_are_reset(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    known = state(total)
+    state_before = state(total)
     assert reset_outdated() == 0
-    of_others = pack_state(b"another!" + unpack_state(known[0])[8:])
+    of_others = pack_state(b"another!" + unpack_state(state_before[0])[8:])
     ForecastState.objects.update(versions=b"another!", state=of_others)
     assert reset_outdated() == 1
     refresh_all(noon + 6 * HOUR)
-    assert state(total) == known
+    assert state(total) == state_before
     ForecastState.objects.update(state=of_others)
     put(total, *hourly(total, noon, 1, first=6))
     refresh_all(noon + 8 * HOUR)
@@ -220,10 +220,10 @@ def test_the_outcome_of_a_job_is_an_input(total: Metric, noon: datetime) -> None
     refresh(noon + 6 * HOUR)
     record_outcome(outcome_of(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
     refresh(noon + 8 * HOUR)
-    known = state(total)
+    state_before = state(total)
     row = ForecastState.objects.get()
     assert (row.n, row.last_value, row.used_until) == (6, 44.0, noon + 7 * HOUR)
-    assert rebuilt(total, noon + 8 * HOUR) == known
+    assert rebuilt(total, noon + 8 * HOUR) == state_before
 
 
 def test_a_failing_forecaster_does_not_stop_the_others(
@@ -233,10 +233,10 @@ def test_a_failing_forecaster_does_not_stop_the_others(
     put(total, *hourly(total, noon, 5))
     put(other, *hourly(other, noon, 5))
     refresh(noon + 6 * HOUR)
-    known = unpack_state(state(total)[0])
-    broken = {**msgspec.msgpack.decode(known[8:]), "name": "nobody"}
+    state_before = unpack_state(state(total)[0])
+    broken = {**msgspec.msgpack.decode(state_before[8:]), "name": "nobody"}
     ForecastState.objects.filter(metric=total).update(
-        state=pack_state(known[:8] + msgspec.msgpack.encode(broken))
+        state=pack_state(state_before[:8] + msgspec.msgpack.encode(broken))
     )
     put(total, *hourly(total, noon, 1, first=7))
     put(other, *hourly(other, noon, 1, first=7))
@@ -310,7 +310,9 @@ def test_changes_of_a_predictor_without_such_a_metric_are_deleted(total: Metric,
 
 def copied(row: Forecast, **changes: datetime) -> Forecast:
     its = {
-        one.attname: getattr(row, one.attname) for one in Forecast._meta.concrete_fields if one.name != "id"
+        field.attname: getattr(row, field.attname)
+        for field in Forecast._meta.concrete_fields
+        if field.name != "id"
     }
     return Forecast(**{**its, **changes})
 

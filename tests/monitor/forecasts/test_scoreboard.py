@@ -41,7 +41,7 @@ def score(circle: Series) -> Score:
     """Store ten forecasts with errors of 1, baseline 2; eight inside the 80 % interval, nine inside 90 %."""
 
     def make(**changes: Any) -> DayScore:
-        of = {"day": date(2026, 3, 30), "suite": circle.suite, "site": None, "metric": "total.seconds"}
+        fields = {"day": date(2026, 3, 30), "suite": circle.suite, "site": None, "metric": "total.seconds"}
         counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10}
         sums = {
             "absolute_error": 10.0,
@@ -50,7 +50,7 @@ def score(circle: Series) -> Score:
             "relative_error": 1.0,
         }
         inside = {"within_80": 8, "within_90": 9, "unit": "seconds", "method": METHOD}
-        return DayScore.objects.create(**{**of, **counts, **sums, **inside, **changes})
+        return DayScore.objects.create(**{**fields, **counts, **sums, **inside, **changes})
 
     return make
 
@@ -86,11 +86,14 @@ def test_each_table_leaves_out_one_part_of_the_choice(score: Score, reader: User
     score(site=here, n=5, metric="total_core.seconds")
     score(n=7, method="nws")
     board = scoreboard(reader, ScoreFilter(), NOW)
-    assert [(one.name, one.n) for one in board.methods] == [(METHOD, 10), ("nws", 7)]
-    assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10)]
-    assert sorted((one.name, one.n) for one in board.sites) == [(here.name, 10), (there.name, 10)]
+    assert [(method.name, method.n) for method in board.methods] == [(METHOD, 10), ("nws", 7)]
+    assert [(metric.name, metric.n) for metric in board.metrics] == [("total.seconds", 10)]
+    assert sorted((site.name, site.n) for site in board.sites) == [(here.name, 10), (there.name, 10)]
     board = scoreboard(reader, ScoreFilter(site=here.name), NOW)
-    assert [(one.name, one.n) for one in board.metrics] == [("total.seconds", 10), ("total_core.seconds", 5)]
+    assert [(metric.name, metric.n) for metric in board.metrics] == [
+        ("total.seconds", 10),
+        ("total_core.seconds", 5),
+    ]
     assert board.site_names == [here.name, there.name]
     assert names(reader, MONTH, NOW)["method"] == [METHOD, "nws"]
 
@@ -99,9 +102,9 @@ def test_a_short_range_goes_by_days_and_a_long_one_by_weeks(score: Score, reader
     for ago in (0, 1, 8, 60):
         score(day=(NOW - timedelta(days=ago)).date())
     shown = scoreboard(reader, ScoreFilter(span=MONTH), NOW).times
-    assert [one.start for one in shown] == [date(2026, 3, 23), date(2026, 3, 30), date(2026, 3, 31)]
+    assert [score.start for score in shown] == [date(2026, 3, 23), date(2026, 3, 30), date(2026, 3, 31)]
     shown = scoreboard(reader, ScoreFilter(span=QUARTER), NOW).times
-    assert [(one.start, one.n) for one in shown] == [
+    assert [(score.start, score.n) for score in shown] == [
         (date(2026, 1, 26), 10),
         (date(2026, 3, 23), 10),
         (date(2026, 3, 30), 20),
@@ -137,7 +140,7 @@ def total(circle: Series) -> Metric:
 
 def issued(metric: Metric, minutes: int, truth: float | None, **changes: Any) -> Forecast:
     at = NOW + timedelta(minutes=minutes)
-    of = {"metric": metric, "method": METHOD, "level": 0.8, "n": 9, "issued_at": at, "last_time": at}
+    fields = {"metric": metric, "method": METHOD, "level": 0.8, "n": 9, "issued_at": at, "last_time": at}
     figures = {
         "mean": 7.0,
         "median": 7.0,
@@ -146,7 +149,7 @@ def issued(metric: Metric, minutes: int, truth: float | None, **changes: Any) ->
         "quantiles": [7.0] * len(QUANTILE_LEVELS),
     }
     truths = {"truth": truth, "truth_time": at if truth is not None else None, "last_known_at": at}
-    return Forecast.objects.create(**{**of, **figures, **truths, **changes})
+    return Forecast.objects.create(**{**fields, **figures, **truths, **changes})
 
 
 def test_the_newest_scored_forecasts_are_shown(total: Metric, reader: User) -> None:
@@ -181,7 +184,7 @@ def test_used_predictors_come_before_dropped_ones(total: Metric, reader: User) -
     common = {"metric": total, "series": total.series, "n": 50, "p_value": 0.01}
     for name, gain, is_kept in (("a", -0.1, False), ("b", 0.2, True), ("c", 0.3, True), ("d", None, None)):
         ForecastPredictor.objects.create(name=name, gain=gain, is_kept=is_kept, **common)
-    assert [one.name for one in predictors(reader, ScoreFilter())] == ["c", "b", "a"]
+    assert [predictor.name for predictor in predictors(reader, ScoreFilter())] == ["c", "b", "a"]
     assert predictors(reader, ScoreFilter(metric="total_core.seconds")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
     assert predictors(reader, ScoreFilter()) == []

@@ -24,7 +24,7 @@ def deliver(slot: datetime, *, passed: bool = True, **changes: Any) -> None:
     assert ingest(wire.to_json(report)).accepted
 
 
-def known(series: Series) -> tuple[bytes, bytes, int]:
+def stored_state(series: Series) -> tuple[bytes, bytes, int]:
     row = SuccessState.objects.get(series=series)
     assert not row.is_behind
     return bytes(row.state or b""), bytes(row.used or b""), row.n
@@ -67,14 +67,14 @@ def test_ends_used_step_by_step_equal_a_rebuilt_state(circle: Series, noon: date
         deliver(slot)
         refresh_all(slots[-1] + MINUTE)
     refresh_all(slots[-1] + MINUTE)
-    step_by_step = known(circle)
+    step_by_step = stored_state(circle)
     assert step_by_step[2] == 40
     reset([circle.pk])
     refresh_all(slots[-1] + MINUTE)
-    assert known(circle) == step_by_step
+    assert stored_state(circle) == step_by_step
     mark_dirty.mark([(circle.pk, noon)])
     refresh_all(slots[-1] + MINUTE)
-    assert known(circle) == step_by_step
+    assert stored_state(circle) == step_by_step
 
 
 def test_the_first_question_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
@@ -83,7 +83,7 @@ def test_the_first_question_has_an_answer_at_once(circle: Series, noon: datetime
     refresh_series([circle.pk], noon + 4 * MINUTE)
     assert SuccessState.objects.get().n == 4
     assert SuccessState.objects.get().expected_seconds is not None
-    assert {one.n for one in ForecastState.objects.all()} == {4}
+    assert {state.n for state in ForecastState.objects.all()} == {4}
     stages = ForecastState.objects.get(metric__name="total.seconds").explanation
     assert {stage["metric"] for stage in stages or ()} >= {
         "stage.init.seconds",
@@ -94,11 +94,11 @@ def test_the_first_question_has_an_answer_at_once(circle: Series, noon: datetime
 def test_states_of_other_versions_are_reset(circle: Series, noon: datetime) -> None:
     deliver(noon)
     refresh_all(noon + MINUTE)
-    before = known(circle)
+    before = stored_state(circle)
     SuccessState.objects.update(versions=b"another!", state=pack_state(b"another! state"))
     assert reset_outdated() == 1
     refresh_all(noon + MINUTE)
-    assert known(circle) == before
+    assert stored_state(circle) == before
 
 
 def test_estimates_do_not_depend_on_when_they_are_computed(circle: Series, noon: datetime) -> None:

@@ -86,7 +86,7 @@ class Histories:
         return SampleRow(metric.pk, time, known_at, self.draw.lognormvariate(2.0, 0.5), True)
 
 
-def known(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | None]]:
+def stored_states(now: datetime) -> dict[int, tuple[bytes, bytes, int, list[float] | None]]:
     refresh_all(now)
     rows = ForecastState.objects.order_by("metric")
     assert not any(row.is_behind for row in rows)
@@ -115,7 +115,7 @@ def test_a_state_updated_step_by_step_equals_a_rebuilt_one_for_any_history(
             refresh(histories.now, within_seconds=draw.choice([0.0, 1.0]))
         if draw.random() < 0.2:
             refresh_and_be_killed(histories.now)
-    step_by_step = known(histories.now)
+    step_by_step = stored_states(histories.now)
     reset([metric.segment.series_id for metric in metrics])
-    assert known(histories.now) == step_by_step
+    assert stored_states(histories.now) == step_by_step
     assert not PendingChange.objects.filter(due_at=None).exists()

@@ -264,12 +264,12 @@ def test_apply_writes_alert_rules(grid: GridCommand, file: Path) -> None:
     grid("apply", file)
     three, silence = AlertRule.objects.get(name="three-in-a-row"), AlertRule.objects.get(name="silence")
     assert (three.title, three.threshold, three.everything) == ("Three in a row", 3, False)
-    assert [one.name for one in three.suites.all()] == ["main"]
-    assert [one.name for one in three.series.all()] == ["login-anl", "ping-login-anl-login-sdsc"]
+    assert [suite.name for suite in three.suites.all()] == ["main"]
+    assert [series.name for series in three.series.all()] == ["login-anl", "ping-login-anl-login-sdsc"]
     assert three.notify == [{"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]}]
     assert (silence.everything, silence.threshold, silence.enabled) == (True, 7200, True)
     at_sdsc = AlertRule.objects.get(name="at-sdsc")
-    assert ([one.name for one in at_sdsc.sites.all()], at_sdsc.enabled) == (["sdsc"], False)
+    assert ([site.name for site in at_sdsc.sites.all()], at_sdsc.enabled) == (["sdsc"], False)
 
 
 def test_a_change_of_an_alert_rule_is_shown_and_applied(grid: GridCommand, file: Path) -> None:
@@ -303,7 +303,7 @@ def test_prune_disables_a_rule_that_opened_alerts_and_removes_others(grid: GridC
     assert "- alert rule three-in-a-row: not in the file; kept but disabled: it has opened alerts" in output
     kept = AlertRule.objects.get()
     assert (kept.name, kept.enabled, Alert.objects.get().rule) == ("three-in-a-row", False, kept)
-    assert [one.name for one in kept.suites.all()] == ["main"]
+    assert [suite.name for suite in kept.suites.all()] == ["main"]
     assert not kept.sites.exists()  # the rule must not watch everything instead
     assert not kept.everything
     assert grid("plan", "--prune", "--exit-code", file)[0] == 0

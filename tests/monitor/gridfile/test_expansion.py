@@ -17,7 +17,7 @@ def series(**more: Any) -> SeriesEntry:
 
 
 def expanded_names(name: str, **more: Any) -> list[str]:
-    return [one.name for one in expand(name, series(**more))]
+    return [expanded.name for expanded in expand(name, series(**more))]
 
 
 def test_a_list_gives_one_series_per_value() -> None:
@@ -50,18 +50,18 @@ def test_lists_and_a_mesh_can_be_combined() -> None:
 @pytest.mark.parametrize("unordered", [False, True])
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_count_equals_the_number_of_expanded_series(size: int, unordered: bool) -> None:
-    one = series(mesh={"over": list(range(size)), "unordered": unordered}, **{"for": {"x": [1, 2, 3]}})
-    assert count(one) == len(list(expand("{source}-{target}-{x}", one)))
+    entry = series(mesh={"over": list(range(size)), "unordered": unordered}, **{"for": {"x": [1, 2, 3]}})
+    assert count(entry) == len(list(expand("{source}-{target}-{x}", entry)))
 
 
 def test_placeholders_are_replaced_in_every_text() -> None:
-    one = series(
+    entry = series(
         bindings={"target": ["login-{site}"]},
         parameters={"command": "check_{site} -w 5"},
         timezone="{zone}",
         **{"for": {"site": ["sdsc"], "zone": ["America/Los_Angeles"]}},
     )
-    (only,) = expand("{site}", one)
+    (only,) = expand("{site}", entry)
     assert only.bindings == {"target": ("login-sdsc",)}
     assert only.parameters == {"command": "check_sdsc -w 5"}
     assert only.timezone == "America/Los_Angeles"

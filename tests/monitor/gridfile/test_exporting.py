@@ -83,8 +83,8 @@ def windows(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefiniti
 @st.composite
 def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDefinition:
     """A rule that watches everything, or some of the *existing* names."""
-    named = {noun: draw(st.sets(st.sampled_from(one))) for noun, one in existing.items() if one}
-    watches = {noun: tuple(sorted(one)) for noun, one in named.items() if one}
+    named = {noun: draw(st.sets(st.sampled_from(names))) for noun, names in existing.items() if names}
+    watches = {noun: tuple(sorted(names)) for noun, names in named.items() if names}
     everything: bool = draw(st.booleans())
     condition, threshold = draw(
         st.sampled_from([("failures_in_row", 1), ("failures_in_row", 100), ("silent_seconds", 7200)])
@@ -215,7 +215,7 @@ def test_a_failed_export_leaves_no_file(grid: GridCommand, tmp_path: Path) -> No
     (tmp_path / "grid.yaml").mkdir()
     with pytest.raises(Exception, match="Is a directory"):
         grid("export", tmp_path / "grid.yaml")
-    assert [one.name for one in tmp_path.iterdir()] == ["grid.yaml"]
+    assert [file.name for file in tmp_path.iterdir()] == ["grid.yaml"]
 
 
 @pytest.mark.django_db

@@ -60,7 +60,10 @@ def test_a_follower_may_become_the_leader(grid: GridCommand, file: Path) -> None
     swapped = PAIR.replace("z-probe", "x").replace("a-job", "z-probe").replace("x", "a-job")
     file.write_text(file.read_text(encoding="utf-8").replace(PAIR, swapped), encoding="utf-8")
     assert grid("apply", file)[1].endswith("0 to add, 2 to change, 0 to remove.\n")
-    assert [one.leader and one.leader.name for one in Series.objects.order_by("name")] == [None, "a-job"]
+    assert [series.leader and series.leader.name for series in Series.objects.order_by("name")] == [
+        None,
+        "a-job",
+    ]
 
 
 def test_a_group_is_pruned_together(grid: GridCommand, file: Path) -> None:

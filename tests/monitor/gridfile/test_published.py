@@ -49,8 +49,10 @@ def test_all_examples_are_shipped() -> None:
 
 def test_the_bindings_of_teragrid_match_its_publication() -> None:
     series = example("teragrid-2005").series
-    site = {one.name: one.site for one in example("teragrid-2005").resources.values()}
-    assert {one.name: one.shell["host"] for one in example("teragrid-2005").resources.values()} == {
+    site = {resource.name: resource.site for resource in example("teragrid-2005").resources.values()}
+    assert {
+        resource.name: resource.shell["host"] for resource in example("teragrid-2005").resources.values()
+    } == {
         "tg-grid1-uc": "tg-grid1.uc.teragrid.org",
         "tg-login1-iu": "tg-login1.iu.teragrid.org",
         "tg-login-ornl": "tg-login.ornl.teragrid.org",
@@ -60,47 +62,47 @@ def test_the_bindings_of_teragrid_match_its_publication() -> None:
         "tg-login-sdsc": "tg-login.sdsc.teragrid.org",
     }
     for name in ("gather", "gather-together"):
-        roles = {role: [site[one] for one in bound] for role, bound in series[name].bindings.items()}
+        roles = {role: [site[name] for name in bound] for role, bound in series[name].bindings.items()}
         assert roles == {
             "sources": ["anl", "iu", "ornl", "tacc", "purdue"],
             "compute": ["ncsa"],
             "destination": ["sdsc"],
         }
-    ring = [site[one] for one in series["circle"].bindings["ring"]]
+    ring = [site[resource] for resource in series["circle"].bindings["ring"]]
     assert ring == ["iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl"]
-    preco = [one for one in series.values() if one.probe == "preco"]
-    assert [(one.leader, one.follows, one.delay_seconds) for one in preco] == [
+    preco = [entry for entry in series.values() if entry.probe == "preco"]
+    assert [(entry.leader, entry.follows, entry.delay_seconds) for entry in preco] == [
         ("gather", "with", 0),
         ("gather", "after", 0),
         ("gather", "after", 1800),
         ("gather-together", "with", 0),
     ]
-    for one in preco:
-        roles = {role: [site[resource] for resource in bound] for role, bound in one.bindings.items()}
+    for entry in preco:
+        roles = {role: [site[resource] for resource in bound] for role, bound in entry.bindings.items()}
         assert roles == {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
 
 
 def test_the_bindings_of_geon_match_its_publication() -> None:
     grid = example("geon-2005")
-    site = {one.name: one.site for one in grid.resources.values()}
-    gather = {role: [site[one] for one in bound] for role, bound in grid.series["gather"].bindings.items()}
+    site = {resource.name: resource.site for resource in grid.resources.values()}
+    gather = {role: [site[name] for name in bound] for role, bound in grid.series["gather"].bindings.items()}
     assert gather == {
         "sources": ["utep", "asu", "sdsc", "uidaho", "rice"],
         "compute": ["arizona"],
         "destination": ["isu"],
     }
-    ring = [site[one] for one in grid.series["circle"].bindings["ring"]]
+    ring = [site[resource] for resource in grid.series["circle"].bindings["ring"]]
     assert ring == ["asu", "sdsc", "uidaho", "rice", "arizona", "isu", "utep"]
 
 
 def test_the_demo_file_matches_the_definition_of_the_demo() -> None:
     grid = example("demo")
     assert list(grid.resources) == list(NAMES[:7])
-    done = {one.name: one for one in definition.series(scheduled=True)}
+    done = {series.name: series for series in definition.series(scheduled=True)}
     bindings = {
-        name: {role: tuple(names) for role, names in one.bindings.items()} for name, one in done.items()
+        name: {role: tuple(names) for role, names in series.bindings.items()} for name, series in done.items()
     }
-    assert grid.series == {name: replace(one, bindings=bindings[name]) for name, one in done.items()}
+    assert grid.series == {name: replace(series, bindings=bindings[name]) for name, series in done.items()}
     assert list(grid.alerts.values()) == definition.alerts()
 
 
@@ -150,7 +152,7 @@ def test_a_file_can_set_every_configurable_column(noun: str) -> None:
 @pytest.mark.parametrize("noun", MODELS)
 def test_limits_of_the_format_match_the_columns(noun: str) -> None:
     for name, field in MODELS[noun].model_fields.items():
-        limits = [one.max_length for one in field.metadata if hasattr(one, "max_length")]
+        limits = [limit.max_length for limit in field.metadata if hasattr(limit, "max_length")]
         if limits and name != "site":  # references must exist anyway
             column = TABLES[noun]._meta.get_field(name)
             assert limits == [getattr(column, "max_length", None)]

@@ -40,7 +40,7 @@ def fields_of(report: ParsedReport) -> dict[str, Any]:
     for name in ("stages", "metrics"):
         plain[name] = [values(item) for item in plain[name]]
     plain["failure"] = None if report.failure is None else values(report.failure)
-    plain["usage"] = {name: values(one) for name, one in report.usage.items()}
+    plain["usage"] = {name: values(usage) for name, usage in report.usage.items()}
     measured = report.measured
     bound = {role: list(names) for role, names in measured.bindings.items()}
     plain["measured"] = (measured.probe, measured.probe_version, dict(measured.parameters), bound)

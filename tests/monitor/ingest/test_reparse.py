@@ -78,14 +78,14 @@ def test_old_values_are_kept_as_corrections_with_the_parser_version(began_at: da
     before = timezone.now()
     reparse_all(began_at)
     columns = ("old_value", "old_passed", "new_value", "new_passed", "parser_version")
-    found = Correction.objects.filter(metric__name=RING).order_by("time")
-    assert list(found.values_list("time", *columns))[:2] == [
+    corrections = Correction.objects.filter(metric__name=RING).order_by("time")
+    assert list(corrections.values_list("time", *columns))[:2] == [
         (began_at, 1.0, True, 2.0, True, NEWER.version),
         (began_at + HOUR, 2.0, True, 4.0, True, NEWER.version),
     ]
     (gone,) = Correction.objects.filter(metric__name=COMPARE, time=began_at).values_list(*columns)
     assert gone == (1.0, True, None, None, NEWER.version)
-    assert all(before <= one.corrected_at <= timezone.now() for one in found)
+    assert all(before <= correction.corrected_at <= timezone.now() for correction in corrections)
 
 
 def test_removed_samples_come_back_when_a_parser_extracts_them_again(began_at: datetime) -> None:
@@ -111,8 +111,8 @@ def test_rollups_are_computed_from_the_new_samples(began_at: datetime) -> None:
     ring = Metric.objects.get(name=RING)
     assert DirtyHour.objects.filter(hour=began_at).exists()
     for _ in range(2):  # before they are rolled up, and after
-        found = statistics(ring, start=began_at, end=began_at + 6 * HOUR)
-        assert (found.figures.n, found.figures.mean) == (6, 7.0)
+        result = statistics(ring, start=began_at, end=began_at + 6 * HOUR)
+        assert (result.figures.n, result.figures.mean) == (6, 7.0)
         roll_all()
 
 

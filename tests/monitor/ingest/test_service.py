@@ -152,7 +152,7 @@ def _newer(report: wire.Report) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda report: b"", "JSON"),
         (lambda report: wire.to_json(report)[:-20], "JSON"),
@@ -164,11 +164,11 @@ def _newer(report: wire.Report) -> bytes:
     ],
 )
 def test_a_bad_report_is_refused_with_the_reason_and_leaves_nothing(
-    circle: Series, noon: datetime, spoil: Callable[[wire.Report], bytes], said: str
+    circle: Series, noon: datetime, spoil: Callable[[wire.Report], bytes], message: str
 ) -> None:
     receipt = ingest(spoil(circle_report(noon)))
     assert not receipt.accepted
-    assert said in receipt.error
+    assert message in receipt.error
     assert Run.objects.count() == 0
 
 
@@ -214,10 +214,10 @@ def test_a_report_in_a_batch_gets_the_same_receipt_as_alone(circle: Series, noon
     ]
     receipts = ingest_all(bodies)
     assert accepted(receipts) == [NEW, REFUSED, REFUSED, REFUSED, NEW]
-    said = [receipt.error for receipt in receipts]
-    assert "nobody-knows" in said[1]
-    assert "JSON" in said[2]
-    assert "cannot hold" in said[3]
+    errors = [receipt.error for receipt in receipts]
+    assert "nobody-knows" in errors[1]
+    assert "JSON" in errors[2]
+    assert "cannot hold" in errors[3]
     assert {run.slot for run in Run.objects.all()} == {noon, noon + 2 * MINUTE}
     assert Sample.objects.count() == 16
 

@@ -72,25 +72,25 @@ def test_partitions_are_created_for_a_time_that_has_none(circle: Series, number:
 
 
 @pytest.mark.parametrize(
-    ("slot", "said"),
+    ("slot", "message"),
     [
         (datetime(1969, 12, 31, 23, 59, tzinfo=UTC), "is before 1970"),
         (datetime(9999, 1, 1, tzinfo=UTC), "is more than a day after now"),
     ],
 )
 def test_a_slot_of_a_wrong_clock_is_refused_and_creates_no_partition(
-    circle: Series, noon: datetime, slot: datetime, said: str
+    circle: Series, noon: datetime, slot: datetime, message: str
 ) -> None:
     receipts = ingest_together([circle_report(slot), circle_report(noon)])
     assert [receipt.accepted for receipt in receipts] == [False, True]
     assert receipts[0].run == wire.run_id("circle", slot)
-    assert receipts[0].error.startswith(f"slot: {wire.rfc3339(slot)} {said}")
+    assert receipts[0].error.startswith(f"slot: {wire.rfc3339(slot)} {message}")
     assert receipts[0].error.endswith("set the clock of the reporter and send it again")
     assert not any(part.start.year == slot.year for part in engine().partitions("monitor_sample"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"started_at": datetime(1969, 12, 31, 23, 59, tzinfo=UTC)},
@@ -108,11 +108,11 @@ def test_a_slot_of_a_wrong_clock_is_refused_and_creates_no_partition(
     ],
 )
 def test_a_run_that_ends_in_the_future_is_refused(
-    circle: Series, noon: datetime, changes: dict[str, Any], said: str
+    circle: Series, noon: datetime, changes: dict[str, Any], message: str
 ) -> None:
     receipt = ingest(wire.to_json(circle_report(noon, **changes)))
     assert not receipt.accepted
-    assert receipt.error.startswith(said)
+    assert receipt.error.startswith(message)
     assert not Run.objects.exists()
 
 
@@ -141,7 +141,7 @@ def test_copied_numbers_are_exact(circle: Series, noon: datetime) -> None:
     ]
     ingest_together(some)
     kept = Sample.objects.filter(metric__name="m").order_by("time").values_list("value", flat=True)
-    assert [repr(value) for value in kept] == [repr(one.metrics[0].value) for one in some]
+    assert [repr(value) for value in kept] == [repr(report.metrics[0].value) for report in some]
 
 
 def test_copied_times_are_exact_to_the_microsecond(circle: Series, noon: datetime) -> None:

@@ -82,9 +82,11 @@ class Senders:
             return bool(self.errors)
         with self._lock:
             receipts = json.loads(body)["receipts"]
-            if [(one["run"], one["accepted"]) for one in receipts] != [(str(of.run), True) for of in batch]:
+            if [(receipt["run"], receipt["accepted"]) for receipt in receipts] != [
+                (str(report.run), True) for report in batch
+            ]:
                 self.errors.append(f"receipts: {receipts!r:.500}")
-            self.duplicates += sum(one["duplicate"] for one in receipts)
+            self.duplicates += sum(receipt["duplicate"] for receipt in receipts)
             self.acknowledged.update(zip((report.run for report in batch), bodies, strict=True))
             return True
 

@@ -42,18 +42,18 @@ def test_a_reporter_gets_no_more_runs_than_its_capacity(circle: Series, noon: da
     assert claim_due(noon) == []
 
 
-def another(of: Series, name: str, **changes: object) -> Series:
+def another(original: Series, name: str, **changes: object) -> Series:
     """Copy the series *of* with its bindings under another name."""
-    series = Series.objects.get(pk=of.pk)
+    series = Series.objects.get(pk=original.pk)
     series.pk, series.name = None, name
     for field, value in changes.items():
         setattr(series, field, value)
     series.save()
     Binding.objects.bulk_create(
-        Binding(series=series, role=one.role, position=one.position, resource=one.resource)
-        for one in of.bindings.all()
+        Binding(series=series, role=binding.role, position=binding.position, resource=binding.resource)
+        for binding in original.bindings.all()
     )
-    Series.objects.update(created_at=of.created_at)
+    Series.objects.update(created_at=original.created_at)
     return series
 
 

@@ -43,13 +43,15 @@ def limit(**budget: float) -> None:
 
 def recorded_usage() -> dict[str, tuple[int | None, float | None]]:
     """Return the recorded bytes and CPU seconds by site."""
-    return {one.site.name: (one.bytes, one.cpu_seconds) for one in Usage.objects.select_related("site")}
+    return {
+        usage.site.name: (usage.bytes, usage.cpu_seconds) for usage in Usage.objects.select_related("site")
+    }
 
 
 def test_usage_is_recorded_for_every_site_that_a_run_was_bound_to(circle: Series, noon: datetime) -> None:
     ran(noon, {"here": usage.ResourceUsage(100, 7, 1.5)}, bindings={"ring": ("here", "there")})
     assert recorded_usage() == {"site-of-here": (107, 1.5), "site-of-there": (0, 0.0)}
-    assert {one.began_at for one in Usage.objects.all()} == {noon}
+    assert {usage.began_at for usage in Usage.objects.all()} == {noon}
 
 
 def test_the_usage_of_resources_of_one_site_is_added_up(circle: Series, noon: datetime) -> None:

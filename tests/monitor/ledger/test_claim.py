@@ -49,8 +49,8 @@ LEASE = timedelta(seconds=31)
 
 
 def ask_each(series: Sequence[Series], due_at: datetime) -> None:
-    for one in series:
-        asked_for(one, due_at)
+    for each_series in series:
+        asked_for(each_series, due_at)
 
 
 def claimed() -> set[str]:
@@ -65,8 +65,8 @@ def ended(series: Series, slot: datetime, *, seconds: float = 7.0, outcome: str 
 def usual_seconds(series: Series, now: datetime) -> float:
     """Return the usual duration of a run that is claimed now."""
     asked_for(series, now)
-    (one,) = claim_due(now)
-    return one.usual_seconds
+    (claim,) = claim_due(now)
+    return claim.usual_seconds
 
 
 def block(site: str) -> None:
@@ -130,9 +130,9 @@ def test_delivering_a_report_dispatches_the_next_run(
     first, second = Series.objects.order_by("name")
     asked_for(first, noon)
     asked_for(second, noon + SECOND)
-    (one,) = claim_due(noon + MINUTE)
-    start_runs([one.run_id], noon + MINUTE)
-    spool_report(one.run_id, wire.to_json(circle_report(noon, series=first.name, reporter=own_queue)))
+    (claim,) = claim_due(noon + MINUTE)
+    start_runs([claim.run_id], noon + MINUTE)
+    spool_report(claim.run_id, wire.to_json(circle_report(noon, series=first.name, reporter=own_queue)))
     assert deliver() == 1
     (waited,) = Run.objects.filter(series=second)
     assert waited.state == State.CLAIMED
@@ -211,7 +211,7 @@ def test_a_full_reporter_does_not_affect_others(db: None, tmp_path: Path, noon: 
     Series.objects.filter(pk=free.pk).update(reporter=Reporter.objects.create(name="elsewhere", capacity=1))
     asked_for(full, noon)
     asked_for(free, noon)
-    assert [one.queue for one in claim_freed(noon)] == ["reporter.elsewhere"]
+    assert [claim.queue for claim in claim_freed(noon)] == ["reporter.elsewhere"]
 
 
 def test_the_usual_duration_is_infinite_before_a_run_has_ended(

@@ -27,8 +27,8 @@ def following(leader: Series, follows: str, *, delay: timedelta = timedelta(0)) 
         leader=leader, follows=follows, delay_seconds=delay.total_seconds(),
     )  # fmt: skip
     Binding.objects.bulk_create(
-        Binding(series=series, role=one.role, position=one.position, resource=one.resource)
-        for one in leader.bindings.all()
+        Binding(series=series, role=binding.role, position=binding.position, resource=binding.resource)
+        for binding in leader.bindings.all()
     )
     Series.objects.update(created_at=leader.created_at)
     return series

@@ -196,7 +196,7 @@ def test_a_scope_can_be_held_again_after_a_hold_ended(circle: Series, noon: date
     held(SITE, noon + 2 * MINUTE)
     resume(SITE, who="ada", why="done", now=noon + 3 * MINUTE)
     held(SITE, noon + 4 * MINUTE)
-    assert [one.ended_by for one in Hold.objects.all()] == ["", "ada", "its time was over"]
+    assert [hold.ended_by for hold in Hold.objects.all()] == ["", "ada", "its time was over"]
 
 
 def test_a_scope_that_is_not_held_cannot_be_resumed(circle: Series, noon: datetime) -> None:
@@ -279,10 +279,10 @@ def test_no_run_stays_claimed_when_a_claim_and_a_pause_are_concurrent(circle: Se
 
 def test_the_database_allows_one_open_hold_per_scope(circle: Series, noon: datetime) -> None:
     held(SITE, noon)
-    one = {"kind": "site", "name": SITE.name, "mode": "pause", "who": "bob", "why": "x", "began_at": noon}
+    fields = {"kind": "site", "name": SITE.name, "mode": "pause", "who": "bob", "why": "x", "began_at": noon}
     with pytest.raises(IntegrityError), transaction.atomic():
-        Hold.objects.create(**one)
-    Hold.objects.create(**{**one, "kind": "suite"})
+        Hold.objects.create(**fields)
+    Hold.objects.create(**{**fields, "kind": "suite"})
 
 
 def test_a_hold_follows_the_renaming_of_its_scope(circle: Series, noon: datetime) -> None:
@@ -345,7 +345,7 @@ def test_requesting_a_scope_passes_over_held_series(elsewhere: Series, noon: dat
     scope = Scope(HoldKind.REPORTER, "home")
     asked = run_all(scope, who="ada", why="x", now=noon)
     assert [run.series.name for run in asked.runs] == ["elsewhere"]
-    assert [(series.name, one.scope) for series, one in asked.held] == [("circle", SITE)]
+    assert [(series.name, hold.scope) for series, hold in asked.held] == [("circle", SITE)]
     forced = run_all(scope, who="ada", why="x", now=noon, force=True)
     assert [run.series.name for run in forced.runs] == ["circle", "elsewhere"]
     assert not forced.held

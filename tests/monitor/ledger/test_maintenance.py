@@ -34,7 +34,7 @@ def test_slots_in_a_recurring_window_are_skipped_with_its_title(circle: Series) 
     assert begun == {4: 1, 5: 0, 6: 0}
     reasons = Run.objects.filter(state=State.SKIPPED).order_by("slot").values_list("slot", "reason")
     reason = "maintenance: new disks, until 2026-03-01 12:07 UTC"
-    assert [one for one in reasons if one[0] >= NOON + 5 * MINUTE] == [
+    assert [reason for reason in reasons if reason[0] >= NOON + 5 * MINUTE] == [
         (NOON + 5 * MINUTE, reason),
         (NOON + 6 * MINUTE, reason),
     ]
@@ -91,7 +91,9 @@ def test_open_and_planned_windows_are_ordered_by_start() -> None:
     create_window("backup", schedule="0 11 * * *", duration_seconds=7200)
     create_window("over", schedule="0 11 * * *", duration_seconds=60, ends_at=NOON)
     shown = open_and_planned(User(is_superuser=True), NOON)
-    assert [(one.window.name, one.is_open, one.occurrence.starts_at, one.sites) for one in shown] == [
+    assert [
+        (window.window.name, window.is_open, window.occurrence.starts_at, window.sites) for window in shown
+    ] == [
         ("backup", True, NOON - HOUR, []),
         ("disks", False, NOON + DAY, ["anl", "sdsc"]),
         ("monthly", False, datetime(2026, 4, 1, tzinfo=UTC), ["sdsc"]),
@@ -106,10 +108,10 @@ def test_windows_and_sites_of_invisible_series_are_hidden(circle: Series) -> Non
     reader = User.objects.create_user("reader")
 
     def seen() -> list[str]:
-        return sorted(one.window.name for one in open_and_planned(reader, NOON))
+        return sorted(shown.window.name for shown in open_and_planned(reader, NOON))
 
     assert seen() == ["both", "everywhere", "here"]
-    (both,) = (one for one in open_and_planned(reader, NOON) if one.window.name == "both")
+    (both,) = (shown for shown in open_and_planned(reader, NOON) if shown.window.name == "both")
     assert both.where == "site-of-here, site-of-there"
     Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
     assert seen() == ["everywhere"]
@@ -119,12 +121,12 @@ def test_the_open_windows_of_a_series_are_those_of_its_sites(circle: Series) -> 
     create_window("here", "site-of-here", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     create_window("elsewhere", "elsewhere", starts_at=NOON, ends_at=NOON + HOUR)
     create_window("everywhere", title="Network", schedule="0 11 * * *", duration_seconds=7200)
-    assert [(one.window.name, one.where) for one in open_for_series(circle, NOON)] == [
+    assert [(shown.window.name, shown.where) for shown in open_for_series(circle, NOON)] == [
         ("everywhere", "everywhere"),
         ("here", "site-of-here"),
     ]
     assert open_for_series(circle, NOON)[0].words == "in maintenance until 2026-03-01 13:00 UTC: Network"
-    assert [one.window.name for one in open_for_user(User(is_superuser=True), NOON)] == [
+    assert [shown.window.name for shown in open_for_user(User(is_superuser=True), NOON)] == [
         "everywhere",
         "elsewhere",
         "here",

@@ -66,7 +66,7 @@ def test_transitions_are_recorded_with_time_and_cause(circle: Series, noon: date
     claim_due(noon)
     reap(noon + LEASE)
     moved = list(Transition.objects.order_by("id"))
-    assert [(one.source, one.target, one.cause) for one in moved] == [
+    assert [(transition.source, transition.target, transition.cause) for transition in moved] == [
         ("expected", "claimed", "claimed for its reporter"),
         ("claimed", "expected", "its lease expired"),
     ]

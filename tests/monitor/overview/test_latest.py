@@ -34,7 +34,7 @@ EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by ha
 QUARTER = timedelta(minutes=15)
 SERIES, SEGMENTS, SLOTS = 3, 2, 200  # slots are a quarter of an hour apart: two days
 
-which = st.integers(0, SERIES - 1)
+series_numbers = st.integers(0, SERIES - 1)
 slots = st.integers(0, SLOTS - 1)
 reported = st.sampled_from(REPORTED) | st.just(State.PASSED)
 seconds = st.floats(0.5, 1e4)
@@ -103,11 +103,15 @@ class Grid:
         series, metric = self.series[number], metric_of(self.series[number], 0)
         there = set(Run.objects.filter(series=series).values_list("slot", flat=True))
         at = [self.first + later * QUARTER for later in range(slot, min(slot + 30, SLOTS))]
-        new = [one for one in at if one not in there]
-        Run.objects.bulk_create(Run(state=State.PASSED, ended_at=one, **listed(series, one)) for one in new)
+        new = [time for time in at if time not in there]
+        Run.objects.bulk_create(
+            Run(state=State.PASSED, ended_at=time, **listed(series, time)) for time in new
+        )
         values = {"metric": metric, "passed": True}
-        Sample.objects.bulk_create(Sample(time=one, known_at=one, value=one.hour, **values) for one in new)
-        mark_dirty.mark([(series.pk, one) for one in at])
+        Sample.objects.bulk_create(
+            Sample(time=time, known_at=time, value=time.hour, **values) for time in new
+        )
+        mark_dirty.mark([(series.pk, time) for time in at])
 
     def rename(self, number: int) -> None:
         self.series[number].name = f"renamed-{uuid.uuid4()}"
@@ -170,7 +174,7 @@ def expected(series: Series, now: datetime) -> Expected:
     )
 
 
-def found(answer: Latest, series: Series) -> Expected:
+def row_of(answer: Latest, series: Series) -> Expected:
     (row,) = np.flatnonzero(answer.series == series.pk)
     assert answer.name[row] == Series.objects.get(pk=series.pk).name
     state = answer.state[row].decode() or " "
@@ -183,18 +187,18 @@ def found(answer: Latest, series: Series) -> Expected:
     )
 
 
-def same(one: Expected, other: Expected) -> bool:
-    means = np.allclose(one.means, other.means, rtol=1e-6, equal_nan=True)
-    return means and replace(one, means=()) == replace(other, means=())
+def same(first: Expected, other: Expected) -> bool:
+    means = np.allclose(first.means, other.means, rtol=1e-6, equal_nan=True)
+    return means and replace(first, means=()) == replace(other, means=())
 
 
 numbers = st.integers(1, 5)
 steps = st.one_of(
-    st.tuples(st.just("end"), which, slots, st.integers(0, SEGMENTS - 1), reported, seconds),
-    st.tuples(st.sampled_from(["miss", "lose"]), which, slots),
-    st.tuples(st.just("correct"), which, slots, seconds),
-    st.tuples(st.just("fill"), which, slots),
-    st.tuples(st.sampled_from(["rename", "remove"]), which),
+    st.tuples(st.just("end"), series_numbers, slots, st.integers(0, SEGMENTS - 1), reported, seconds),
+    st.tuples(st.sampled_from(["miss", "lose"]), series_numbers, slots),
+    st.tuples(st.just("correct"), series_numbers, slots, seconds),
+    st.tuples(st.just("fill"), series_numbers, slots),
+    st.tuples(st.sampled_from(["rename", "remove"]), series_numbers),
     st.tuples(st.sampled_from(["bring_some_up", "be_killed"]), numbers),
     st.tuples(st.just("bring_up")),
 )
@@ -212,7 +216,7 @@ def test_after_any_events_the_rows_follow_from_runs_and_samples(
     for _ in range(2):
         answer = latest(Series.objects.all(), at)
         for series in grid.series:
-            assert same(found(answer, series), expected(series, at)), series
+            assert same(row_of(answer, series), expected(series, at)), series
         grid.bring_up()
 
 
@@ -224,7 +228,7 @@ def test_a_late_report_within_the_trend_shows_at_once(db: None, noon: datetime) 
     grid.end(0, 141, 0, State.PASSED, 3.0)
     grid.bring_up()
     grid.end(0, 132, 0, State.FAILED, 3.0)
-    assert found(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
+    assert row_of(latest(Series.objects.all(), noon), grid.series[0]).outcomes.endswith("pfp")
 
 
 def test_earlier_hours_return_when_later_values_are_deleted(db: None, noon: datetime) -> None:
@@ -234,7 +238,7 @@ def test_earlier_hours_return_when_later_values_are_deleted(db: None, noon: date
     grid.bring_up()
     grid.lose(0, 150)
     answer = latest(Series.objects.all(), noon + 9 * QUARTER)
-    assert [found(answer, grid.series[0]).means[-1]] == [3.0]
+    assert [row_of(answer, grid.series[0]).means[-1]] == [3.0]
 
 
 def test_changes_before_the_shown_hours_cause_no_recomputation(db: None, noon: datetime) -> None:
@@ -243,7 +247,7 @@ def test_changes_before_the_shown_hours_cause_no_recomputation(db: None, noon: d
     grid.bring_up()
     grid.end(0, 3, 0, State.PASSED, 3.0)
     Kept.objects.update(stage="as it is kept")
-    assert found(latest(Series.objects.all(), noon), grid.series[0]).stage == "as it is kept"
+    assert row_of(latest(Series.objects.all(), noon), grid.series[0]).stage == "as it is kept"
 
 
 def test_extreme_values_of_a_reporter_do_not_break_the_rows_of_others(db: None, noon: datetime) -> None:
@@ -253,4 +257,4 @@ def test_extreme_values_of_a_reporter_do_not_break_the_rows_of_others(db: None, 
     grid.end(2, 8, 0, State.PASSED, 7.0)
     grid.bring_up()
     answer = latest(Series.objects.all(), noon + 8 * QUARTER)
-    assert [found(answer, one).means[-1] for one in grid.series] == [pytest.approx(1e30), 0.0, 7.0]
+    assert [row_of(answer, series).means[-1] for series in grid.series] == [pytest.approx(1e30), 0.0, 7.0]

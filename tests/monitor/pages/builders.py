@@ -94,65 +94,68 @@ def circle(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
 
 
 def report(
-    of: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0, version: str = ""
+    series: Series, slot: datetime, *, outcome: str = "passed", slowness: float = 1.0, version: str = ""
 ) -> wire.Report:
     """Return a report whose stages took *slowness* times their typical duration."""
-    stages, probe = _stages(GATHER if of.probe == "gather" else CIRCLE, slowness), probes.load(of.probe)
+    stages, probe = (
+        _stages(GATHER if series.probe == "gather" else CIRCLE, slowness),
+        probes.load(series.probe),
+    )
     seconds = sum(stage.seconds for stage in stages)
     return wire.Report(
-        run=wire.run_id(of.name, slot),
-        series=of.name,
+        run=wire.run_id(series.name, slot),
+        series=series.name,
         slot=slot,
         reporter="home",
-        probe=wire.ProbeIdentity(of.probe, version or probe.version, "ab" * 32),
-        parameters=checked_parameters(probe, of.parameters),
+        probe=wire.ProbeIdentity(series.probe, version or probe.version, "ab" * 32),
+        parameters=checked_parameters(probe, series.parameters),
         started_at=slot + timedelta(seconds=0.4),
         seconds=seconds,
         outcome=outcome,
         reason="",
         stages=stages,
-        metrics=_rates(of, slowness),
+        metrics=_rates(series, slowness),
         failure=None,
         log=_log(stages),
         environment=wire.Environment("ui1.example.org", "Linux 6.1.0", "3.11.2", {"ssh": "OpenSSH_9.2p1"}),
         clock=wire.Clock(sent_at=slot + timedelta(seconds=seconds + 0.5), synchronised=True),
-        bindings=current_bindings([of.pk])[of.pk],
+        bindings=current_bindings([series.pk])[series.pk],
         usage={},
     )
 
 
-def failed(of: wire.Report, stage: str, resource: str, message: str, **more: Any) -> wire.Report:
+def failed(sent: wire.Report, stage: str, resource: str, message: str, **more: Any) -> wire.Report:
     """Return the report of a run that failed in *stage*: later stages were not started, except cleanup."""
-    names = [timing.name for timing in of.stages]
-    reached = of.stages[: names.index(stage) + 1]
-    cleanup = [timing for timing in of.stages if timing.name == "cleanup" and timing not in reached]
+    names = [timing.name for timing in sent.stages]
+    reached = sent.stages[: names.index(stage) + 1]
+    cleanup = [timing for timing in sent.stages if timing.name == "cleanup" and timing not in reached]
     failure = wire.Failure(stage, resource, message, **more)
     line = wire.LogLine("error", sum(timing.seconds for timing in reached), message)
-    log = [*(entry for entry in of.log if entry.seconds <= line.seconds), line]
+    log = [*(entry for entry in sent.log if entry.seconds <= line.seconds), line]
     reason = f"{stage} at {resource}: {message}"
     stages = _renumbered([*reached, *cleanup])
     return replace(
-        of, outcome="failed", reason=reason, failure=failure, stages=stages, metrics=(), log=tuple(log),
+        sent, outcome="failed", reason=reason, failure=failure, stages=stages, metrics=(), log=tuple(log),
         seconds=sum(timing.seconds for timing in stages),
     )  # fmt: skip
 
 
-def delivered(one: wire.Report) -> Run:
+def delivered(sent: wire.Report) -> Run:
     """Ingest a report; return its run."""
-    receipt = ingest(wire.to_json(one))
+    receipt = ingest(wire.to_json(sent))
     assert receipt.accepted, receipt.error
-    return Run.objects.get(pk=one.run)
+    return Run.objects.get(pk=sent.run)
 
 
-def passed(of: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
-    return delivered(report(of, slot, slowness=slowness))
+def passed(series: Series, slot: datetime, *, slowness: float = 1.0) -> Run:
+    return delivered(report(series, slot, slowness=slowness))
 
 
-def not_run(of: Series, slot: datetime, state: State, reason: str) -> Run:
+def not_run(series: Series, slot: datetime, state: State, reason: str) -> Run:
     """Create a run without a report."""
-    mark_dirty.mark([(of.pk, slot)])
+    mark_dirty.mark([(series.pk, slot)])
     return Run.objects.create(
-        id=wire.run_id(of.name, slot), series=of, slot=slot, due_at=slot, state=state, reason=reason
+        id=wire.run_id(series.name, slot), series=series, slot=slot, due_at=slot, state=state, reason=reason
     )
 
 
@@ -171,7 +174,7 @@ REFUSED = "cannot connect to {resource}.example.org:22: Connection refused"
 
 
 def history(
-    of: Series,
+    series: Series,
     count: int,
     *,
     until: datetime,
@@ -189,16 +192,16 @@ def history(
     for number in range(count):
         slot = until - every * (count - 1 - number)
         slowness = 0.75 * slowness + 0.25 * draw.lognormvariate(0.0, 0.45)
-        one = report(of, slot, slowness=slowness * draw.lognormvariate(0.0, 0.08))
+        sent = report(series, slot, slowness=slowness * draw.lognormvariate(0.0, 0.08))
         trouble = (troubles or {}).get(number)
         if trouble is not None:
-            one = failed(
-                one, trouble.stage, trouble.resource, trouble.message,
+            sent = failed(
+                sent, trouble.stage, trouble.resource, trouble.message,
                 stderr_tail=trouble.stderr_tail, exit_status=trouble.exit_status,
             )  # fmt: skip
-        runs.append(delivered(one))
+        runs.append(delivered(sent))
         if with_forecasts:
-            refresh.refresh_all(one.slot + timedelta(seconds=one.seconds + 1))
+            refresh.refresh_all(sent.slot + timedelta(seconds=sent.seconds + 1))
     return runs
 
 
@@ -226,10 +229,10 @@ def _renumbered(stages: Iterable[wire.StageTiming]) -> tuple[wire.StageTiming, .
     return tuple(placed)
 
 
-def _rates(of: Series, slowness: float) -> tuple[wire.MetricValue, ...]:
-    if of.probe != "gather":
+def _rates(series: Series, slowness: float) -> tuple[wire.MetricValue, ...]:
+    if series.probe != "gather":
         return (wire.MetricValue("ring.bytes_per_second", 1.7e6 / slowness, "bytes_per_second"),)
-    sources = of.bindings.filter(role="sources").values_list("resource__name", flat=True)
+    sources = series.bindings.filter(role="sources").values_list("resource__name", flat=True)
     return tuple(
         wire.MetricValue(
             f"transfer.{name}.bytes_per_second", (1 + 0.4 * i) * 9e6 / slowness, "bytes_per_second"

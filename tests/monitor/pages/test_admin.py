@@ -33,8 +33,8 @@ def test_every_list_and_form_opens(grid: Grid, administrator: Client, now: datet
     ApiToken.objects.issue(builders.user("program"), "scheduler", ["read"])
     name = f"admin:monitor_{model.__name__.lower()}"
     assert administrator.get(reverse(f"{name}_changelist")).status_code == 200
-    for one in model._default_manager.all()[:1]:  # type: ignore[attr-defined]
-        assert administrator.get(reverse(f"{name}_change", args=[one.pk])).status_code == 200
+    for instance in model._default_manager.all()[:1]:  # type: ignore[attr-defined]
+        assert administrator.get(reverse(f"{name}_change", args=[instance.pk])).status_code == 200
 
 
 @pytest.mark.parametrize("model", [Run, Forecast])

@@ -32,16 +32,16 @@ def rule(db: None) -> AlertRule:
     )
 
 
-def alert(rule: AlertRule, of: Series, now: datetime, message: str = "it is <b>down") -> Alert:
-    run = builders.not_run(of, now - timedelta(minutes=Run.objects.count()), State.MISSED, "")
+def alert(rule: AlertRule, series: Series, now: datetime, message: str = "it is <b>down") -> Alert:
+    run = builders.not_run(series, now - timedelta(minutes=Run.objects.count()), State.MISSED, "")
     return Alert.objects.create(
-        rule=rule, series=of, since=now - timedelta(hours=1), opened_at=now, opened_by=run, text=message
+        rule=rule, series=series, since=now - timedelta(hours=1), opened_at=now, opened_by=run, text=message
     )
 
 
-def close(one: Alert, now: datetime) -> None:
-    Alert.objects.filter(pk=one.pk).update(
-        closed_at=now, closed_by=one.opened_by, closed_text="passed at noon"
+def close(opened: Alert, now: datetime) -> None:
+    Alert.objects.filter(pk=opened.pk).update(
+        closed_at=now, closed_by=opened.opened_by, closed_text="passed at noon"
     )
 
 
@@ -62,11 +62,11 @@ def test_open_alerts_come_first_with_reason_start_and_run(
 ) -> None:
     over = alert(rule, grid.circle, now, "it was down")
     close(over, now)
-    one = alert(rule, grid.gather, now)
+    opened = alert(rule, grid.gather, now)
     shown = text(client)
     assert shown.index("It is &lt;b&gt;down") < shown.index("It was down") < shown.index("Passed at noon")
     assert "<b>down" not in shown
-    for part in ("three-in-a-row", "/series/gather-main/", f"/runs/{one.opened_by_id}/", ">1 h ago<"):
+    for part in ("three-in-a-row", "/series/gather-main/", f"/runs/{opened.opened_by_id}/", ">1 h ago<"):
         assert part in shown
 
 
@@ -82,11 +82,11 @@ def test_every_page_shows_the_number_of_open_alerts(
 def test_a_series_with_an_open_alert_is_marked(
     grid: Grid, client: Client, rule: AlertRule, now: datetime
 ) -> None:
-    one = alert(rule, grid.gather, now)
+    opened = alert(rule, grid.gather, now)
     assert "1 alert</a>" in text(client, "/")
     assert "It is &lt;b&gt;down" in text(client, "/series/gather-main/")
     assert "It is &lt;b&gt;down" not in text(client, "/series/circle-ring/")
-    close(one, now)
+    close(opened, now)
     assert "1 alert</a>" not in text(client, "/")
     assert "It is &lt;b&gt;down" not in text(client, "/series/gather-main/")
 
@@ -106,12 +106,12 @@ def test_an_open_page_is_updated_when_an_alert_opens_and_closes(
     before = seen()
     assert not is_updated(before)
     run = Run.objects.get()
-    one = Alert.objects.create(
+    opened = Alert.objects.create(
         rule=rule, series=grid.gather, since=now, opened_at=now, opened_by=run, text="down"
     )
     assert is_updated(before)
     while_open = seen()
-    close(one, now)
+    close(opened, now)
     assert is_updated(while_open)
 
 
@@ -145,10 +145,10 @@ def test_anonymous_users_are_sent_to_the_login_page(db: None) -> None:
 def test_an_undelivered_notification_is_shown_to_administrators_with_its_error(
     grid: Grid, client: Client, rule: AlertRule, now: datetime
 ) -> None:
-    one = alert(rule, grid.gather, now)
+    opened = alert(rule, grid.gather, now)
     channel = {"kind": "email", "to": ["ada@example.org"]}
     Notification.objects.create(
-        alert=one, event=Event.OPENED, channel=channel, attempts=6, error="550 go away"
+        alert=opened, event=Event.OPENED, channel=channel, attempts=6, error="550 go away"
     )
     shown = text(client)
     assert "email not delivered" in shown
@@ -171,8 +171,8 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
             other = AlertRule.objects.create(
                 name=f"rule-{count}-{i}", everything=True, condition="failures_in_row", threshold=1
             )
-            one = alert(other, grid.gather, now)
-            Notification.objects.create(alert=one, event=Event.OPENED, channel={"kind": "log"})
+            opened = alert(other, grid.gather, now)
+            Notification.objects.create(alert=opened, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)
         with django_assert_num_queries(7):
             client.get(PATH, headers=HTMX)

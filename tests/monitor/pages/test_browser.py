@@ -234,9 +234,9 @@ def test_text_has_enough_contrast_in_light_and_dark(visitors: Visitors, watched:
             assert contrast(page, name, "paper") >= 4.5, (scheme, name)
 
 
-def contrast(page: Page, one: str, other: str) -> float:
+def contrast(page: Page, first: str, other: str) -> float:
     """Return the contrast of two custom properties as WCAG 2 defines it, 1 to 21."""
-    shown = [_luminance(page, name) for name in (one, other)]
+    shown = [_luminance(page, name) for name in (first, other)]
     return (max(shown) + 0.05) / (min(shown) + 0.05)
 
 

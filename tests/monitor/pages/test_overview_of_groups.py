@@ -44,8 +44,10 @@ def rings(resources: list[Resource]) -> list[Series]:
     return [builders.circle(f"ring-{number:03}", resources[:2]) for number in range(MANY)]
 
 
-def fails(of: Series, slot: datetime, resource: str) -> Run:
-    return builders.delivered(builders.failed(builders.report(of, slot), "transfer_ring", resource, REFUSED))
+def fails(series: Series, slot: datetime, resource: str) -> Run:
+    return builders.delivered(
+        builders.failed(builders.report(series, slot), "transfer_ring", resource, REFUSED)
+    )
 
 
 def row(content: Overview, site: str) -> SiteRow:

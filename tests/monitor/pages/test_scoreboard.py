@@ -61,11 +61,11 @@ def scored(circle: Series) -> Metric:
     total = Metric.objects.get(name="total.seconds")
     sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "relative_error": 1.25}
     counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10, "within_80": 8, "within_90": 9}
-    of = {"metric": "total.seconds", "unit": "seconds", "method": METHOD, "suite": circle.suite}
+    fields = {"metric": "total.seconds", "unit": "seconds", "method": METHOD, "suite": circle.suite}
     for site in (None, circle.bindings.all()[0].resource.site):
         for ago in (0, 1):
             day = (now - timedelta(days=ago)).date()
-            DayScore.objects.create(day=day, site=site, **of, **counts, **sums)
+            DayScore.objects.create(day=day, site=site, **fields, **counts, **sums)
     ForecastState.objects.update_or_create(metric=total, defaults={"record_n": 1, "last_time": now})
     message = {"mean": 7.0, "median": 7.0, "lower": 6.0, "upper": 8.0, "truth": 9.0, "truth_time": now}
     times = {"issued_at": now, "last_time": now, "last_known_at": now}
@@ -135,10 +135,10 @@ def rows(browser: Client, part: str) -> list[dict[str, str]]:
 
 
 def test_every_table_can_be_downloaded(browser: Client, scored: Metric) -> None:
-    assert [one["n"] for one in rows(browser, "times")] == ["10", "10"]
-    assert [one["name"] for one in rows(browser, "sites")] == ["site-of-here"]
-    assert [one["mean_absolute_error"] for one in rows(browser, "methods")] == ["1.5"]
-    assert [one["name"] for one in rows(browser, "metrics")] == ["total.seconds"]
+    assert [row["n"] for row in rows(browser, "times")] == ["10", "10"]
+    assert [row["name"] for row in rows(browser, "sites")] == ["site-of-here"]
+    assert [row["mean_absolute_error"] for row in rows(browser, "methods")] == ["1.5"]
+    assert [row["name"] for row in rows(browser, "metrics")] == ["total.seconds"]
     (last,) = rows(browser, "last")
     assert (last["series"], last["truth"], last["median"]) == ("circle", "9.0", "7.0")
     assert browser.get(f"{PATH}nothing.csv").status_code == 404
@@ -163,11 +163,11 @@ def test_no_metric_name_breaks_the_name_of_the_file(browser: Client) -> None:
 def test_the_api_gives_the_same_scores(browser: Client, scored: Metric) -> None:
     board = browser.get("/api/v1/scoreboard", {"range": "7d"}).json()
     assert (board["whole"]["n"], board["whole"]["mean_absolute_error"]) == (20, 1.5)
-    assert [one["name"] for one in board["sites"]] == ["site-of-here"]
+    assert [site["name"] for site in board["sites"]] == ["site-of-here"]
     assert len(board["times"]) == 2
-    assert [one["truth"] for one in board["last"]] == [9.0]
+    assert [comparison["truth"] for comparison in board["last"]] == [9.0]
     assert board["predictors"][0]["kept"] is False
-    assert [one["name"] for one in board["consumers"]] == ["reader"]
+    assert [consumer["name"] for consumer in board["consumers"]] == ["reader"]
     assert browser.get("/api/v1/scoreboard", {"range": "2d"}).status_code == 422
     assert browser.get("/api/v1/scoreboard", {"site": "\x00"}).status_code == 422
 

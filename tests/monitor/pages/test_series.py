@@ -162,8 +162,8 @@ def test_a_long_range_is_drawn_by_day(grid: Grid, client: Client, now: datetime,
     data = chart_data(page(client, "gather-main", range="1y"))
     assert data["runs"] == []
     ages = {f"{now - 3 * day:%Y-%m-%d}", f"{now - 3 * day - minute:%Y-%m-%d}", f"{now - day:%Y-%m-%d}"}
-    assert {one["time"][:10] for one in data["days"]} == ages
-    assert sum(one["passed"] for one in data["days"]) == 3
+    assert {day["time"][:10] for day in data["days"]} == ages
+    assert sum(day["passed"] for day in data["days"]) == 3
     assert (min(d["lowest"] for d in data["days"]), max(d["highest"] for d in data["days"])) == (
         pytest.approx(11.2),
         pytest.approx(33.6),
@@ -305,9 +305,9 @@ def test_the_chart_has_a_boundary_with_the_change_where_a_segment_begins(
     (boundary,) = data["boundaries"]
     assert boundary["time"] == data["runs"][2]["slot"]
     assert (boundary["number"], boundary["words"]) == (2, "file_bytes 1 MB -> 100 MB")
-    one, other = data["segments"][0], data["segments"][-1]
-    assert data["segments"] == [one, one, other, other]
-    assert one != other
+    segment, other = data["segments"][0], data["segments"][-1]
+    assert data["segments"] == [segment, segment, other, other]
+    assert segment != other
 
 
 def test_a_run_without_values_belongs_to_no_segment(
@@ -351,7 +351,7 @@ def test_returning_to_a_configuration_is_a_boundary_of_its_old_segment(
     assert re.search(r"<td>next run</td>.*segment 1 again</td>", page(client, "circle-ring"))
     builders.passed(grid.circle, now)
     text = page(client, "circle-ring")
-    assert [one["number"] for one in chart_data(text)["boundaries"]] == [2, 1]
+    assert [boundary["number"] for boundary in chart_data(text)["boundaries"]] == [2, 1]
     assert "1 again" in text
     assert "file_bytes 100 MB → 1 MB" in text
 

@@ -63,7 +63,7 @@ def half_stored(pool: ThreadPoolExecutor, other: Run, slot: datetime) -> Iterato
     reports = [circle_report(slot), circle_report(other.slot, series=other.series.name)]
     with transaction.atomic():
         list(Run.objects.filter(pk=other.pk, slot=other.slot).select_for_update())
-        storing = pool.submit(own, ingest_all, [wire.to_json(one) for one in reports])
+        storing = pool.submit(own, ingest_all, [wire.to_json(report) for report in reports])
         assert eventually(lambda: waiting() == 1)
         yield storing
 
@@ -78,7 +78,7 @@ def test_deleting_a_series_wins_over_a_report_that_is_not_stored_yet(
             own, admin.post, f"/admin/monitor/series/{circle.pk}/delete/", {"post": "yes"}
         ).result()
         assert answer.status_code == 302
-    assert [(one.accepted, one.error) for one in storing.result()] == [
+    assert [(receipt.accepted, receipt.error) for receipt in storing.result()] == [
         (False, "there is no series 'circle'"),
         (True, ""),
     ]
@@ -107,7 +107,7 @@ def test_pruning_yields_to_a_report_and_then_keeps_the_series(
         assert eventually(
             lambda: waiting() == 2
         )  # pruning waits for the run, and the report will wait for the series
-    assert [one.accepted for one in storing.result()] == [True, True]
+    assert [receipt.accepted for receipt in storing.result()] == [True, True]
     pruning.result()
     assert set(Series.objects.values_list("name", "enabled")) == {
         ("circle", False),
@@ -123,7 +123,7 @@ def test_deleting_a_series_yields_to_a_report_and_deletes_it_too(
     with half_stored(pool, other, slot) as storing:
         removing = pool.submit(own, delete_series, Series.objects.filter(name="circle"))
         assert eventually(lambda: waiting() == 2)
-    assert [one.accepted for one in storing.result()] == [True, True]
+    assert [receipt.accepted for receipt in storing.result()] == [True, True]
     removing.result()
     assert [run.series_id for run in Run.objects.all()] == [other.series_id]
 
@@ -136,7 +136,7 @@ def test_a_report_is_stored_although_its_expected_run_is_deleted_meanwhile(
         Run.objects.filter(pk=run.pk, slot=noon).delete()
         storing = pool.submit(own, ingest_all, [wire.to_json(circle_report(noon))])
         assert eventually(lambda: waiting() == 1)
-    assert [one.accepted for one in storing.result()] == [True]
+    assert [receipt.accepted for receipt in storing.result()] == [True]
     assert Run.objects.get(slot=noon).state == State.PASSED
     assert RawReport.objects.filter(run=run.pk).count() == 1
 

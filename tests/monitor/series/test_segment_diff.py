@@ -48,7 +48,7 @@ def test_a_change_is_described_with_units_and_names(changed: dict[str, Any], tex
             **fields,
         },
     )
-    assert [str(one) for one in segment_changes(BEFORE, after)] == texts
+    assert [str(change) for change in segment_changes(BEFORE, after)] == texts
 
 
 def test_the_changed_parts_are_summarised() -> None:

@@ -94,7 +94,7 @@ def test_other_parameters_begin_a_segment_whose_values_are_its_own(circle: Serie
 def test_another_version_of_the_probe_begins_a_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     deliver(noon + MINUTE, probe=wire.ProbeIdentity("circle", "99.0", "0" * 64))
-    assert [one.probe_version for one in Segment.objects.all()] == [CIRCLE.version, "99.0"]
+    assert [segment.probe_version for segment in Segment.objects.all()] == [CIRCLE.version, "99.0"]
 
 
 def test_a_late_report_goes_to_the_segment_it_belongs_to(circle: Series, noon: datetime) -> None:
@@ -110,7 +110,10 @@ def test_a_late_report_goes_to_the_segment_it_belongs_to(circle: Series, noon: d
 def test_segments_do_not_depend_on_the_order_of_reports(circle: Series, noon: datetime) -> None:
     feed(noon + MINUTE, 40.0, parameters=LARGER)
     deliver(noon)
-    assert [one.parameters["file_bytes"] for one in segment_status(circle).segments] == [1000, 100_000]
+    assert [segment.parameters["file_bytes"] for segment in segment_status(circle).segments] == [
+        1000,
+        100_000,
+    ]
 
 
 def test_returning_to_earlier_parameters_continues_their_segment(circle: Series, noon: datetime) -> None:
@@ -125,7 +128,7 @@ def test_returning_to_earlier_parameters_continues_their_segment(circle: Series,
 def test_other_bindings_begin_a_segment(circle: Series, noon: datetime) -> None:
     deliver(noon, bindings={"ring": (HERE, THERE)})
     deliver(noon + MINUTE, bindings={"ring": (THERE, HERE)})
-    assert [one.bindings["ring"] for one in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
+    assert [segment.bindings["ring"] for segment in Segment.objects.all()] == [[HERE, THERE], [THERE, HERE]]
 
 
 def test_a_renamed_series_continues_its_segment(circle: Series, noon: datetime) -> None:
@@ -158,7 +161,11 @@ def test_concurrent_first_reports_create_each_segment_once(circle: Series, noon:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(take, bodies))
     assert sorted(Segment.objects.values_list("number", flat=True)) == [1, 2, 3]
-    assert [metrics.count() for metrics in (one.metrics for one in Segment.objects.all())] == [8, 8, 8]
+    assert [metrics.count() for metrics in (segment.metrics for segment in Segment.objects.all())] == [
+        8,
+        8,
+        8,
+    ]
     assert Sample.objects.count() == RawReport.objects.count() * 8 == 96
 
 
@@ -168,10 +175,10 @@ def test_segments_of_one_batch_are_numbered_by_their_start(circle: Series, noon:
         circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=size))
         for number, size in enumerate(sizes)
     ]
-    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(one) for one in reports[::-1]]))
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(report) for report in reports[::-1]]))
     segments = Segment.objects.order_by("number")
-    assert [one.parameters["file_bytes"] for one in segments] == list(sizes)
-    assert [one.began_at for one in segments] == [one.slot for one in reports]
+    assert [segment.parameters["file_bytes"] for segment in segments] == list(sizes)
+    assert [segment.began_at for segment in segments] == [report.slot for report in reports]
 
 
 def test_a_batch_starts_segments_at_its_earliest_reports(circle: Series, noon: datetime) -> None:
@@ -180,8 +187,8 @@ def test_a_batch_starts_segments_at_its_earliest_reports(circle: Series, noon: d
         circle_report(noon + number * MINUTE, parameters=parameters(file_bytes=1000 + 500 * (number % 2)))
         for number in (4, 3, 2, 1)
     ]
-    ingest_all([wire.to_json(one) for one in late])
-    begins = {one.parameters["file_bytes"]: one.began_at for one in Segment.objects.all()}
+    ingest_all([wire.to_json(report) for report in late])
+    begins = {segment.parameters["file_bytes"]: segment.began_at for segment in Segment.objects.all()}
     assert begins == {1000: noon + 2 * MINUTE, 1500: noon + MINUTE}
 
 
@@ -213,7 +220,7 @@ def test_too_few_runs_since_a_change_are_counted_from_its_time(circle: Series, n
     feed(noon + 3 * MINUTE, 40.0, 41.0, parameters=LARGER)
     status = segment_status(change(circle))
     assert not status.is_changed
-    assert [str(one) for one in status.changes] == ["file_bytes 1 kB -> 100 kB"]
+    assert [str(change) for change in status.changes] == ["file_bytes 1 kB -> 100 kB"]
     expected = "2 runs have passed since its parameters changed on 2026-03-01 12:03 UTC"
     assert outlook(status).abstained.startswith(expected)
 
@@ -231,7 +238,7 @@ def test_a_forecast_uses_and_is_scored_by_its_own_segment_only(circle: Series, n
     feed(noon + 8 * MINUTE, 40.5, parameters=LARGER)
     refresh_all(noon + 9 * MINUTE)
     scored = Forecast.objects.filter(pk__in=[old.pk, new.pk]).order_by("pk")
-    assert [one.truth for one in scored] == [6.5, 43.5]
+    assert [forecast.truth for forecast in scored] == [6.5, 43.5]
 
 
 def test_a_series_that_returns_to_a_segment_has_its_forecast_at_once(circle: Series, noon: datetime) -> None:
@@ -240,7 +247,7 @@ def test_a_series_that_returns_to_a_segment_has_its_forecast_at_once(circle: Ser
     feed(noon + 3 * MINUTE, 40.0, parameters=LARGER)
     status = segment_status(circle)
     assert status.is_changed
-    assert [str(one) for one in status.changes] == ["file_bytes 100 kB -> 1 kB"]
+    assert [str(change) for change in status.changes] == ["file_bytes 100 kB -> 1 kB"]
     forecast = outlook(status).forecast
     assert forecast is not None
     assert forecast.n == 3
@@ -254,7 +261,7 @@ def test_the_setup_of_a_remote_reporter_is_taken_from_its_newest_passed_run(
     feed(noon, 4.0, 5.0, **older)
     assert segment_status(circle).current == Segment.objects.get()
     status = segment_status(change(circle))
-    assert [str(one) for one in status.changes] == ["file_bytes 1 kB -> 100 kB"]
+    assert [str(change) for change in status.changes] == ["file_bytes 1 kB -> 100 kB"]
 
 
 def test_a_series_whose_probe_was_removed_keeps_its_last_segment(circle: Series, noon: datetime) -> None:
@@ -281,8 +288,11 @@ def test_an_export_names_the_segment_of_each_value(circle: Series, noon: datetim
 
 
 def test_a_fingerprint_does_not_depend_on_order_and_never_changes() -> None:
-    one = Identity("gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)})
+    identity = Identity("gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)})
     other = Identity("gather", "1.0", {"a": 1.5, "b": 2}, {"compute": ["z"], "sources": ("x", "y")})
-    assert one.fingerprint == other.fingerprint
-    assert one.fingerprint == "575ca674c2259e8c8d62bcfa20dcc7571fc7128eb4029a910c23b85fdae62ee2"
-    assert replace(one, bindings={**one.bindings, "sources": ["y", "x"]}).fingerprint != one.fingerprint
+    assert identity.fingerprint == other.fingerprint
+    assert identity.fingerprint == "575ca674c2259e8c8d62bcfa20dcc7571fc7128eb4029a910c23b85fdae62ee2"
+    assert (
+        replace(identity, bindings={**identity.bindings, "sources": ["y", "x"]}).fingerprint
+        != identity.fingerprint
+    )

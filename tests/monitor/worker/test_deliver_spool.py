@@ -61,7 +61,7 @@ def test_refused_reports_do_not_stop_the_others_of_their_batch(circle: Series, n
     asked_for(circle, endless.slot, state=State.RUNNING)
     assert deliver() == 4
     assert stored() == {first.slot, last.slot}
-    assert set_aside() == sorted(str(one.run) for one in (endless, stranger))
+    assert set_aside() == sorted(str(report.run) for report in (endless, stranger))
     assert Run.objects.get(slot=endless.slot).reason.startswith("its report was refused: the depot cannot")
     assert not spool().any()
 
@@ -72,7 +72,7 @@ def test_a_report_that_the_depot_already_has_leaves_the_spool(circle: Series, no
     assert deliver() == 2
     spooled(reports)  # a process was killed after delivering and before removing them
     assert deliver() == 3
-    assert stored() == {one.slot for one in reports}
+    assert stored() == {report.slot for report in reports}
     assert not spool().any()
 
 
@@ -83,14 +83,14 @@ def test_concurrent_deliveries_neither_duplicate_nor_leave_a_report(circle: Seri
     def work(mine: Sequence[wire.Report]) -> int:
         try:
             start.wait()
-            return sum(_put_and_deliver(one) for one in mine)
+            return sum(_put_and_deliver(report) for report in mine)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
         delivered = sum(pool.map(work, [reports[number::4] for number in range(4)]))
     assert delivered == len(reports)
-    assert stored() == {one.slot for one in reports}
+    assert stored() == {report.slot for report in reports}
     assert not spool().any()
     assert Sample.objects.count() == 8 * len(reports)
     assert Transition.objects.filter(target=State.PASSED).count() == len(reports)
@@ -110,10 +110,10 @@ def test_every_report_stays_when_the_depot_becomes_unavailable_during_delivery(
         delivering = pool.submit(_deliver_and_disconnect)
         assert eventually(_disconnect_waiting)
         assert delivering.result() == 0
-    assert {entry.run for entry in spool().pending()} == {one.run for one in reports}
+    assert {entry.run for entry in spool().pending()} == {report.run for report in reports}
     assert not Run.objects.exists()
     assert deliver() == 3
-    assert stored() == {one.slot for one in reports}
+    assert stored() == {report.slot for report in reports}
 
 
 @contextmanager

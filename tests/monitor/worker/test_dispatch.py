@@ -75,10 +75,10 @@ def claimed(count: int, directory: Path, now: datetime) -> list[Claim]:
     """Return *count* claims; the last four are of runs that share tasks, two and two."""
     series = noops(count, directory)
     Reporter.objects.update(capacity=count)
-    for one in series:
-        asked_for(one, now)
+    for each_series in series:
+        asked_for(each_series, now)
     claims = claim_due(now)
-    short = [Claim(one.run_id, one.slot, one.attempt, one.queue, HALF) for one in claims[-4:]]
+    short = [Claim(claim.run_id, claim.slot, claim.attempt, claim.queue, HALF) for claim in claims[-4:]]
     return [*claims[:-4], *short]
 
 
@@ -96,9 +96,9 @@ def test_when_the_broker_refuses_a_task_all_remaining_claims_are_released(
 
     dispatch(claims, publish=publish)
     assert taken == claims[:2]
-    left = Run.objects.filter(pk__in=[one.run_id for one in claims[2:]])
+    left = Run.objects.filter(pk__in=[claim.run_id for claim in claims[2:]])
     assert set(left.values_list("state", "attempt")) == {(State.EXPECTED, 0)}
-    kept = Run.objects.filter(pk__in=[one.run_id for one in taken])
+    kept = Run.objects.filter(pk__in=[claim.run_id for claim in taken])
     assert set(kept.values_list("state", "attempt")) == {(State.CLAIMED, 1)}
 
 
@@ -109,7 +109,7 @@ def test_a_released_run_is_claimed_again_as_its_first_attempt(
         raise OperationalError("connection refused")
 
     dispatch(claimed(4, tmp_path, noon), publish=refuse)
-    assert [one.attempt for one in claim_due(noon)] == [1, 1, 1, 1]
+    assert [claim.attempt for claim in claim_due(noon)] == [1, 1, 1, 1]
 
 
 def test_a_run_that_starts_although_its_task_seemed_refused_goes_on(
@@ -118,7 +118,7 @@ def test_a_run_that_starts_although_its_task_seemed_refused_goes_on(
     claims = claimed(4, tmp_path, noon)
 
     def accept_and_time_out(task: Sequence[Claim]) -> None:
-        began = [one.run_id for one in task]
+        began = [claim.run_id for claim in task]
         transitions.move(Run.objects.all(), began, State.RUNNING, cause="its task arrived")
         raise OperationalError("timed out")
 

@@ -60,7 +60,7 @@ def test_a_claimed_run_is_run_and_its_report_is_stored(circle: Series) -> None:
 def test_the_usage_of_a_run_is_recorded_for_its_sites(circle: Series) -> None:
     claim = claimed(circle)
     run_claimed([claim.run_id])
-    assert {one.site.name: one.bytes for one in Usage.objects.select_related("site")} == {
+    assert {usage.site.name: usage.bytes for usage in Usage.objects.select_related("site")} == {
         "site-of-here": 2000,
         "site-of-there": 2000,
     }
@@ -112,7 +112,7 @@ def test_of_the_tasks_of_two_claims_of_a_run_only_the_first_runs_it(circle: Seri
     run_claimed([again.run_id])
     run_claimed([again.run_id])
     assert Run.objects.get().state == State.PASSED
-    assert [one.target for one in Transition.objects.all()].count(State.RUNNING) == 1
+    assert [transition.target for transition in Transition.objects.all()].count(State.RUNNING) == 1
 
 
 def test_a_report_spooled_by_a_worker_that_died_is_delivered_instead_of_running_again(
@@ -191,8 +191,8 @@ def test_the_lease_keeper_renews_the_lease_and_records_the_stage(circle: Series,
 def claim_all(series: Sequence[Series]) -> list[UUID]:
     """Claim a run of each of *series*, with slots in their order; return the run ids."""
     now = timezone.now()
-    for number, one in enumerate(series):
-        asked_for(one, now + number * timedelta(milliseconds=1))
+    for number, each_series in enumerate(series):
+        asked_for(each_series, now + number * timedelta(milliseconds=1))
     return [claim.run_id for claim in claim_due(now + timedelta(seconds=1))]
 
 
@@ -270,4 +270,4 @@ def test_a_run_whose_report_waits_is_not_run_again_while_another_process_deliver
     assert deliver() == 2
     assert states() == [State.PASSED, State.PASSED]
     assert RawReport.objects.get(run=waits).parsed().seconds == 7.0  # the one that waited
-    assert [one.run_id for one in Transition.objects.filter(target=State.RUNNING)] == [other]
+    assert [transition.run_id for transition in Transition.objects.filter(target=State.RUNNING)] == [other]

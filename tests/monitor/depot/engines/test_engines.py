@@ -45,8 +45,8 @@ def store(*rows: SampleRow) -> None:
 
 
 def part_of(table: str, time: datetime) -> Partition:
-    (found,) = [part for part in engine().partitions(table) if part.start <= time < part.end]
-    return found
+    (partition,) = [part for part in engine().partitions(table) if part.start <= time < part.end]
+    return partition
 
 
 @pytest.mark.parametrize("time", [LONG_AGO, FAR_AHEAD])
@@ -217,15 +217,15 @@ WAYS = ("series by series", "all series", "in a transaction")
 
 
 def roll(way: str, metrics: list[Metric], *hours: datetime) -> None:
-    each = [SeriesHours(series, hours) for series in sorted({metric.series.pk for metric in metrics})]
+    dirty = [SeriesHours(series, hours) for series in sorted({metric.series.pk for metric in metrics})]
     if way == "all series":
         engine().roll_up([SeriesHours(ALL_SERIES, hours)])
     elif way == "series by series":
-        for one in each:
-            engine().roll_up([one])
+        for hours_of_series in dirty:
+            engine().roll_up([hours_of_series])
     else:
         with transaction.atomic():
-            engine().roll_up(each)
+            engine().roll_up(dirty)
 
 
 Rolled = list[tuple[datetime, int, float]]
@@ -233,8 +233,8 @@ MEAN_WITH_100 = 115 / 7  # of 0 to 5 and 100
 
 
 def hours_of(metric: Metric) -> Rolled:
-    found = HourRollup.objects.filter(metric=metric).order_by("bucket")
-    return [(rollup.bucket, rollup.n, rollup.mean or 0.0) for rollup in found]
+    rollups = HourRollup.objects.filter(metric=metric).order_by("bucket")
+    return [(rollup.bucket, rollup.n, rollup.mean or 0.0) for rollup in rollups]
 
 
 def days_of(metric: Metric) -> Rolled:
@@ -290,16 +290,16 @@ def limit_decompression(rows: int) -> None:
 def test_only_changed_rows_are_decompressed(metrics: list[Metric], noon: datetime) -> None:
     roll("all series", metrics, *(noon + n * HOUR for n in range(12)))
     engine().prepare_ahead(noon + 60 * DAY)
-    one, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
+    compressed, before = metrics[2], [(hours_of(metric), days_of(metric)) for metric in metrics]
     with transaction.atomic():
         limit_decompression(72)
-        assert expiry_sql.delete(DataKind.SAMPLES, [one.series.pk], noon, noon + HOUR) == 6
+        assert expiry_sql.delete(DataKind.SAMPLES, [compressed.series.pk], noon, noon + HOUR) == 6
     with transaction.atomic():
         limit_decompression(12 + 1)
-        roll("in a transaction", [one], noon)
+        roll("in a transaction", [compressed], noon)
     assert [(hours_of(metric), days_of(metric)) for metric in metrics[:2]] == before[:2]
-    assert hours_of(one) == before[2][0][1:]
-    assert days_of(one) == [(noon - noon.hour * HOUR, 66, 38.5)]
+    assert hours_of(compressed) == before[2][0][1:]
+    assert days_of(compressed) == [(noon - noon.hour * HOUR, 66, 38.5)]
 
 
 FILL = """

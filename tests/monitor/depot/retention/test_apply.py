@@ -215,21 +215,21 @@ def test_recent_slots_need_no_query_for_cutoffs(circle: Series, month: datetime)
     keep(samples=1)
     apply_retention(month)
     assert not cutoffs_of([(circle.pk, month - timedelta(hours=23))], month).kept_from
-    found = cutoffs_of([(circle.pk, month - timedelta(hours=25))], month)
-    assert found.is_kept(DataKind.REPORTS, circle.pk, month - 90 * DAY)
-    assert not found.is_kept(DataKind.SAMPLES, circle.pk, month - 2 * DAY)
+    cutoffs = cutoffs_of([(circle.pk, month - timedelta(hours=25))], month)
+    assert cutoffs.is_kept(DataKind.REPORTS, circle.pk, month - 90 * DAY)
+    assert not cutoffs.is_kept(DataKind.SAMPLES, circle.pk, month - 2 * DAY)
 
 
 def test_a_dry_run_reports_expired_data_and_deletes_nothing(month: datetime) -> None:
     keep(samples=5, reports=3, hourly=10)
-    found = preview_retention(month)
-    counts = {(data.suite, data.kind): (data.rows, data.oldest) for data in found.expired}
+    preview = preview_retention(month)
+    counts = {(data.suite, data.kind): (data.rows, data.oldest) for data in preview.expired}
     first = month - 20 * DAY
     assert counts == {
         ("main", DataKind.REPORTS): (17, first),
         ("main", DataKind.SAMPLES): (15 * METRICS, first),
     }
-    assert all(data.bytes > 0 for data in found.expired)
+    assert all(data.bytes > 0 for data in preview.expired)
     assert days(Sample) == list(range(1, 21))
     assert not RetentionCutoff.objects.exists()
 
@@ -254,9 +254,9 @@ def of(time: datetime, parts: Iterable[Partition]) -> list[Partition]:
 
 
 def command(*options: str) -> str:
-    said = StringIO()
-    call_command("depot", "retain", *options, stdout=said)
-    return said.getvalue()
+    output = StringIO()
+    call_command("depot", "retain", *options, stdout=output)
+    return output.getvalue()
 
 
 def test_the_command_previews_deletions_and_names_partitions(circle: Series) -> None:

@@ -32,8 +32,8 @@ def of_database(values: list[float]) -> list[int]:
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_database_computes_the_same_keys(values: list[float]) -> None:
     """Except for values on the edge of two buckets, where a logarithm may be rounded to either."""
-    for value, found in zip(values, of_database(values), strict=True):
-        assert abs(found - ddsketch.key(value)) <= (1 if on_an_edge(value) else 0), value
+    for value, key in zip(values, of_database(values), strict=True):
+        assert abs(key - ddsketch.key(value)) <= (1 if on_an_edge(value) else 0), value
 
 
 def on_an_edge(value: float) -> bool:
@@ -57,9 +57,9 @@ def test_the_value_of_a_key_is_within_one_percent(value: float) -> None:
 @settings(max_examples=50)
 def test_a_quantile_is_within_one_percent(values: list[float], q: float) -> None:
     exact = sorted(values)[max(math.ceil(q * len(values)), 1) - 1]
-    found = ddsketch.quantile((ddsketch.key(value) for value in values), q)
-    assert found is not None
-    assert abs(found - exact) <= RESOLVED * abs(exact)
+    estimate = ddsketch.quantile((ddsketch.key(value) for value in values), q)
+    assert estimate is not None
+    assert abs(estimate - exact) <= RESOLVED * abs(exact)
 
 
 def test_values_beyond_the_largest_have_the_last_key() -> None:

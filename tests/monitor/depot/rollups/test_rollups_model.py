@@ -38,7 +38,7 @@ values = st.builds(
     numbers,
     st.booleans() | st.just(True),
 )
-which = st.integers(0, METRICS - 1)
+metric_numbers = st.integers(0, METRICS - 1)
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Step:
 
 
 def ingest(depot: Depot, number: int, new: Mapping[datetime, tuple[int, float, bool]]) -> None:
-    known = {
+    expected = {
         at: Value(at + timedelta(seconds=late), value, passed) for at, (late, value, passed) in new.items()
     }
-    depot.ingest(depot.metrics[number], known)
+    depot.ingest(depot.metrics[number], expected)
 
 
 def fill(depot: Depot, number: int, day: int, number_of: int, seed: int) -> None:
@@ -100,20 +100,22 @@ def begin_to_rebuild(_: Depot) -> None:
 
 
 CHANGES: dict[str, Callable[..., None]] = {
-    one.__name__: one
-    for one in (ingest, fill, correct, remove, roll_until, roll_everything, rebuild_all, begin_to_rebuild)
+    change.__name__: change
+    for change in (ingest, fill, correct, remove, roll_until, roll_everything, rebuild_all, begin_to_rebuild)
 }
 midnights = st.integers(1, DAYS).map(lambda day: FIRST + timedelta(days=day))
 batches = st.dictionaries(times, values, min_size=1, max_size=10)
-arrivals = st.builds(Step, st.just("ingest"), st.tuples(which, batches)) | st.builds(
+arrivals = st.builds(Step, st.just("ingest"), st.tuples(metric_numbers, batches)) | st.builds(
     Step,
     st.just("fill"),
-    st.tuples(which, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)),
+    st.tuples(metric_numbers, st.integers(0, DAYS - 1), st.sampled_from([47, 49, 144]), st.integers(0, 9)),
 )
 steps = st.one_of(
     arrivals,
-    st.builds(Step, st.just("correct"), st.tuples(which, st.integers(0, 10_000), numbers, st.booleans())),
-    st.builds(Step, st.just("remove"), st.tuples(which, times | midnights)),
+    st.builds(
+        Step, st.just("correct"), st.tuples(metric_numbers, st.integers(0, 10_000), numbers, st.booleans())
+    ),
+    st.builds(Step, st.just("remove"), st.tuples(metric_numbers, times | midnights)),
     st.builds(Step, st.just("roll_until"), st.tuples(times)),
     st.builds(Step, st.sampled_from(["roll_everything", "rebuild_all", "begin_to_rebuild"]), st.just(())),
 )
@@ -129,7 +131,7 @@ any_history = given(
     before=st.lists(arrivals, max_size=3),
     changes=st.lists(steps, min_size=1, max_size=6),
     window=windows,
-    number=which,
+    number=metric_numbers,
 )
 
 
@@ -170,8 +172,8 @@ def check_answers(depot: Depot, asked: Metric, start: datetime, end: datetime) -
             check_statistics_by(asked, start, end, every, expected, most_read)
     check_histogram(asked, start, end, expected)
     assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
-        (time, one.value, one.passed)
-        for time, one in depot.model.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
+        (time, value.value, value.passed)
+        for time, value in depot.model.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
     ]
 
 
@@ -183,10 +185,10 @@ def empty() -> None:
 def check_statistics(
     metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value], most_read: int
 ) -> None:
-    found = statistics(metric, start, end, most_read=most_read)
-    agree(found.figures, figures(expected.values()))
+    result = statistics(metric, start, end, most_read=most_read)
+    agree(result.figures, figures(expected.values()))
     newest = expected[max(expected)].known_at if expected else None
-    assert found.newest_known_at == newest
+    assert result.newest_known_at == newest
 
 
 def check_statistics_by(
@@ -198,11 +200,11 @@ def check_statistics_by(
     most_read: int,
 ) -> None:
     grouped: dict[datetime, list[Value]] = {}
-    for time, one in expected.items():
-        grouped.setdefault(start_of(time, every), []).append(one)
-    found = statistics_by(metric, start, end, every, most_read=most_read)
-    assert [bucket.start for bucket in found.buckets] == list(grouped)
-    for bucket in found.buckets:
+    for time, value in expected.items():
+        grouped.setdefault(start_of(time, every), []).append(value)
+    result = statistics_by(metric, start, end, every, most_read=most_read)
+    assert [bucket.start for bucket in result.buckets] == list(grouped)
+    for bucket in result.buckets:
         agree(bucket, figures(grouped[bucket.start]))
 
 
@@ -210,27 +212,27 @@ def check_histogram(
     metric: Metric, start: datetime, end: datetime, expected: Mapping[datetime, Value]
 ) -> None:
     """Check the counts of few days, which are exact."""
-    found = histogram(metric, start, end, bins=5)
-    numbers = [one.value for one in expected.values() if one.passed]
-    assert found.n == sum(found.counts) == len(numbers)
-    for least, most, count in zip(found.edges, found.edges[1:], found.counts, strict=False):
-        last = most == found.edges[-1]
+    result = histogram(metric, start, end, bins=5)
+    numbers = [value.value for value in expected.values() if value.passed]
+    assert result.n == sum(result.counts) == len(numbers)
+    for least, most, count in zip(result.edges, result.edges[1:], result.counts, strict=False):
+        last = most == result.edges[-1]
         assert count == sum(least <= number < most or (last and number == most) for number in numbers)
 
 
 def agree(figures: SummaryStatistics, expected: Mapping[str, float | int | None]) -> None:
     """Counts and extremes are the same, sums nearly, quantiles within what sketches promise."""
-    found = msgspec.structs.asdict(figures)
+    actual = msgspec.structs.asdict(figures)
     for name in ("n", "passed", "min", "max"):
-        assert found[name] == expected[name], name
+        assert actual[name] == expected[name], name
     largest = max(abs(expected["min"] or 0), abs(expected["max"] or 0))
-    assert near(found["mean"], expected["mean"], relative=1e-9, absolute=1e-12 * largest)
-    assert near(found["stdev"], expected["stdev"], relative=1e-9, absolute=1e-7 * largest)
+    assert near(actual["mean"], expected["mean"], relative=1e-9, absolute=1e-12 * largest)
+    assert near(actual["stdev"], expected["stdev"], relative=1e-9, absolute=1e-7 * largest)
     for name in ("p50", "p95", "p99"):
-        assert near(found[name], expected[name], relative=WITHIN, absolute=1e-9), name
+        assert near(actual[name], expected[name], relative=WITHIN, absolute=1e-9), name
 
 
-def near(found: float | None, expected: float | None, *, relative: float, absolute: float) -> bool:
-    if found is None or expected is None:
-        return found is expected
-    return abs(found - expected) <= max(relative * abs(expected), absolute)
+def near(actual: float | None, expected: float | None, *, relative: float, absolute: float) -> bool:
+    if actual is None or expected is None:
+        return actual is expected
+    return abs(actual - expected) <= max(relative * abs(expected), absolute)

@@ -163,8 +163,8 @@ def test_queries_read_samples_during_a_rebuild(metric: Metric, noon: datetime) -
     roll_all()
     DayRollup.objects.update(mean=-1.0)
     next(rebuild(noon - DAY, noon + DAY))
-    found = statistics(metric, noon - 9 * DAY, noon + 9 * DAY)
-    assert (found.figures.mean, found.complete) == (4.0, False)
+    result = statistics(metric, noon - 9 * DAY, noon + 9 * DAY)
+    assert (result.figures.mean, result.complete) == (4.0, False)
 
 
 def test_the_worker_finishes_a_rebuild_that_was_killed(metric: Metric, noon: datetime) -> None:
@@ -193,9 +193,9 @@ def test_values_whose_squares_overflow_are_rolled_up(metric: Metric, noon: datet
 def test_the_age_of_data_is_that_of_their_newest_value(metric: Metric, noon: datetime) -> None:
     measure(metric, [noon - 300 * DAY, noon - 200 * DAY])
     roll_all()
-    found = statistics_by(metric, noon - 400 * DAY, noon, "month")
-    assert found.newest_known_at == noon - 200 * DAY + MINUTE
-    assert found.age_seconds(noon) == (200 * DAY - MINUTE).total_seconds()
-    assert [bucket.start.month for bucket in found.buckets] == [5, 8]
+    result = statistics_by(metric, noon - 400 * DAY, noon, "month")
+    assert result.newest_known_at == noon - 200 * DAY + MINUTE
+    assert result.age_seconds(noon) == (200 * DAY - MINUTE).total_seconds()
+    assert [bucket.start.month for bucket in result.buckets] == [5, 8]
     nothing = statistics(metric, noon - 250 * DAY, noon - 240 * DAY)
     assert (nothing.figures, nothing.age_seconds(noon), nothing.complete) == (SummaryStatistics(), None, True)

@@ -19,27 +19,27 @@ columns = st.lists(st.tuples(values, values), min_size=LEAST_PAIRS, max_size=30)
 @given(columns, st.sampled_from([0.8, 0.95]))
 def test_coefficients_equal_those_of_scipy(pair: np.ndarray, level: float) -> None:
     assume(all(column.std() > 1e-3 * abs(column).max() for column in pair))
-    found = correlation(*pair, level=level)
+    result = correlation(*pair, level=level)
     expected = stats.pearsonr(*pair)
-    assert found.pearson is not None
-    assert found.spearman is not None
-    assert found.pearson.value == pytest.approx(expected.statistic, abs=1e-9)
-    assert found.spearman.value == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
-    assert -1 <= found.spearman.lower <= found.spearman.value <= found.spearman.upper <= 1
-    assume(abs(found.pearson.value) < 0.999999)
-    assert found.pearson.p == pytest.approx(expected.pvalue, abs=1e-9)
+    assert result.pearson is not None
+    assert result.spearman is not None
+    assert result.pearson.value == pytest.approx(expected.statistic, abs=1e-9)
+    assert result.spearman.value == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
+    assert -1 <= result.spearman.lower <= result.spearman.value <= result.spearman.upper <= 1
+    assume(abs(result.pearson.value) < 0.999999)
+    assert result.pearson.p == pytest.approx(expected.pvalue, abs=1e-9)
     interval = expected.confidence_interval(level)
-    assert (found.pearson.lower, found.pearson.upper) == pytest.approx(tuple(interval), abs=1e-9)
+    assert (result.pearson.lower, result.pearson.upper) == pytest.approx(tuple(interval), abs=1e-9)
 
 
 def test_spearman_detects_a_nonlinear_monotonic_relation() -> None:
     x = np.arange(1.0, 30.0)
-    found = correlation(x, np.exp(x))
-    assert found.n == 29
-    assert found.pearson is not None
-    assert found.spearman is not None
-    assert found.spearman.value == pytest.approx(1.0)
-    assert found.pearson.value < 0.6
+    result = correlation(x, np.exp(x))
+    assert result.n == 29
+    assert result.pearson is not None
+    assert result.spearman is not None
+    assert result.spearman.value == pytest.approx(1.0)
+    assert result.pearson.value < 0.6
 
 
 def test_the_interval_of_spearman_has_its_nominal_coverage() -> None:
@@ -47,7 +47,9 @@ def test_the_interval_of_spearman_has_its_nominal_coverage() -> None:
     rng = np.random.default_rng(7)
     truth = 6 / np.pi * np.arcsin(0.6 / 2)
     drawn = (correlation(*rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 40).T) for _ in range(1000))
-    covered = sum(one.spearman.lower <= truth <= one.spearman.upper for one in drawn if one.spearman)
+    covered = sum(
+        result.spearman.lower <= truth <= result.spearman.upper for result in drawn if result.spearman
+    )
     assert 920 <= covered <= 980
 
 
@@ -70,6 +72,6 @@ def test_huge_numbers_are_correlated_without_overflow() -> None:
     ],
 )
 def test_an_undefined_correlation_has_a_reason(first: list[float], second: list[float], why: str) -> None:
-    found = correlation(np.array(first), np.array(second))
-    assert (found.pearson, found.spearman, found.why) == (None, None, why)
-    assert found.n == len(first)
+    result = correlation(np.array(first), np.array(second))
+    assert (result.pearson, result.spearman, result.why) == (None, None, why)
+    assert result.n == len(first)

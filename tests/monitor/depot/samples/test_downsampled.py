@@ -48,37 +48,37 @@ def bumpy(count: int) -> list[float]:
 def test_few_values_are_all_shown(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
     measure(metric, noon + MINUTE, HOUR, [9.0], passed=False)
-    found = downsample(metric, start=noon, end=noon + 3 * HOUR, points=4)
-    assert (found.method, found.n, found.value.tolist()) == ("raw", 3, [3.0, 1.0, 2.0])
-    assert found.time.tolist() == [micros(noon + number * HOUR) for number in range(3)]
-    assert (found.lowest, found.highest, found.step_seconds) == (None, None, None)
+    result = downsample(metric, start=noon, end=noon + 3 * HOUR, points=4)
+    assert (result.method, result.n, result.value.tolist()) == ("raw", 3, [3.0, 1.0, 2.0])
+    assert result.time.tolist() == [micros(noon + number * HOUR) for number in range(3)]
+    assert (result.lowest, result.highest, result.step_seconds) == (None, None, None)
 
 
 def test_the_end_of_the_range_is_excluded(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0, 2.0])
-    found = downsample(metric, start=noon + HOUR, end=noon + 2 * HOUR, points=4)
-    assert found.value.tolist() == [1.0]
+    result = downsample(metric, start=noon + HOUR, end=noon + 2 * HOUR, points=4)
+    assert result.value.tolist() == [1.0]
 
 
 def test_many_values_are_downsampled_and_keep_extremes(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, MINUTE, values := bumpy(500))
-    found = downsample(metric, start=noon, end=noon + DAY, points=60)
-    assert (found.method, found.n) == ("m4", 500)
-    assert len(found.value) <= 60
-    assert {min(values), max(values)} <= set(found.value.tolist())
+    result = downsample(metric, start=noon, end=noon + DAY, points=60)
+    assert (result.method, result.n) == ("m4", 500)
+    assert len(result.value) <= 60
+    assert {min(values), max(values)} <= set(result.value.tolist())
 
 
 def test_a_range_without_values_has_no_points(metric: Metric, noon: datetime) -> None:
-    found = downsample(metric, start=noon, end=noon + DAY, points=60)
-    assert (found.method, found.n, len(found.time)) == ("raw", 0, 0)
-    assert (found.complete, found.age_seconds(noon)) == (True, None)
+    result = downsample(metric, start=noon, end=noon + DAY, points=60)
+    assert (result.method, result.n, len(result.time)) == ("raw", 0, 0)
+    assert (result.complete, result.age_seconds(noon)) == (True, None)
 
 
 def test_freshness_has_the_newest_value_and_completeness(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, HOUR, [3.0, 1.0])
     end = noon + 3 * HOUR
-    found = downsample(metric, start=noon, end=end, points=4)
-    assert (found.age_seconds(noon + 2 * HOUR), found.complete) == (3600 - 90, False)
+    result = downsample(metric, start=noon, end=end, points=4)
+    assert (result.age_seconds(noon + 2 * HOUR), result.complete) == (3600 - 90, False)
     roll_all()
     assert downsample(metric, start=noon, end=end, points=4).complete
 
@@ -95,10 +95,10 @@ def ten_days(request: pytest.FixtureRequest, metric: Metric, noon: datetime) -> 
     return values
 
 
-def by_bin(found: Downsampled, values: list[float], noon: datetime) -> dict[int, list[float]]:
-    assert found.step_seconds is not None
-    step = timedelta(seconds=found.step_seconds)
-    origin = found.time[0]
+def by_bin(result: Downsampled, values: list[float], noon: datetime) -> dict[int, list[float]]:
+    assert result.step_seconds is not None
+    step = timedelta(seconds=result.step_seconds)
+    origin = result.time[0]
     inside: dict[int, list[float]] = {}
     for number, value in enumerate(values):
         start = (micros(noon + number * 10 * MINUTE) - origin) // (step // timedelta(microseconds=1))
@@ -116,22 +116,22 @@ def test_rollups_are_shown_for_too_many_samples(
     method: str,
     points: int,
 ) -> None:
-    found = downsample(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
-    assert (found.method, found.n) == (method, 1440)
-    assert len(found.time) <= points
-    bins = by_bin(found, ten_days, noon)
-    assert found.lowest is not None
-    assert found.highest is not None
-    assert found.lowest.tolist() == [min(of_bin) for of_bin in bins.values()]
-    assert found.highest.tolist() == [max(of_bin) for of_bin in bins.values()]
-    assert found.value.tolist() == pytest.approx([float(np.mean(of_bin)) for of_bin in bins.values()])
+    result = downsample(metric, start=noon, end=noon + 10 * DAY, points=points, most_read=most)
+    assert (result.method, result.n) == (method, 1440)
+    assert len(result.time) <= points
+    bins = by_bin(result, ten_days, noon)
+    assert result.lowest is not None
+    assert result.highest is not None
+    assert result.lowest.tolist() == [min(of_bin) for of_bin in bins.values()]
+    assert result.highest.tolist() == [max(of_bin) for of_bin in bins.values()]
+    assert result.value.tolist() == pytest.approx([float(np.mean(of_bin)) for of_bin in bins.values()])
 
 
 def test_rollups_are_shown_where_samples_were_deleted(metric: Metric, noon: datetime) -> None:
     measure(metric, noon, 10 * MINUTE, values := bumpy(600))
     roll_all()
     Sample.objects.filter(time__lt=noon + 2 * DAY).delete()
-    found = downsample(metric, start=noon - DAY, end=noon + 10 * DAY, points=500)
-    assert (found.method, found.n) == ("hours", 600)
-    assert found.highest is not None
-    assert found.highest.max() == max(values)
+    result = downsample(metric, start=noon - DAY, end=noon + 10 * DAY, points=500)
+    assert (result.method, result.n) == ("hours", 600)
+    assert result.highest is not None
+    assert result.highest.max() == max(values)

@@ -37,29 +37,29 @@ def exported(series: Series, start: datetime | None = None, end: datetime | None
 
 
 def test_every_ended_run_is_exported_oldest_first(runs: Series, noon: datetime) -> None:
-    found = exported(runs)
-    slots = [value.time for value in found]
+    values = exported(runs)
+    slots = [value.time for value in values]
     assert slots == sorted(slots)
-    outcomes = {(value.time - noon) // MINUTE: value.outcome for value in found}
+    outcomes = {(value.time - noon) // MINUTE: value.outcome for value in values}
     assert outcomes == {0: "passed", 1: "failed", 2: "missed", 4: "passed"}
 
 
 def test_an_exported_value_has_all_columns(runs: Series, noon: datetime) -> None:
-    (total,) = [one for one in exported(runs, end=noon + MINUTE) if one.name == "total.seconds"]
+    (total,) = [value for value in exported(runs, end=noon + MINUTE) if value.name == "total.seconds"]
     assert total == Value("total.seconds", noon, noon + timedelta(seconds=7), 7.0, "seconds", "passed", 1)
 
 
 def test_a_failed_run_has_its_values_and_an_empty_total(runs: Series, noon: datetime) -> None:
-    failed = [one for one in exported(runs) if one.outcome == "failed"]
-    assert {one.name for one in failed if one.value is not None} >= {"stage.init.seconds"}
+    failed = [value for value in exported(runs) if value.outcome == "failed"]
+    assert {value.name for value in failed if value.value is not None} >= {"stage.init.seconds"}
     assert (failed[-1].name, failed[-1].value, failed[-1].segment) == ("total.seconds", None, 1)
-    (missed,) = [one for one in exported(runs) if one.outcome == "missed"]
+    (missed,) = [value for value in exported(runs) if value.outcome == "missed"]
     assert (missed.value, missed.segment) == (None, None)
 
 
 def test_the_end_of_the_range_is_excluded(runs: Series, noon: datetime) -> None:
-    found = exported(runs, start=noon + MINUTE, end=noon + 3 * MINUTE)
-    assert {(value.time - noon) // MINUTE for value in found} == {1, 2}
+    values = exported(runs, start=noon + MINUTE, end=noon + 3 * MINUTE)
+    assert {(value.time - noon) // MINUTE for value in values} == {1, 2}
 
 
 def test_unread_values_stay_in_the_database(runs: Series) -> None:
@@ -74,10 +74,10 @@ def test_unread_values_stay_in_the_database(runs: Series) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_an_export_reads_one_snapshot(runs: Series, noon: datetime) -> None:
     rest = values(runs, start=None, end=None)
-    found = [next(rest)]
+    exported_values = [next(rest)]
     in_another_session(lambda: ingest(wire.to_json(circle_report(noon + 2 * MINUTE))))
-    found += rest
-    assert {value.outcome for value in found if value.time == noon + 2 * MINUTE} == {"missed"}
+    exported_values += rest
+    assert {value.outcome for value in exported_values if value.time == noon + 2 * MINUTE} == {"missed"}
     assert {value.outcome for value in exported(runs, start=noon + 2 * MINUTE)} == {"passed"}
 
 

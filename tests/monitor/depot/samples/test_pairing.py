@@ -24,11 +24,11 @@ probe_runs = st.dictionaries(st.integers(0, 50), seldom_late).map(lambda runs: s
 
 def naive(times: list[int], known_at: list[int], asked: int) -> int:
     """Search every value in order of time."""
-    found = -1
-    for number, (time, known) in enumerate(zip(times, known_at, strict=True)):
-        if time <= asked and known <= asked:
-            found = number
-    return found
+    nearest = -1
+    for number, (time, known_time) in enumerate(zip(times, known_at, strict=True)):
+        if time <= asked and known_time <= asked:
+            nearest = number
+    return nearest
 
 
 @given(probe_runs, st.lists(st.integers(-5, 120)))
@@ -37,16 +37,16 @@ def test_the_nearest_known_value_is_that_of_a_linear_search(
 ) -> None:
     times = [time for time, _ in runs]
     known_at = [time + late for time, late in runs]
-    found = nearest_known(*(np.array(column, dtype=np.int64) for column in (times, known_at, asked)))
-    assert found.tolist() == [naive(times, known_at, one) for one in asked]
+    indices = nearest_known(*(np.array(column, dtype=np.int64) for column in (times, known_at, asked)))
+    assert indices.tolist() == [naive(times, known_at, time) for time in asked]
 
 
 def measured(metric: Metric, noon: datetime, *runs: tuple[float, float, float], passed: bool = True) -> None:
     """Store runs given as (minute of the slot, minute when known, value)."""
     write.write(
         [
-            SampleRow(metric.pk, noon + slot * MINUTE, noon + known * MINUTE, value, passed)
-            for slot, known, value in runs
+            SampleRow(metric.pk, noon + slot * MINUTE, noon + known_at * MINUTE, value, passed)
+            for slot, known_at, value in runs
         ]
     )
 
@@ -59,11 +59,11 @@ def stored(db: None, noon: datetime) -> None:
 
 def test_every_value_is_paired_with_the_newest_known_value(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (1, 2, 1.0), (11, 12, 2.0), (21, 22, 3.0), (40, 41, 4.0))
-    found = paired(APPLICATION, PROBE)
-    assert found.probe_value.tolist() == [10.0, 10.0, 12.0, 13.0]
-    assert found.application_value.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert found.probe_age_seconds.tolist() == [60.0, 660.0, 60.0, 600.0]
-    assert found.newest_known_at == noon + 41 * MINUTE
+    pairs = paired(APPLICATION, PROBE)
+    assert pairs.probe_value.tolist() == [10.0, 10.0, 12.0, 13.0]
+    assert pairs.application_value.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert pairs.probe_age_seconds.tolist() == [60.0, 660.0, 60.0, 600.0]
+    assert pairs.newest_known_at == noon + 41 * MINUTE
 
 
 def test_a_lag_uses_values_known_earlier(stored: None, noon: datetime) -> None:
@@ -75,8 +75,8 @@ def test_a_lag_uses_values_known_earlier(stored: None, noon: datetime) -> None:
 
 def test_values_before_any_probe_value_are_counted_as_unpaired(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (0, 1, 1.0), (2, 3, 2.0))
-    found = paired(APPLICATION, PROBE)
-    assert (len(found), found.unpaired) == (1, 1)
+    pairs = paired(APPLICATION, PROBE)
+    assert (len(pairs), pairs.unpaired) == (1, 1)
 
 
 def test_failed_runs_are_not_paired(stored: None, noon: datetime) -> None:
@@ -89,13 +89,13 @@ def test_failed_runs_are_not_paired(stored: None, noon: datetime) -> None:
 def test_the_time_range_selects_application_values_only(stored: None, noon: datetime) -> None:
     """Probe values from before the range are used."""
     measured(APPLICATION, noon, (12, 13, 1.0), (22, 23, 2.0), (32, 33, 3.0))
-    found = paired(APPLICATION, PROBE, start=noon + 12 * MINUTE, end=noon + 32 * MINUTE)
-    assert found.probe_value.tolist() == [10.0, 12.0]
+    pairs = paired(APPLICATION, PROBE, start=noon + 12 * MINUTE, end=noon + 32 * MINUTE)
+    assert pairs.probe_value.tolist() == [10.0, 12.0]
 
 
 def test_a_range_without_runs_has_no_pairs(stored: None, noon: datetime) -> None:
-    found = paired(APPLICATION, PROBE, start=noon)
-    assert (len(found), found.unpaired, found.newest_known_at) == (0, 0, None)
+    pairs = paired(APPLICATION, PROBE, start=noon)
+    assert (len(pairs), pairs.unpaired, pairs.newest_known_at) == (0, 0, None)
 
 
 def test_too_many_values_are_refused(stored: None, noon: datetime) -> None:
@@ -109,8 +109,8 @@ def test_too_many_values_are_refused(stored: None, noon: datetime) -> None:
 
 def test_known_by_hides_later_values(stored: None, noon: datetime) -> None:
     measured(APPLICATION, noon, (15, 16, 1.0), (36, 37, 2.0))
-    found = paired(APPLICATION, PROBE, known_by=noon + 30 * MINUTE)
-    assert found.application_value.tolist() == [1.0]
+    pairs = paired(APPLICATION, PROBE, known_by=noon + 30 * MINUTE)
+    assert pairs.application_value.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("first", range(0, 60, 7))

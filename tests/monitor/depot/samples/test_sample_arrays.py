@@ -54,10 +54,10 @@ def of_rows(**selection: Any) -> list[tuple[Any, ...]]:
 
 
 def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
-    found = sample_arrays.read(METRIC, **selection)
-    assert found.dtype == sample_arrays.SAMPLE
-    times = [[moment(one) for one in found[name]] for name in ("time", "known_at")]
-    return list(zip(*times, found["value"].tolist(), found["passed"].tolist(), strict=True))
+    samples = sample_arrays.read(METRIC, **selection)
+    assert samples.dtype == sample_arrays.SAMPLE
+    times = [[moment(time) for time in samples[name]] for name in ("time", "known_at")]
+    return list(zip(*times, samples["value"].tolist(), samples["passed"].tolist(), strict=True))
 
 
 def test_an_array_equals_the_rows_on_every_engine(quick_engine: Engine, stored: None, noon: datetime) -> None:

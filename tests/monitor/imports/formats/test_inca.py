@@ -34,8 +34,8 @@ def test_concatenated_reports_are_runs_of_one_series() -> None:
 
 def test_arguments_are_parameters_except_the_general_ones() -> None:
     passed, failed = runs(read("inca", TWO))
-    said = {"reporter": "grid.middleware.gridftp.copy", "version": "3", "size": "100"}
-    assert passed.parameters == failed.parameters == said
+    parameters = {"reporter": "grid.middleware.gridftp.copy", "version": "3", "size": "100"}
+    assert passed.parameters == failed.parameters == parameters
 
 
 def test_the_host_of_a_report_is_the_resource() -> None:

@@ -34,7 +34,7 @@ def test_a_wait_is_known_at_the_start_of_a_job_and_its_runtime_at_the_end() -> N
     submitted = START + timedelta(seconds=60, microseconds=7)
     assert (waited.series, waited.slot, waited.seconds) == ("wait", submitted, 5.0)
     assert (ran.series, ran.slot, ran.seconds) == ("run", submitted + timedelta(seconds=5), 100.0)
-    assert [(one.name, one.category, one.seconds) for one in (*waited.stages, *ran.stages)] == [
+    assert [(stage.name, stage.category, stage.seconds) for stage in (*waited.stages, *ran.stages)] == [
         ("queue_wait", "queue", 5.0),
         ("compute", "compute", 100.0),
     ]
@@ -43,7 +43,7 @@ def test_a_wait_is_known_at_the_start_of_a_job_and_its_runtime_at_the_end() -> N
 
 def test_jobs_of_the_same_second_have_distinct_slots() -> None:
     imported = runs(read("swf", HEADER + job(1_000_001) + job(1_000_002)))
-    slots = [one.slot for one in imported if one.series == "wait"]
+    slots = [run.slot for run in imported if run.series == "wait"]
     assert len(set(slots)) == 2
     assert {slot.replace(microsecond=0) for slot in slots} == {START + timedelta(seconds=60)}
 
@@ -62,7 +62,9 @@ def test_jobs_of_the_same_second_have_distinct_slots() -> None:
     ],
 )
 def test_the_status_of_a_job_gives_the_outcomes(status: int, run: int, outcomes: list[str]) -> None:
-    assert [one.outcome for one in runs(read("swf", HEADER + job(1, status=status, run=run)))] == outcomes
+    assert [
+        imported.outcome for imported in runs(read("swf", HEADER + job(1, status=status, run=run)))
+    ] == outcomes
 
 
 def test_a_job_with_an_unknown_wait_is_skipped() -> None:
@@ -71,7 +73,7 @@ def test_a_job_with_an_unknown_wait_is_skipped() -> None:
 
 def test_an_option_gives_each_queue_its_own_series() -> None:
     imported = runs(read("swf", HEADER + job(1) + job(2, queue=3), each_queue="yes"))
-    assert [one.series for one in imported] == ["wait-q1", "run-q1", "wait-q3", "run-q3"]
+    assert [run.series for run in imported] == ["wait-q1", "run-q1", "wait-q3", "run-q3"]
 
 
 def test_without_a_header_an_option_gives_the_start_of_the_log() -> None:
@@ -100,11 +102,11 @@ def test_a_log_of_the_archive_is_read_without_changes(log: str) -> None:
     items = read_shared("swf", name, most=4000)
     imported = runs(items)
     assert not refused(items)
-    waits = [one.seconds for one in imported if one.series == "wait"]
-    ran = [one for one in imported if one.series == "run"]
+    waits = [run.seconds for run in imported if run.series == "wait"]
+    ran = [run for run in imported if run.series == "run"]
     assert waits == [float(fields[2]) for fields in jobs]
-    assert statistics.median(one.seconds for one in ran) == statistics.median(
+    assert statistics.median(run.seconds for run in ran) == statistics.median(
         float(fields[3]) for fields in jobs
     )
-    assert sum(one.outcome == "failed" for one in ran) == sum(fields[10] == "0" for fields in jobs)
-    assert len({(one.series, one.slot) for one in imported}) == 4000
+    assert sum(run.outcome == "failed" for run in ran) == sum(fields[10] == "0" for fields in jobs)
+    assert len({(run.series, run.slot) for run in imported}) == 4000

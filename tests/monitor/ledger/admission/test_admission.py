@@ -280,7 +280,7 @@ def test_an_admitted_run_counts_for_its_series_its_reporter_and_each_of_its_site
     assert [grid.runs_of_series(name) for name in ("gather", "circle", "preco")] == [2, 1, 0]
     assert [grid.runs_of_reporter(name) for name in ("home", "away", "none")] == [2, 1, 0]
     assert [grid.runs_at_site(name) for name in ("sdsc", "ncsa", "tacc")] == [3, 1, 0]
-    assert [one.series for one in grid.exclusive_in_flight] == ["circle"]
+    assert [demand.series for demand in grid.exclusive_in_flight] == ["circle"]
 
 
 def test_earlier_runs_take_the_capacity_and_waiting_runs_take_none() -> None:
