@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -19,8 +18,7 @@ from monitor.forecasts.scoreboard import SPANS, ScoreFilter
 from monitor.forecasts.scoreboard_csv import Part
 
 if TYPE_CHECKING:
-    from monitor.forecasts.scoreboard import RecentForecast
-    from monitor.models import ForecastPredictor
+    from monitor.models import Forecast, ForecastPredictor
 
 router = Router(tags=["forecasts"])
 Range = Literal["7d", "30d", "90d", "1y"]
@@ -130,8 +128,11 @@ def show_scoreboard(
             "sites": board.sites,
             "times": board.times,
             "last": [_last_fields(each) for each in service.recent_forecasts(request.user, choice)],
-            "predictors": _predictor_fields(service.predictors(request.user, choice)),
-            "consumers": service.consumers(request.user),
+            "predictors": [_predictor_fields(each) for each in service.predictors(request.user, choice)],
+            "consumers": [
+                _fields(ConsumerOut, accuracy, name=name)
+                for name, accuracy in service.consumers(request.user).items()
+            ],
         }
     )
 
@@ -151,12 +152,16 @@ def download_table(
     range: Range = "30d",
 ) -> HttpResponse:
     """Scores by method, metric, site or time, or the *last* forecasts with their actual values."""
-    name, text = scoreboard_csv.table(
-        request.user, _choice(site, metric, method, range), part, timezone.now()
-    )
-    answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    return csv_table(request, _choice(site, metric, method, range), part)
+
+
+def csv_table(request: HttpRequest, choice: ScoreFilter, part: Part) -> HttpResponse:
+    """Return one table of the scoreboard as a file to download."""
+    now = timezone.now()
+    text = scoreboard_csv.table(request.user, choice, part, now)
+    file_name = scoreboard_csv.file_name(choice, part, now)
+    headers = {"Content-Disposition": f'attachment; filename="{file_name}"'}
+    return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _choice(site: str, metric: str, method: str, range: Range) -> ScoreFilter:
@@ -164,24 +169,23 @@ def _choice(site: str, metric: str, method: str, range: Range) -> ScoreFilter:
     return ScoreFilter(checked(site), checked(metric), checked(method), span)
 
 
-def _last_fields(last: RecentForecast) -> dict[str, Any]:
-    """Return the fields of ``LastOut``."""
-    names = ("issued_at", "n", "mean", "median", "lower", "upper", "level", "truth", "truth_time")
-    figures = {name: getattr(last.forecast, name) for name in names}
-    return {"forecast": last.forecast.pk, "series": last.series, "unit": last.unit, **figures}
+def _fields(schema: type[Schema], source: object, **others: object) -> dict[str, object]:
+    """Return the fields of *schema*: *others*, and attributes of *source* with the remaining names."""
+    names = schema.model_fields
+    return {name: others[name] if name in others else getattr(source, name) for name in names}
 
 
-def _predictor_fields(predictors: Iterable[ForecastPredictor]) -> list[dict[str, Any]]:
-    """Return the fields of ``PredictorOut``."""
-    return [
-        {
-            "series": predictor.metric.series.name,
-            "predictor_series": predictor.series.name,
-            "predictor_metric": predictor.name,
-            "n": predictor.n,
-            "gain": predictor.gain,
-            "p_value": predictor.p_value,
-            "kept": bool(predictor.is_kept),
-        }
-        for predictor in predictors
-    ]
+def _last_fields(forecast: Forecast) -> dict[str, object]:
+    of_metric = {"series": forecast.metric.series.name, "unit": forecast.metric.unit}
+    return _fields(LastOut, forecast, forecast=forecast.pk, **of_metric)
+
+
+def _predictor_fields(predictor: ForecastPredictor) -> dict[str, object]:
+    return _fields(
+        PredictorOut,
+        predictor,
+        series=predictor.metric.series.name,
+        predictor_series=predictor.series.name,
+        predictor_metric=predictor.name,
+        kept=bool(predictor.is_kept),
+    )

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 import probes
 from monitor.forecasts import states
@@ -98,20 +98,20 @@ def choose_new() -> bool:
     series = dict(new.values_list("pk", "metric__segment__series")[:NEW_AT_ONCE])
     if series:
         choose_predictors({*series.values(), *_sharing(series.values())})
-        _set_new(series, is_new=False)
+        _set_new(ForecastState.objects.filter(pk__in=series), is_new=False)
     return len(series) == NEW_AT_ONCE
 
 
 def choose_again(segments: Collection[int]) -> None:
     """Have predictors chosen again for the metrics of *segments*, to which their series returned."""
-    returned = ForecastState.objects.filter(metric__segment__in=segments, is_new=False)
-    _set_new(returned.values_list("pk", flat=True), is_new=True)
+    _set_new(ForecastState.objects.filter(metric__segment__in=segments), is_new=True)
 
 
 @transaction.atomic
-def _set_new(metrics: Iterable[int], *, is_new: bool) -> None:
-    locked = states.lock(ForecastState, list(metrics))
-    ForecastState.objects.filter(pk__in=locked).update(is_new=is_new)
+def _set_new(metrics: QuerySet[ForecastState], *, is_new: bool) -> None:
+    changed = metrics.filter(is_new=not is_new).order_by("pk").select_for_update(of=("self",))
+    keys = list(changed.values_list("pk", flat=True))
+    ForecastState.objects.filter(pk__in=keys).update(is_new=is_new)
 
 
 def _sharing(series: Iterable[int]) -> set[int]:

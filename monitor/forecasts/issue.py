@@ -72,7 +72,7 @@ def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime
     """Return the stored forecaster if *method* is part of it, else one that reads the newest values."""
     if state.state is not None:
         try:
-            forecaster = states.load(Forecaster, state)
+            forecaster = states.load(Forecaster, state.state)
         except OutdatedState:
             forecaster = Forecaster(METHOD)
         if method in forecaster.method_names():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import F, Q
+from django.db.models import Q
 
 from forecasting.base import Abstained, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
@@ -19,9 +19,9 @@ from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import METRIC_VALUES
 from monitor.forecasts.prune import keep_newest
 from monitor.forecasts.score import score
-from monitor.forecasts.statements import execute_each
+from monitor.forecasts.statements import execute_each, fetch
 from monitor.forecasts.update import EPOCH, StateUpdate
-from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
+from monitor.models import Forecast, ForecastState, Metric
 
 # Metrics with other names are followed from the first question about them on.
 FOLLOWED_BY_DEFAULT = r"^(total|total_essential|total_core|stage\..*)\.seconds$"
@@ -29,6 +29,14 @@ PRUNE_EVERY = 16  # values
 RECORD_PREDICTORS_EVERY = 8  # values
 _SECOND = 1_000_000  # microseconds
 
+_PREDICTORS = """
+SELECT predictor.metric_id AS metric, other.id AS other, series.name AS series_name, other.name
+FROM monitor_forecastpredictor AS predictor
+JOIN monitor_series AS series ON series.id = predictor.series_id
+JOIN monitor_segment AS segment ON segment.series_id = series.id
+JOIN monitor_metric AS other ON other.segment_id = segment.id AND other.name = predictor.name
+WHERE predictor.metric_id = ANY (%(metrics)b::bigint[]) ORDER BY predictor.id, other.id
+"""
 _RECORD_GAIN = """
 UPDATE monitor_forecastpredictor AS predictor
 SET n = %(n)b, gain = %(gain)b, p_value = %(p_value)b, is_kept = %(is_kept)b
@@ -38,11 +46,18 @@ WHERE predictor.metric_id = %(metric)b AND series.id = predictor.series_id
 """
 
 
+class PredictorMetric(NamedTuple):
+    """The metric *other* (its key), *name* of *series_name*, which *metric* uses as predictor."""
+
+    metric: int
+    other: int
+    series_name: str
+    name: str
+
+
 def metrics_of(*which: Q, **fields: Any) -> list[Metric]:
-    """Return the metrics of this filter, with what ``MetricUpdate`` needs of their segments and series."""
-    found = Metric.objects.filter(*which, **fields).select_related("segment__series").order_by("pk")
-    of_segment = ("segment__began_at", "segment__series", "segment__series__name")
-    return list(found.only("name", "unit", "segment", *of_segment))
+    """Return the metrics of this filter, with their segments."""
+    return list(Metric.objects.filter(*which, **fields).select_related("segment").order_by("pk"))
 
 
 def followed(**fields: Any) -> list[Metric]:
@@ -55,7 +70,6 @@ class MetricUpdate(StateUpdate):
 
     model = ForecastState
     relation = METRIC_VALUES
-    row: ForecastState
 
     def __init__(self, metric: Metric, hours: Iterable[datetime] = ()) -> None:
         super().__init__(metric.pk, metric.segment.series_id, hours)
@@ -70,16 +84,13 @@ class MetricUpdate(StateUpdate):
     def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
         """Add the predictors: of each named series, its metrics of that name in every segment."""
         by_metric = {update.key: update.sources for update in updates}
-        same_name = ForecastPredictor.objects.filter(series__segments__metrics__name=F("name"))
-        predictors = same_name.filter(metric__in=by_metric).order_by("pk", "series__segments__metrics")
-        rows = predictors.values_list("metric", "series__segments__metrics", "series__name", "name")
-        for metric, other, series, name in rows:
-            by_metric[metric][other] = Source(series, name)
+        for predictor in fetch(PredictorMetric, _PREDICTORS, {"metrics": list(by_metric)}):
+            by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)
 
     def learn(self, inputs: Sequence[Input]) -> None:
         row = self.row
         if row.state is not None:
-            self.forecaster = states.load(Forecaster, row)
+            self.forecaster = states.load(Forecaster, row.state)
         for value in inputs:
             source = self.sources[value.key]
             observation = Observation(value.time / _SECOND, value.known_at / _SECOND, value.value)

@@ -1,4 +1,4 @@
-"""Record pending changes: hours of series in which inputs changed that forecasts have not used yet."""
+"""Record pending changes: hours of series with changed inputs that forecasts have not used yet."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ INSERT INTO monitor_pendingchange (series_id, hour, due_at)
 SELECT series, hour, %(due_at)b::timestamptz
 FROM unnest(%(series)b::bigint[], %(hours)b::timestamptz[]) AS changed (series, hour)
 """
+_DELETE = "DELETE FROM monitor_pendingchange WHERE id = ANY (%(keys)b::bigint[])"
 
 
 def record(changed: Collection[tuple[int, datetime]], due_at: datetime | None = None) -> None:
@@ -22,3 +23,7 @@ def record(changed: Collection[tuple[int, datetime]], due_at: datetime | None = 
     if changed:
         series, hours = zip(*sorted(set(changed)), strict=True)
         execute(_RECORD, {"series": list(series), "hours": list(hours), "due_at": due_at})
+
+
+def delete(keys: Collection[int]) -> None:
+    execute(_DELETE, {"keys": list(keys)})

@@ -131,7 +131,7 @@ def _use_pending(now: datetime, until: float) -> bool:
                 ended = use_changes(success, now)
                 _update_times(updated, {update.series for update in ended})
                 waiting.subtract(key for group in batch for key in group.changes)
-                PendingChange.objects.filter(pk__in=[key for key in used if not waiting[key]]).delete()
+                pending_changes.delete([key for key in used if not waiting[key]])
             if time.monotonic() >= until:
                 return True
     return False

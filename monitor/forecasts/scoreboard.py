@@ -16,7 +16,7 @@ from django.db.models.functions import TruncWeek
 
 from monitor.forecasts.daily_scores import SUMS
 from monitor.forecasts.defaults import HEADLINE, METHOD
-from monitor.forecasts.job_outcomes import OUTCOME_COLUMNS, accuracy_of
+from monitor.forecasts.job_outcomes import OUTCOME_COLUMNS, Accuracy, accuracy_of
 from monitor.models import (
     Binding,
     DayScore,
@@ -99,39 +99,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class RecentForecast:
-    """One of the newest scored forecasts of a series."""
-
-    series: str
-    unit: str
-    forecast: Forecast
-
-    @property
-    def off_by(self) -> float:
-        return (self.forecast.truth or 0.0) - self.forecast.median
-
-
-@dataclass(frozen=True)
-class ConsumerScore:
-    """The scores of the forecasts of the newest *n* jobs of one user."""
-
-    name: str
-    n: int
-    passed: int
-    mean_absolute_error: float | None
-    relative_error: float | None
-    coverage: float | None
-    newest_at: datetime
-
-
-@dataclass(frozen=True)
 class Scoreboard:
-    """The score of the *choice* as a *whole*; each other table leaves out one part of the choice.
+    """The score of a choice as a *whole*; each other table leaves out one part of the choice.
 
     *sites* are those with the most forecasts, *site_names* all.
     """
 
-    choice: ScoreFilter
     whole: Score | None
     methods: Sequence[Score]
     metrics: Sequence[Score]
@@ -154,7 +127,6 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now:
     times = _by(ours, "week" if choice.span.by_week else "day")
     whole, sites = _by(ours, "metric"), _by(everywhere, "site__name")
     return Scoreboard(
-        choice=choice,
         whole=whole[0] if whole else None,
         methods=sorted(_by(of_metric, "method"), key=_off_by),
         metrics=_by(here.filter(method=choice.method), "metric"),
@@ -165,7 +137,7 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now:
     )
 
 
-def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[RecentForecast]:
+def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[Forecast]:
     """Return the newest scored forecasts of the series that had values last, by time of the actual value.
 
     The more series there are, the fewer forecasts of each are returned.
@@ -175,21 +147,14 @@ def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter
         states = states.filter(metric__segment__series__in=_at_site(choice.site))
     if not sees_all(user):
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
-    metrics = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)[
-        :MOST_RECENT
-    ]
+    newest_first = states.order_by(F("last_time").desc(nulls_last=True))
+    metrics = list(newest_first.values_list("metric", flat=True)[:MOST_RECENT])
     each = MOST_RECENT // max(len(metrics), 1)
     scored = Forecast.objects.scored().filter(metric=OuterRef("pk"), method=choice.method, at=None)
     newest = ArraySubquery(scored.order_by("-last_known_at").values("pk")[:each])
-    keys = (
-        Metric.objects.filter(pk__in=list(metrics)).annotate(newest=newest).values_list("newest", flat=True)
-    )
+    keys = Metric.objects.filter(pk__in=metrics).values_list(newest, flat=True)
     found = Forecast.objects.filter(pk__in=list(chain.from_iterable(keys)))
-    rows = found.select_related("metric__segment__series").order_by("-truth_time", "-pk")
-    return [
-        RecentForecast(forecast.metric.segment.series.name, forecast.metric.unit, forecast)
-        for forecast in rows
-    ]
+    return list(found.select_related("metric__segment__series").order_by("-truth_time", "-pk"))
 
 
 def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[ForecastPredictor]:
@@ -204,21 +169,19 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> l
     return list(in_order.select_related("series", "metric__segment__series")[:MOST_ROWS])
 
 
-def consumers(user: AbstractBaseUser | AnonymousUser) -> list[ConsumerScore]:
-    """Return scores by consumer, from the newest outcomes that *user* may see; the latest reporter first.
+def consumers(user: AbstractBaseUser | AnonymousUser) -> dict[str, Accuracy]:
+    """Return the accuracy by consumer, the latest reporter first, from the newest outcomes visible to *user*.
 
-    Without the permission to view outcomes, these are only those that *user* reported.
+    Without the permission to view outcomes, *user* sees only outcomes that *user* reported.
     """
     outcomes = Outcome.objects.visible_to(user)
     if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
         outcomes = outcomes.filter(consumer=user.pk)
-    rows = outcomes.order_by("-received_at", "-pk").values_list(
-        "consumer__username", *OUTCOME_COLUMNS, named=True
-    )[:MOST_OUTCOMES]
+    newest = outcomes.order_by("-received_at", "-pk")
     by_name: dict[str, list[Any]] = {}
-    for row in rows:
+    for row in newest.values_list("consumer__username", *OUTCOME_COLUMNS, named=True)[:MOST_OUTCOMES]:
         by_name.setdefault(row.consumer__username, []).append(row)
-    return [_consumer(name, of_one) for name, of_one in list(by_name.items())[:MOST_ROWS]]
+    return {name: accuracy_of(rows) for name, rows in list(by_name.items())[:MOST_ROWS]}
 
 
 def names(
@@ -268,19 +231,6 @@ def _score(key: object, row: Mapping[str, Any]) -> Score:
         coverage_80=share("within_80", "interval_n"),
         coverage_90=share("within_90", "interval_n"),
         start=key if isinstance(key, date) else None,
-    )
-
-
-def _consumer(name: str, rows: Sequence[Any]) -> ConsumerScore:
-    accuracy = accuracy_of(rows)
-    return ConsumerScore(
-        name=name,
-        n=accuracy.n,
-        passed=accuracy.passed,
-        mean_absolute_error=accuracy.mean_absolute_error,
-        relative_error=accuracy.relative_error,
-        coverage=accuracy.coverage,
-        newest_at=rows[0].received_at,
     )
 
 

@@ -6,6 +6,8 @@ Several rows are always locked in the order of their keys.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from django.db import transaction
@@ -15,11 +17,10 @@ from forecasting import state
 from forecasting.base import OutdatedState
 from monitor.compression import unpack_state
 from monitor.forecasts.input_digest import NEVER_MATCHES
-from monitor.forecasts.statements import execute, execute_each
+from monitor.forecasts.statements import execute, execute_each, fetch
 from monitor.models import ForecastState, SuccessState
 from monitor.models.forecast_state import LearnedState
 
-State = TypeVar("State", bound=LearnedState)
 Learned = TypeVar("Learned")
 
 # FOR KEY SHARE: nothing that is being followed can be deleted at the same time.
@@ -39,20 +40,49 @@ _COLUMNS: Mapping[type[LearnedState], Sequence[str]] = {
     ForecastState: (*_LEARNED, "last_time", "last_value"),
     SuccessState: _LEARNED,
 }
+_LOCK: Mapping[type[LearnedState], str] = {
+    ForecastState: """
+        SELECT metric_id AS key, {columns} FROM monitor_forecaststate
+        WHERE metric_id = ANY (%(keys)b::bigint[]) ORDER BY metric_id FOR UPDATE
+    """,
+    SuccessState: """
+        SELECT series_id AS key, {columns} FROM monitor_successstate
+        WHERE series_id = ANY (%(keys)b::bigint[]) ORDER BY series_id FOR UPDATE
+    """,
+}
 _WRITE: Mapping[type[LearnedState], str] = {
-    ForecastState: "UPDATE monitor_forecaststate SET {} WHERE metric_id = %(metric_id)b",
-    SuccessState: "UPDATE monitor_successstate SET {} WHERE series_id = %(series_id)b",
+    ForecastState: "UPDATE monitor_forecaststate SET {columns} WHERE metric_id = %(key)b",
+    SuccessState: "UPDATE monitor_successstate SET {columns} WHERE series_id = %(key)b",
 }
 _AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": None, "is_behind": True}
 
 
-def lock(states: type[State], keys: Collection[int]) -> dict[int, State]:
-    """Return the existing rows by key, with what they have learned, locked until the transaction ends."""
-    rows: QuerySet[State] = QuerySet(states).filter(pk__in=keys).only(*_COLUMNS[states])
-    return {row.pk: row for row in rows.order_by("pk").select_for_update()}
+@dataclass
+class StateRow:
+    """What a state has learned, as in ``LearnedState``, and the newest value that a metric has used."""
+
+    key: int
+    state: bytes | None
+    versions: bytes | None
+    used_until: datetime | None
+    used: bytes | None
+    is_behind: bool
+    n: int
+    last_time: datetime | None = None
+    last_value: float | None = None
+
+    @property
+    def is_reset(self) -> bool:
+        return self.is_behind and self.used_until is None
 
 
-def lock_or_create(states: type[State], keys: Collection[int]) -> dict[int, State]:
+def lock(states: type[LearnedState], keys: Collection[int]) -> dict[int, StateRow]:
+    """Return the existing rows by key, locked until the transaction ends."""
+    statement = _LOCK[states].format(columns=", ".join(_COLUMNS[states]))
+    return {row.key: row for row in fetch(StateRow, statement, {"keys": list(keys)})}
+
+
+def lock_or_create(states: type[LearnedState], keys: Collection[int]) -> dict[int, StateRow]:
     """Return the rows by key, locked; missing ones are created for those of *keys* that exist."""
     rows = lock(states, keys)
     if missing := [key for key in keys if key not in rows]:
@@ -61,23 +91,23 @@ def lock_or_create(states: type[State], keys: Collection[int]) -> dict[int, Stat
     return rows
 
 
-def load(kind: type[Learned], row: LearnedState) -> Learned:
-    """Return the *kind* that is packed in the state of *row*.
+def load(kind: type[Learned], packed: bytes | memoryview) -> Learned:
+    """Return the *kind* that is packed in a state.
 
     Raises:
         forecasting.base.OutdatedState: other methods than today's made it.
     """
     try:
-        return state.load(kind, unpack_state(bytes(row.state or b"")))
+        return state.load(kind, unpack_state(bytes(packed)))
     except ValueError as error:
         raise OutdatedState(str(error)) from error
 
 
-def write(rows: Sequence[LearnedState]) -> None:
-    """Write what these states, all of one kind, have learned; their answers are written apart."""
+def write(states: type[LearnedState], rows: Sequence[StateRow]) -> None:
+    """Write what *rows* have learned; their answers are written apart."""
     if rows:
-        columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[type(rows[0])])
-        execute_each(_WRITE[type(rows[0])].format(columns), map(vars, rows))
+        columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[states])
+        execute_each(_WRITE[states].format(columns=columns), map(vars, rows))
 
 
 def reset(states: type[LearnedState], keys: Collection[int]) -> None:
@@ -89,12 +119,13 @@ def reset(states: type[LearnedState], keys: Collection[int]) -> None:
 @transaction.atomic
 def reset_outdated(states: type[LearnedState], kind: type) -> int:
     """Reset the states of which ``load`` cannot load the *kind* any more; return how many."""
-    stored: QuerySet[LearnedState] = QuerySet(states).filter(versions__isnull=False)
-    versions = {bytes(row or b"") for row in stored.values_list("versions", flat=True).distinct()}
+    stored: QuerySet[LearnedState] = QuerySet(states).filter(versions__isnull=False).order_by("pk")
+    versions = {bytes(row or b"") for row in stored.order_by().values_list("versions", flat=True).distinct()}
     outdated = [row for row in versions if not state.is_current(kind, row)]
-    rows = lock(states, stored.filter(versions__in=outdated).values_list("pk", flat=True)) if outdated else {}
-    reset(states, rows)
-    return len(rows)
+    locked = stored.filter(versions__in=outdated).select_for_update()
+    keys = list(locked.values_list("pk", flat=True)) if outdated else []
+    reset(states, keys)
+    return len(keys)
 
 
 def give_up(states: type[LearnedState], key: int) -> None:

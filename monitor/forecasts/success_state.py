@@ -102,7 +102,6 @@ class SuccessUpdate(StateUpdate):
 
     model = SuccessState
     relation = RUN_ENDS
-    row: SuccessState
 
     def __init__(self, series: int, hours: Iterable[datetime] = ()) -> None:
         super().__init__(series, series, hours)
@@ -117,7 +116,7 @@ class SuccessUpdate(StateUpdate):
 
     def learn(self, inputs: Sequence[Input]) -> None:
         if self.row.state is not None:
-            self.history = states.load(SuccessHistory, self.row)
+            self.history = states.load(SuccessHistory, self.row.state)
         if inputs:
             self.history.learn(inputs)
 
@@ -140,8 +139,8 @@ def update_times(series: Collection[int]) -> None:
 
     Part of the caller's transaction.
     """
-    states.lock(SuccessState, series)
-    _write(_complete(series))
+    rows = states.lock(SuccessState, series).values()
+    _write(_histories((row.key, row.state) for row in rows if not row.is_behind))
 
 
 def estimates(
@@ -151,16 +150,17 @@ def estimates(
 
     How long a run takes that passes is given by *totals*, or by the current forecast of the next run.
     """
-    return _estimates(_complete(series), at, totals)
+    complete = SuccessState.objects.filter(pk__in=series, is_behind=False)
+    return _estimates(_histories(complete.values_list("pk", "state")), at, totals)
 
 
-def _complete(series: Collection[int]) -> dict[int, SuccessHistory]:
-    """Return the complete histories of *series*, without outdated ones, which are soon reset."""
+def _histories(packed: Iterable[tuple[int, bytes | memoryview | None]]) -> dict[int, SuccessHistory]:
+    """Return the histories of series (keys, with packed states), without outdated ones, soon reset."""
     histories = {}
-    complete = SuccessState.objects.filter(pk__in=series, is_behind=False, state__isnull=False)
-    for row in complete.only("state"):
+    for key, state_bytes in packed:
         try:
-            histories[row.pk] = states.load(SuccessHistory, row)
+            if state_bytes is not None:
+                histories[key] = states.load(SuccessHistory, state_bytes)
         except OutdatedState:
             continue
     return histories

@@ -19,6 +19,7 @@ from monitor.forecasts.input_digest import HOUR_MICROSECONDS, Input, InputDigest
 
 if TYPE_CHECKING:
     from monitor.forecasts.inputs_sql import InputRelation
+    from monitor.forecasts.states import StateRow
     from monitor.models.forecast_state import LearnedState
 
 INPUTS_AT_ONCE = 1_000  # per call of read_part
@@ -36,7 +37,7 @@ class StateUpdate(ABC):
 
     model: ClassVar[type[LearnedState]]
     relation: ClassVar[InputRelation]
-    row: LearnedState
+    row: StateRow
 
     def __init__(self, key: int, series: int, hours: Iterable[datetime] = ()) -> None:
         self.key, self.series, self.hours = key, series, set(hours)
@@ -165,9 +166,10 @@ def _learn(updates: Sequence[tuple[Update, Sequence[Input]]], now: datetime, *, 
             states.give_up(update.model, update.key)
         else:
             learned.append(update)
-    states.write([update.row for update in learned])
-    if learned and not is_behind:
-        learned[0].publish(learned, now)
+    if learned:
+        states.write(learned[0].model, [update.row for update in learned])
+        if not is_behind:
+            learned[0].publish(learned, now)
 
 
 def _use(update: StateUpdate, inputs: Sequence[Input]) -> None:

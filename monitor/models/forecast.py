@@ -78,6 +78,11 @@ class Forecast(models.Model):
         return f"{self.metric}: {self.mean:.3g}"
 
     @property
+    def off_by(self) -> float | None:
+        """Return by how much the actual value exceeds the median; None until it is known."""
+        return None if self.truth is None else self.truth - self.median
+
+    @property
     def covered(self) -> bool | None:
         """Return whether the actual value lies in the interval; None until it is known."""
         return None if self.truth is None else self.lower <= self.truth <= self.upper

@@ -31,10 +31,6 @@ class LearnedState(models.Model):
     class Meta:
         abstract = True
 
-    @property
-    def is_reset(self) -> bool:
-        return self.is_behind and self.used_until is None
-
 
 class ForecastState(LearnedState):
     """A followed metric: its state, and its current *forecast*, of the next run.

@@ -11,16 +11,18 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.api.scoreboard import csv_table
 from monitor.charts.score_svg import Comparison, Guide, lines, ratios
 from monitor.forecasts import scoreboard as service
-from monitor.forecasts import scoreboard_csv
-from monitor.forecasts.scoreboard import SPANS, RecentForecast, Score, ScoreFilter
+from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter
 from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.http.access import members_only
 from monitor.units import humanised
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
+
+    from monitor.models import Forecast
 
 
 @members_only
@@ -43,7 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "error_chart": _error_chart(board.times),
         "coverage_chart": _coverage_chart(board.times),
         "actuals_chart": _actuals_chart(last),
-        "newest": last[0].forecast.truth_time if last else None,
+        "newest": last[0].truth_time if last else None,
         "now": now,
     }
     return render(request, "pages/scoreboard.html", context)
@@ -55,10 +57,7 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
     wanted = next((name for name in PARTS if name == part), None)
     if wanted is None:
         raise Http404(f"there is no table {part!r}")
-    name, text = scoreboard_csv.table(request.user, _choice(request), wanted, timezone.now())
-    answer = HttpResponse(text, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer
+    return csv_table(request, _choice(request), wanted)
 
 
 def _choice(request: HttpRequest) -> ScoreFilter:
@@ -98,23 +97,23 @@ def _coverage_chart(times: Sequence[Score]) -> SafeString | None:
     return lines(columns, guides, low=min(0.6, *present), high=1.0, label=label)
 
 
-def _actuals_chart(last: Sequence[RecentForecast]) -> SafeString | None:
+def _actuals_chart(last: Sequence[Forecast]) -> SafeString | None:
     """Draw the newest forecasts with their actual values, oldest first."""
-    comparisons = [_comparison(each) for each in reversed(last) if each.forecast.median > 0]
+    comparisons = [_comparison(forecast) for forecast in reversed(last) if forecast.median > 0]
     if not comparisons:
         return None
     return ratios(comparisons, label="Actual values relative to their forecasts; same data as the CSV")
 
 
-def _comparison(last: RecentForecast) -> Comparison:
-    forecast = last.forecast
+def _comparison(forecast: Forecast) -> Comparison:
     actual, median = forecast.truth or 0.0, forecast.median
+    series, unit = forecast.metric.series.name, forecast.metric.unit
     return Comparison(
         actual=actual / median,
         lower=forecast.lower / median,
         upper=forecast.upper / median,
-        url=reverse("series", args=[last.series]),
-        label=f"{last.series}: {humanised(actual, last.unit)}, forecast {humanised(median, last.unit)}",
+        url=reverse("series", args=[series]),
+        label=f"{series}: {humanised(actual, unit)}, forecast {humanised(median, unit)}",
     )
 
 

@@ -159,8 +159,13 @@ def test_the_newest_scored_forecasts_are_shown(total: Metric, reader: User) -> N
     issued(total, 2, None)
     issued(total, 3, 8.0, method="nws")
     last, earlier = recent_forecasts(reader, ScoreFilter())
-    assert (last.forecast, last.series, last.unit, last.off_by) == (newest, "circle", "seconds", 2.0)
-    assert earlier.forecast == before
+    assert (last, last.metric.series.name, last.metric.unit, last.off_by) == (
+        newest,
+        "circle",
+        "seconds",
+        2.0,
+    )
+    assert earlier == before
     assert recent_forecasts(reader, ScoreFilter(site="site-of-here")) == [last, earlier]
     assert recent_forecasts(reader, ScoreFilter(site="elsewhere")) == []
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
