@@ -84,7 +84,7 @@ class Forecaster:
 
     @classmethod
     def load(cls, kept: bytes | memoryview) -> Forecaster:
-        """Return the forecaster of which ``dump`` returned *kept*.
+        """Return the forecaster that ``dump`` saved as *kept*.
 
         Raises:
             OutdatedState: a method that the state uses has changed since, or *kept* is damaged.

@@ -84,7 +84,7 @@ def dump(whole: object) -> bytes:
 
 
 def load(kind: type[T], state: bytes | memoryview) -> T:
-    """Return the *kind* from which ``dump`` made *state*.
+    """Return the instance of *kind* that ``dump`` saved as *state*.
 
     Raises:
         OutdatedState: a class that *state* uses has changed since ``dump``, or *state* is not one of *kind*.

@@ -46,7 +46,7 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the transfer between two resources supports and needs. Probes test these, not its kind."""
+    """The features and needs of the transfer between two resources. Probes test these, not its kind."""
 
     third_party: bool  # data go directly from the source to the target, not through the reporter
     parallel_streams: bool

@@ -164,7 +164,7 @@ def _phase_times(match: re.Match[str]) -> PhaseTimes:
 
 
 def phase_metrics(times: Sequence[PhaseTimes]) -> list[Measurement]:
-    """Return the metrics of one phase. Times are those of the slowest task, with which the phase ends."""
+    """Return the metrics of one phase. Times are those of the slowest task: the phase ends with it."""
     name = f"madbench.{times[0].phase.lower()}"
     moved_bytes = sum(task.read_bytes + task.write_bytes for task in times)
     io_seconds = max(task.io_seconds for task in times)

@@ -234,7 +234,7 @@ class Probe:
         return files.digest_of("volume.mrc", sums, self.compute_resource)
 
     def _task_metrics(self, seconds: Sequence[float]) -> list[Measurement]:
-        """Return the metrics of all tasks; rates refer to the slowest one, with which the job ends."""
+        """Return the metrics of all tasks; rates refer to the slowest one: the job ends with it."""
         slowest, mean = max(seconds), sum(seconds) / len(seconds)
         voxels = self.size * self.size * self.thickness
         flops = estimated_flops(self.projections, self.size, self.thickness)

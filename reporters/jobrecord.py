@@ -55,7 +55,7 @@ class JobRecord:
 
     @property
     def ended_how(self) -> str:
-        """How the batch system ended the job, as in "was cancelled: CANCELLED by 0"."""
+        """Describe how the batch system ended the job, as in "was cancelled: CANCELLED by 0"."""
         return f"{self.how or 'was ended by the batch system'}: {self}"
 
 

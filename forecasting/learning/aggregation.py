@@ -8,7 +8,7 @@ This is the polynomially weighted average forecaster (Cesa-Bianchi, Lugosi, "Pre
 2006, section 2.1) on gradients of the loss (2.5), with a learning rate for each expert, as in ML-Poly
 (Gaillard, Stoltz, van Erven, "A second-order bound with excess losses", COLT 2014), and with experts that may
 sleep (Freund et al., "Using and combining predictors that specialize", STOC 1997). It has no rate to tune.
-For series of which nothing is known beforehand, and which change,
+For series that change, and about which nothing is known beforehand,
 
 - regrets are measured in typical errors of the blend, so that a noisy past does not outweigh a calm present;
 - no single regret counts more than a few of those, so that no outlier decides alone;

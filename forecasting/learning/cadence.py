@@ -1,4 +1,4 @@
-"""How often values come: the typical gap, in which elapsed time is measured."""
+"""The typical gap between values: the unit of elapsed time."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class InnovationTracker:
         return log(value) - log(origin) if value > 0.0 < origin else 0.0
 
     def median(self) -> float:
-        """Return the median of the last 31 values, of which there is at least one."""
+        """Return the median of the last 31 values; at least one must be known."""
         return median_of_sorted(self._window.ordered, len(self._window))
 
     def _means(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""The level of a series: smoothers that forget at several speeds, of which the best one recently is used.
+"""The level of a series: several smoothers that forget at different speeds; the recently best one is used.
 
 Weights decay with elapsed time and not with each value, which suits irregular times (Wright, "Forecasting
 data published at irregular time intervals using an extension of Holt's method", Management Science 32, 1986).
@@ -78,7 +78,7 @@ class Levels:
         self._typical_error.size *= factor
 
     def expected(self, elapsed: float) -> float:
-        """Return the forecast for *elapsed* gaps after the newest value, of which there must be one."""
+        """Return the forecast for *elapsed* gaps after the newest value; at least one must be known."""
         late, best = 1.0 - elapsed, self.best()
         level = self._levels[best]
         if late >= 0.0:

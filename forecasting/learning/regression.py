@@ -115,7 +115,7 @@ class LeastSquaresLine:
 
 
 def least_squares(pairs: Sequence[tuple[float, float]], x: float) -> float:
-    """Return the height at *x* of the least-squares line through *pairs*, of which there is at least one."""
+    """Return the height at *x* of the least-squares line through *pairs*, which must not be empty."""
     line = LeastSquaresLine()
     for pair in pairs:
         line.learn(*pair)

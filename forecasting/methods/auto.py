@@ -9,7 +9,7 @@ past errors: if no probe helps, the answer is the uncorrected forecast. The expe
 - the blend, corrected by the short-term innovations of all predictors together;
 - the median of the last 31 values, corrected by both innovations of all predictors, and by the distance of
   the blend from that median;
-- the robust line (``lrp_robust``) of the predictor with which it is best;
+- the robust line (``lrp_robust``) on its best predictor;
 - for each predictor the blend, corrected by its short-term innovation alone.
 
 A predictor without a known value, or whose next value is overdue, is left out. A predictor that alone has not
@@ -52,7 +52,7 @@ def _ridge() -> Ridge:
 
 
 class PredictorRecord(NamedTuple):
-    """How well one predictor alone corrects the blend.
+    """The record of one predictor: how well it alone corrects the blend.
 
     Over *n* values it saves the share *gain* of the absolute errors; *p_value* is the probability of this by
     chance. It *helps* if the gain is significant, and is *dropped* if many trials gave no gain.

@@ -137,7 +137,7 @@ class RollingQuantiles:
         self._queues[queue].add(wait_seconds)
 
     def quantile_of(self, queue: str) -> float:
-        """Return the quantile of a queue of which at least one wait is known."""
+        """Return the quantile of the last waits of *queue*; at least one must be known."""
         ordered = self._queues[queue].ordered
         below, part = divmod(self.quantile * (len(ordered) - 1), 1.0)
         low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]

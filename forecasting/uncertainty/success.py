@@ -100,9 +100,9 @@ def _tallies(count: int) -> list[SuccessTally]:
 class SuccessForecaster:
     """Follows the runs on one path.
 
-    Outcomes may come in any order and early. Each is used by the first forecast for a time at which it was
-    known, in the order of becoming known. An outcome is learned with what was known at the start of its run,
-    however many others ended in the meantime.
+    Outcomes may be observed in any order, also before they become known. They are learned in the order in
+    which they become known, before the first forecast for a later time. Each is learned with the knowledge at
+    the start of its run, however many other runs ended in the meantime.
     """
 
     VERSION: ClassVar[int] = 1

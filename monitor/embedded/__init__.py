@@ -8,7 +8,7 @@ an ordinary user (``server_user.py``).
 ``urls.py`` has the URLs of all servers, of the environment or embedded. ``servers.py`` makes services for a
 supervisor; ``throwaway.py`` runs servers during a block; ``clean.py`` removes all state.
 
-Errors, none of which a retry helps::
+Errors, all permanent::
 
     EmbeddedError
     |-- ProgramNotFound        neither a wheel nor a package of the distribution is installed

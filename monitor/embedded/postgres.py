@@ -107,7 +107,7 @@ class PostgreSQL:
         self._data_directory.remove_stale_pid_files(urls.postgres_sockets(self.var))
 
     def ready(self) -> bool:
-        """Whether it accepts connections."""
+        """Return whether the server accepts connections."""
         try:
             with psycopg.connect(self.url, connect_timeout=2) as connection:
                 connection.execute("SELECT 1")

@@ -65,7 +65,7 @@ class Valkey:
             incomplete.unlink()
 
     def ready(self) -> bool:
-        """Whether it answers, which it does not while it loads its data."""
+        """Return whether the server answers; it does not while it loads its data."""
         import redis  # noqa: PLC0415 - slow to import
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415

@@ -202,7 +202,7 @@ def to_entry(noun: str, definition: Definition, *, defaults: bool = False) -> di
 
 
 def _condition(definition: Definition) -> dict[str, int | None]:
-    """Return the condition of an alert rule as in a file: one key per kind, of which one has a value."""
+    """Return the condition of an alert rule as in a file: one key per kind, all but one None."""
     if not isinstance(definition, AlertDefinition):
         return {}
     return {

@@ -24,7 +24,7 @@ def values(report: ParsedReport) -> dict[str, float]:
 
 
 def units(report: ParsedReport) -> dict[str, str]:
-    """Return the unit of each of its ``values``."""
+    """Return the unit of each metric in ``values(report)``."""
     return {metric.name: metric.unit for metric in report.metrics} | dict.fromkeys(
         _durations(report), "seconds"
     )

@@ -25,7 +25,7 @@ STATE_LABELS = {
 
 
 class Fault(StrEnum):
-    """What is responsible for an outcome, as seen from one site."""
+    """The cause of an outcome, as seen from one site."""
 
     NONE = "nobody"  # nothing failed
     HERE = "here"  # this site

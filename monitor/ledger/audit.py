@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass
 class Audit:
-    """How much was checked, and the slots that have no run, several outcomes, or no outcome in time."""
+    """The numbers of checked items, and the slots that have no run, several outcomes, or none in time."""
 
     series: int = 0
     slots: int = 0

@@ -29,7 +29,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 class ReportedEnd(NamedTuple):
-    """How a run ended, according to its report."""
+    """The end of a run according to its report."""
 
     run: uuid.UUID
     slot: datetime

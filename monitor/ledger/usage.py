@@ -27,7 +27,7 @@ SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED
 
 
 class UsageRow(NamedTuple):
-    """What a run used at a resource; None where its report does not say."""
+    """The usage of a run at a resource; None if its report does not give it."""
 
     run: uuid.UUID
     resource: str

@@ -1,4 +1,4 @@
-"""Retention cutoffs: how far back the data of each series reach."""
+"""Retention cutoffs: the times from which on the data of each series are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DataKind(models.TextChoices):
 
 
 class RetentionCutoff(models.Model):
-    """How far back one kind of data of a series reaches. Both times are UTC midnights and only ever increase.
+    """The cutoffs of one kind of data of a series. Both times are UTC midnights and only ever increase.
 
     Data before *kept_from* are no longer stored, so that none arrive while old data are deleted. Data before
     *gone_before* have been deleted. Rollups of deleted samples are final: they cannot be computed again.

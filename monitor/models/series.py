@@ -22,14 +22,14 @@ IMPORTED = (
 
 
 class Follows(models.TextChoices):
-    """How a series follows its leader."""
+    """The ways in which a series follows its leader."""
 
     WITH = "with", "with the leader: at the leader's slots"
     AFTER = "after", "after the leader: when the leader's run of the slot has ended"
 
 
 class Measures(models.TextChoices):
-    """What the runs of a series measure, if it differs from ``probes.base.Probe.kind``."""
+    """The kind of a series' measurements, if it differs from ``probes.base.Probe.kind``."""
 
     GRID = "grid", "the grid: predicts applications"
     APPLICATION = "application", "an application: predicted from probes of its resources too"

@@ -1,4 +1,4 @@
-"""Usage: what runs used at sites, which daily budgets limit."""
+"""The usage of sites by runs, which daily budgets limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UsageQuerySet(models.QuerySet["Usage"]):
 
 
 class Usage(models.Model):
-    """What one run used at all resources of one site; null if its report does not say."""
+    """The usage of one run at all resources of one site; null if its report does not give it."""
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False

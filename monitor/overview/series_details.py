@@ -109,7 +109,7 @@ class SeriesDetails:
 
 
 def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
-    """Return the runs of each of *series* by primary key, without series of which no run has ended."""
+    """Return the runs of each of *series* by primary key; series without an ended run are absent."""
     recent = recent_runs(series)
     newest = newest_runs(recent)
     return {

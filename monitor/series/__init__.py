@@ -1,1 +1,1 @@
-"""Series and their segments: what a series runs, and how that changed."""
+"""Series and their segments: the configuration that a series runs, and its changes."""

@@ -36,7 +36,7 @@ class Watched:
 
     @property
     def has_started(self) -> bool:
-        """Whether it was ever started: restarts do not wait for dependencies."""
+        """Return whether the service was ever started: restarts do not wait for dependencies."""
         return self.guarded is not None or self.status.state != "starting"
 
     def seconds_to_next(self) -> float | None:

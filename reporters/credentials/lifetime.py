@@ -38,7 +38,7 @@ class Lifetime:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in the largest unit of which it has two, as in "4 min", "36 h", "90 s"."""
+    """Format a duration in the largest unit that it contains twice, as in "4 min", "36 h", "90 s"."""
     for unit_seconds, unit in _UNITS:
         if seconds >= 2 * unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"

@@ -70,7 +70,7 @@ class ConditionInput:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an alert is open, since which slot, by which run, and why.
+    """The verdict of a condition: whether an alert is open, since which slot, by which run, and why.
 
     *recheck_at* is when the verdict changes if nothing else happens before.
     """
@@ -94,7 +94,7 @@ class AlertCondition(Protocol):
 
     @property
     def runs_needed(self) -> int:
-        """How many of the newest counted runs ``judge`` needs."""
+        """The number of the newest counted runs that ``judge`` needs."""
 
     def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
         """Return whether an alert is open at *now*.

@@ -1,1 +1,1 @@
-"""What the API resources share: authentication, problem answers, request bodies and common parameters."""
+"""Shared by the API resources: authentication, problem answers, request bodies and common parameters."""

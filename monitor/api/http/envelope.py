@@ -229,7 +229,7 @@ def _too_many() -> TooMuch:
 
 
 class _ItemsLeft(threading.local):
-    """How many more items this thread accepts in the array it decodes."""
+    """The number of further items that this thread accepts in the array it decodes."""
 
     items = 0
 

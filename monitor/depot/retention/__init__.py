@@ -1,1 +1,1 @@
-"""Retention: which data are older than their suite keeps them, and their removal."""
+"""Retention: find and delete data that are older than their suite keeps them."""

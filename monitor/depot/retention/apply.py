@@ -2,7 +2,7 @@
 
 First the cutoffs advance: from then on no data before them are stored. Once all older transactions have
 ended, the data before the cutoffs are deleted, oldest first. Samples are rolled up for the last time in the
-transaction that deletes them. A partition of which no row is kept is dropped whole.
+transaction that deletes them. A partition without kept rows is dropped whole.
 """
 
 from __future__ import annotations

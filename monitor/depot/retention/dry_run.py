@@ -28,7 +28,7 @@ class ExpiredData:
 
 @dataclass(frozen=True)
 class RetentionPreview:
-    """Expired data, and the partitions of which no row is kept: they would be dropped whole."""
+    """Expired data, and the partitions without kept rows, which would be dropped whole."""
 
     expired: list[ExpiredData]
     dropped: list[Partition]

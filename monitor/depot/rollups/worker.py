@@ -46,7 +46,7 @@ class RollupInProgress(Exception):
 
 @dataclass(frozen=True)
 class RebuildProgress:
-    """How many hours are rebuilt, and how many there are."""
+    """The number of rebuilt hours, and of all hours."""
 
     done: int
     hours: int

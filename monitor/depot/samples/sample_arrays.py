@@ -55,7 +55,7 @@ def read(
     """Return an array of ``SAMPLE`` in order of time; see ``read.samples_of`` for the selection.
 
     Raises:
-        TooManySamples: there are more than *at_most*, of which one more was read.
+        TooManySamples: there are more than *at_most*; only one more was read.
     """
     bounds = {"start": start, "end": end, "known_by": known_by}
     set_bounds = {name: time for name, time in bounds.items() if time is not None}

@@ -76,7 +76,7 @@ class OpenWindow:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a site allows per day, from midnight to midnight UTC; None is unlimited."""
+    """The daily limits of a site, from midnight to midnight UTC; None is unlimited."""
 
     runs: int | None = None
     bytes: int | None = None

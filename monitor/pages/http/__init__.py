@@ -1,1 +1,1 @@
-"""What the pages share: access control, error pages, middleware and template context."""
+"""Shared by the pages: access control, error pages, middleware and template context."""

@@ -104,7 +104,7 @@ class SlurmCluster:
         return {"SLURM_CONF": str(self.configuration)}
 
     def run(self, *argv: str) -> str:
-        """Return the output of a client. Raises TestbedError if it fails."""
+        """Run a client of Slurm; return its output. Raises TestbedError if it fails."""
         done = self._client(argv)
         if done.returncode != 0:
             raise TestbedError(f"{' '.join(argv)} failed: {done.stderr.strip()}")

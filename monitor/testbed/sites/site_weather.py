@@ -88,7 +88,7 @@ class SiteWeather:
     def session_environment(
         self, label: str | None, site: int, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """Return the environment of programs that take *seconds* by mechanism."""
+        """Return the environment of a session's programs; *seconds* gives their durations by mechanism."""
         conditions = self.conditions(label)
         if conditions is None:
             return {}

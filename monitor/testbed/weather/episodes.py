@@ -26,7 +26,7 @@ OPENING_STEPS = (24, 32)
 OPENING_BLIPS = 3
 
 Random = np.random.Generator
-Broken = tuple[int, tuple[str, ...]]  # number of steps, and the mechanisms of which one is broken
+Broken = tuple[int, tuple[str, ...]]  # number of steps, and the mechanisms; one of them is broken
 
 
 @dataclass(frozen=True)
