@@ -76,7 +76,7 @@ def test_a_malformed_line_is_refused_with_its_place(tmp_path: Path, line: str, m
 
 
 def test_a_file_without_jobs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="no job with a known wait"):
+    with pytest.raises(UnreadableFile, match="expected jobs with a known wait"):
         swf.read(log(tmp_path))
     with pytest.raises(UnreadableFile, match="cannot open"):
         swf.read(str(tmp_path / "absent.swf"))
