@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -36,6 +36,9 @@ ORDER BY place FOR KEY SHARE OF series
 """
 
 
+Value = TypeVar("Value")
+
+
 class BoundResource(NamedTuple):
     role: str
     resource: int
@@ -46,10 +49,9 @@ class _Path:
     """What a series uses, its *leader*, and the groups that see it; no groups: every user."""
 
     series: int
-    name: str
     leader: int | None
-    viewers: frozenset[int]
-    bound: set[BoundResource] = field(default_factory=set)
+    viewers: set[int]
+    bound: set[BoundResource]
 
     @cached_property
     def resources(self) -> set[int]:
@@ -77,8 +79,13 @@ def choose_predictors(series: Collection[int] | None = None) -> int:
     grid = _paths("grid", _sharing(applications))
     near = {key: _nearest(path, grid) for key, path in applications.items()}
     metrics = _current_metrics(applications)
-    measured = _measured_names({probe for nearest in near.values() for probe in nearest})
-    previous = _previous_predictors(metrics)
+    of_probes = Metric.objects.filter(
+        segment__series__in={probe for nearest in near.values() for probe in nearest}
+    )
+    measured = _sets(of_probes.order_by().values_list("segment__series", "name"))
+    before = ForecastPredictor.objects.filter(metric__in=metrics).order_by()
+    rows = before.values_list("metric", "series", "name")
+    previous = _sets((metric, (probe, name)) for metric, probe, name in rows)
     changed = 0
     for metric, (application, name) in metrics.items():
         probes_of_name = [probe for probe in near[application] if name in measured[probe]]
@@ -125,17 +132,14 @@ def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
     of_kind = Series.objects.filter(Q(kind=kind) | Q(kind="", probe__in=_probes(kind))).order_by("name")
     if series is not None:
         of_kind = of_kind.filter(pk__in=series)
-    viewers: dict[int, frozenset[int]] = defaultdict(frozenset)
-    for suite, group in Suite.viewers.through.objects.values_list("suite", "group"):
-        viewers[suite] |= {group}
-    paths = {
-        key: _Path(key, name, leader, viewers[suite])
-        for key, name, leader, suite in of_kind.values_list("pk", "name", "leader", "suite")
+    viewers = _sets(Suite.viewers.through.objects.values_list("suite", "group"))
+    bindings = Binding.objects.filter(series__in=of_kind).order_by()
+    rows = bindings.values_list("series", "role", "resource")
+    bound = _sets((key, BoundResource(role, resource)) for key, role, resource in rows)
+    return {
+        key: _Path(key, leader, viewers[suite], bound[key])
+        for key, leader, suite in of_kind.values_list("pk", "leader", "suite")
     }
-    bindings = Binding.objects.filter(series__in=paths).order_by()
-    for key, role, resource in bindings.values_list("series", "role", "resource"):
-        paths[key].bound.add(BoundResource(role, resource))
-    return paths
 
 
 def _probes(kind: str) -> list[str]:
@@ -167,21 +171,12 @@ def _current_metrics(series: Iterable[int]) -> dict[int, tuple[int, str]]:
     return {key: (of_series, name) for key, of_series, name in rows}
 
 
-def _measured_names(series: Iterable[int]) -> Mapping[int, set[str]]:
-    """Return the names of all metrics that each of *series* ever measured."""
-    names: dict[int, set[str]] = defaultdict(set)
-    metrics = Metric.objects.filter(segment__series__in=list(series)).order_by()
-    for key, name in metrics.values_list("segment__series", "name"):
-        names[key].add(name)
-    return names
-
-
-def _previous_predictors(metrics: Iterable[int]) -> Mapping[int, set[tuple[int, str]]]:
-    predictors: dict[int, set[tuple[int, str]]] = defaultdict(set)
-    rows = ForecastPredictor.objects.filter(metric__in=list(metrics)).order_by()
-    for metric, series, name in rows.values_list("metric", "series", "name"):
-        predictors[metric].add((series, name))
-    return predictors
+def _sets(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, set[Value]]:
+    """Return the values of each key; keys without pairs have none."""
+    sets: dict[int, set[Value]] = defaultdict(set)
+    for key, value in pairs:
+        sets[key].add(value)
+    return sets
 
 
 @transaction.atomic

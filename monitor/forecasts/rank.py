@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.deliveries import record_deliveries
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.forecasts.success_state import SuccessEstimate
-    from monitor.series.segments import SegmentStatus
 
 Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
 
@@ -39,6 +38,11 @@ class Ranked:
     candidate: RankCandidate
 
 
+class Problem(NamedTuple):
+    code: Code
+    reason: str
+
+
 @dataclass(frozen=True)
 class Unranked:
     """A candidate that cannot be ranked, and the *reason*; *series* are the names of the matching series."""
@@ -47,19 +51,6 @@ class Unranked:
     code: Code
     reason: str
     series: Sequence[str]
-
-
-@dataclass(frozen=True)
-class _Obstacles:
-    """What prevents ranking.
-
-    *down* has the reason by resource, *new* the series without any report, *few* the series whose current
-    segment has too few values.
-    """
-
-    down: Mapping[str, str]
-    new: Collection[int]
-    few: Mapping[int, SegmentStatus]
 
 
 def rank(
@@ -79,18 +70,23 @@ def rank(
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
     resources = sorted({name for candidate in found for name in candidate.resource_names})
-    down = find_unavailable(user, resources, at, now)
-    obstacles = _Obstacles(down, _new(found), _few(found))
+    problems = _problems(found, find_unavailable(user, resources, at, now), now)
     by_name: dict[str, list[RankCandidate]] = {}
     for candidate in found:
         by_name.setdefault(candidate.name if by == "series" else getattr(candidate, by), []).append(candidate)
     known, unranked = [], []
     for number, name in enumerate(asked):
         matching = by_name.get(name, [])
-        if problem := _problem(matching, obstacles, now):
-            unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
-        else:
+        if len(matching) == 1 and matching[0].series not in problems:
             known.append((number, matching[0]))
+            continue
+        if len(matching) > 1:
+            problem = Problem("ambiguous", f"{len(matching)} series are there: rank them as series")
+        elif matching:
+            problem = problems[matching[0].series]
+        else:
+            problem = Problem("unknown", "there is no such series that you may see")
+        unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # stored estimates are for a run that starts now
         success = estimates([candidate.series for _, candidate in known], at)
@@ -101,46 +97,34 @@ def rank(
     return _ranked(known), unranked
 
 
-def _problem(found: Sequence[RankCandidate], obstacles: _Obstacles, now: datetime) -> tuple[Code, str] | None:
-    """Return why a candidate cannot be ranked, or None; *found* are the series that match it."""
-    if not found:
-        return "unknown", "there is no such series that you may see"
-    if len(found) > 1:
-        return "ambiguous", f"{len(found)} series are there: rank them as series"
-    (candidate,) = found
-    if reasons := [obstacles.down[name] for name in candidate.resource_names if name in obstacles.down]:
-        return "site_down", "; ".join(sorted(set(reasons)))
-    if candidate.series in obstacles.new:
-        return "too_few", "no run has passed yet"
-    if status := obstacles.few.get(candidate.series):
-        return "segment_changed" if status.changes else "too_few", status.passed_text(candidate.n or 0)
-    return _missing(candidate, now)
+def _problems(found: Sequence[RankCandidate], down: Mapping[str, str], now: datetime) -> dict[int, Problem]:
+    """Return why series of *found* cannot be ranked, by key; *down* has the reasons by resource."""
+    settled = {candidate.series for candidate in found if candidate.is_settled}
+    too_few = [each.series for each in found if each.series in settled and each.mean is None]
+    statuses = segment_statuses(too_few) if too_few else {}
+    unsettled = {candidate.series for candidate in found} - settled
+    ran = set(Segment.objects.filter(series__in=unsettled).values_list("series", flat=True))
 
+    def problem(candidate: RankCandidate) -> Problem | None:
+        if candidate.series in unsettled:
+            if candidate.series not in ran:
+                return Problem("too_few", "no run has passed yet")
+            return Problem("segment_changed", "no run has passed of what it runs now")
+        if status := statuses.get(candidate.series):
+            code: Code = "segment_changed" if status.changes else "too_few"
+            return Problem(code, status.passed_text(candidate.n or 0))
+        if candidate.seconds is None:
+            return Problem("too_few", "it is not known how likely a run passes")
+        if candidate.stale_at is not None and now > candidate.stale_at:
+            newest = f"{candidate.known_until:%Y-%m-%d %H:%M} UTC"
+            return Problem("stale", f"the newest value became known at {newest}")
+        return None
 
-def _missing(candidate: RankCandidate, now: datetime) -> tuple[Code, str] | None:
-    """Return why the data of *candidate* do not suffice, or None."""
-    if not candidate.is_settled:
-        return "segment_changed", "no run has passed of what it runs now"
-    if candidate.seconds is None:
-        return "too_few", "it is not known how likely a run passes"
-    if candidate.stale_at is not None and now > candidate.stale_at:
-        return "stale", f"the newest value became known at {candidate.known_until:%Y-%m-%d %H:%M} UTC"
-    return None
-
-
-def _new(found: Iterable[RankCandidate]) -> set[int]:
-    """Return the series that never had a report."""
-    unsettled = {candidate.series for candidate in found if not candidate.is_settled}
-    if not unsettled:
-        return unsettled
-    ran = Segment.objects.filter(series__in=unsettled).values_list("series", flat=True)
-    return unsettled - set(ran)
-
-
-def _few(found: Iterable[RankCandidate]) -> dict[int, SegmentStatus]:
-    """Return the series with too few values in their current segment."""
-    few = [candidate.series for candidate in found if candidate.is_settled and candidate.mean is None]
-    return segment_statuses(few) if few else {}
+    problems = {each.series: reason for each in found if (reason := problem(each))}
+    for candidate in found:
+        if reasons := {down[name] for name in candidate.resource_names if name in down}:
+            problems[candidate.series] = Problem("site_down", "; ".join(sorted(reasons)))
+    return problems
 
 
 def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:
