@@ -1,7 +1,8 @@
-"""Compute the forecast of a metric by its forecaster."""
+"""Compute the forecast of a metric by its forecaster, and store it."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from forecasting.learning.pairing import PairedMethod
 from forecasting.methods import auto, stagewise
 from forecasting.methods.auto import PredictorRecord
 from forecasting.series import QUANTILE_LEVELS, Forecaster
+from monitor.db import binary
 from monitor.forecasts.defaults import LEVEL, METHOD
 from monitor.models import Forecast
 
@@ -16,6 +18,24 @@ _LOWER, _UPPER = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)  # the i
 LEAST_FRESHNESS = timedelta(days=1)
 FRESH_GAPS = 10  # times the mean time between runs
 MOST_CHARACTERS = 300  # of the name of a predictor in the depot
+
+_INSERT = """
+INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, at, level, last_time, last_known_at,
+    last_value, n, mean, median, lower, upper, quantiles, others)
+SELECT %(metric)b, %(issued_at)b, %(method)b, %(predictor)b, %(at)b, %(level)b, %(last_time)b,
+    %(last_known_at)b, %(last_value)b, %(n)b, %(mean)b, %(median)b, %(lower)b, %(upper)b,
+    %(quantiles)b::float8[], %(others)b::text::jsonb
+"""
+# The same forecast from the same values is stored once.
+ISSUED = f"""
+same AS (
+    SELECT id FROM monitor_forecast
+    WHERE metric_id = %(metric)b AND method = %(method)b AND last_known_at = %(last_known_at)b
+        AND at IS NOT DISTINCT FROM %(at)b::timestamptz AND n = %(n)b AND quantiles = %(quantiles)b::float8[]
+    ORDER BY id LIMIT 1
+), issued AS ({_INSERT} WHERE NOT EXISTS (SELECT FROM same) RETURNING id),
+one AS (SELECT id FROM same UNION ALL SELECT id FROM issued)
+"""  # noqa: S608  # constants of this module
 
 
 def compute(
@@ -55,6 +75,18 @@ def compute(
         others=forecaster.part_medians(at_seconds, floor=floor) or None if part is None else None,
         **context,
     )
+
+
+def store(forecast: Forecast) -> int:
+    """Store *forecast* unless the same is stored already; return its key."""
+    (key,) = binary.row(f"WITH {ISSUED} SELECT id FROM one", parameters(forecast))  # noqa: S608
+    return int(key)
+
+
+def parameters(forecast: Forecast) -> dict[str, Any]:
+    """Return the parameters of ``ISSUED``."""
+    others = json.dumps(forecast.others) if forecast.others else None
+    return {**vars(forecast), "metric": forecast.metric_id, "others": others}
 
 
 def predictor_records(forecaster: Forecaster) -> list[PredictorRecord]:

@@ -10,8 +10,8 @@ from forecasting import methods
 from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.depot.samples.read import history
-from monitor.forecasts import forecasts_sql, states
-from monitor.forecasts.answer import compute
+from monitor.forecasts import states
+from monitor.forecasts.answer import compute, store
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.refresh import refresh_metric
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
@@ -57,7 +57,7 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
         last_time=last_time or now,
         last_value=last_value,
     )
-    return Forecast.objects.get(pk=forecasts_sql.issue(forecast))
+    return Forecast.objects.get(pk=store(forecast))
 
 
 def as_observation(point: Point) -> Observation:

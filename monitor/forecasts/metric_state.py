@@ -12,14 +12,14 @@ from forecasting.base import Abstained, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
 from monitor.compression import pack_state
 from monitor.db.timestamps import micros, moment
-from monitor.forecasts import forecasts_sql, states
-from monitor.forecasts.answer import compute, predictor_records, stale_at
-from monitor.forecasts.defaults import METHOD
+from monitor.forecasts import states
+from monitor.forecasts.answer import ISSUED, compute, parameters, predictor_records, stale_at
+from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import METRIC_VALUES
 from monitor.forecasts.prune import keep_newest
 from monitor.forecasts.score import score
-from monitor.forecasts.statements import execute_each, fetch
+from monitor.forecasts.statements import execute, execute_each, fetch
 from monitor.forecasts.update import EPOCH, StateUpdate
 from monitor.models import Forecast, ForecastState, Metric
 
@@ -36,6 +36,26 @@ JOIN monitor_series AS series ON series.id = predictor.series_id
 JOIN monitor_segment AS segment ON segment.series_id = series.id
 JOIN monitor_metric AS other ON other.segment_id = segment.id AND other.name = predictor.name
 WHERE predictor.metric_id = ANY (%(metrics)b::bigint[]) ORDER BY predictor.id, other.id
+"""
+_PUBLISH = f"""
+WITH {ISSUED}
+UPDATE monitor_forecaststate SET forecast_id = one.id, stale_at = %(stale_at)b
+FROM one WHERE metric_id = %(metric)b
+"""  # noqa: S608  # constants
+# How long the stages of a segment are expected to take.
+_EXPLAIN = """
+UPDATE monitor_forecaststate AS total SET explanation = stages.forecasts
+FROM (
+    SELECT metric.segment_id, jsonb_agg(jsonb_build_object('metric', name, 'mean', mean, 'median', median,
+        'method', method, 'predictor', predictor) ORDER BY metric.id) AS forecasts
+    FROM monitor_metric AS metric
+    JOIN monitor_forecaststate AS stage ON stage.metric_id = metric.id
+    JOIN monitor_forecast AS forecast ON forecast.id = stage.forecast_id
+    WHERE segment_id = ANY (%(segments)b::bigint[]) AND name LIKE 'stage.%%'
+    GROUP BY segment_id
+) AS stages
+JOIN monitor_metric AS metric ON metric.segment_id = stages.segment_id AND metric.name = %(headline)b
+WHERE total.metric_id = metric.id AND explanation IS DISTINCT FROM stages.forecasts
 """
 _RECORD_GAIN = """
 UPDATE monitor_forecastpredictor AS predictor
@@ -126,13 +146,18 @@ class MetricUpdate(StateUpdate):
     def publish(cls, updates: Sequence[MetricUpdate], now: datetime) -> None:
         """Score the forecasts issued before, and issue new ones."""
         score(now, [update.key for update in updates])
-        forecasts_sql.publish(
-            (update.forecast, stale_at(update.metric.segment.began_at, update.forecast))
-            for update in updates
-            if update.forecast
+        forecasts = [(update.metric, update.forecast) for update in updates if update.forecast]
+        execute_each(
+            _PUBLISH,
+            (
+                {**parameters(forecast), "stale_at": stale_at(metric.segment.began_at, forecast)}
+                for metric, forecast in forecasts
+            ),
         )
-        forecasts_sql.withdraw([update.key for update in updates if update.forecast is None])
-        forecasts_sql.explain({update.metric.segment_id for update in updates})
+        without = ForecastState.objects.filter(pk__in=[each.key for each in updates if not each.forecast])
+        without.update(forecast=None, stale_at=None, explanation=None)
+        segments = {update.metric.segment_id for update in updates}
+        execute(_EXPLAIN, {"segments": list(segments), "headline": HEADLINE})
         _record_gains(update for update in updates if update.row.n % RECORD_PREDICTORS_EVERY == 0)
         # By the time of the newest input: an update by a predictor alone keeps the number of values.
         due = {
