@@ -38,7 +38,7 @@ class Ranked:
     candidate: RankCandidate
 
 
-class Problem(NamedTuple):
+class RankProblem(NamedTuple):
     code: Code
     reason: str
 
@@ -81,11 +81,11 @@ def rank(
             known.append((number, matching[0]))
             continue
         if len(matching) > 1:
-            problem = Problem("ambiguous", f"{len(matching)} series are there: rank them as series")
+            problem = RankProblem("ambiguous", f"{len(matching)} series are there: rank them as series")
         elif matching:
             problem = problems[matching[0].series]
         else:
-            problem = Problem("unknown", "there is no such series that you may see")
+            problem = RankProblem("unknown", "there is no such series that you may see")
         unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # stored estimates are for a run that starts now
@@ -97,7 +97,9 @@ def rank(
     return _ranked(known), unranked
 
 
-def _problems(found: Sequence[RankCandidate], down: Mapping[str, str], now: datetime) -> dict[int, Problem]:
+def _problems(
+    found: Sequence[RankCandidate], down: Mapping[str, str], now: datetime
+) -> dict[int, RankProblem]:
     """Return why series of *found* cannot be ranked, by key; *down* has the reasons by resource."""
     settled = {candidate.series for candidate in found if candidate.is_settled}
     too_few = [each.series for each in found if each.series in settled and each.mean is None]
@@ -105,25 +107,25 @@ def _problems(found: Sequence[RankCandidate], down: Mapping[str, str], now: date
     unsettled = {candidate.series for candidate in found} - settled
     ran = set(Segment.objects.filter(series__in=unsettled).values_list("series", flat=True))
 
-    def problem(candidate: RankCandidate) -> Problem | None:
+    def problem(candidate: RankCandidate) -> RankProblem | None:
         if candidate.series in unsettled:
             if candidate.series not in ran:
-                return Problem("too_few", "no run has passed yet")
-            return Problem("segment_changed", "no run has passed of what it runs now")
+                return RankProblem("too_few", "no run has passed yet")
+            return RankProblem("segment_changed", "no run has passed of what it runs now")
         if status := statuses.get(candidate.series):
             code: Code = "segment_changed" if status.changes else "too_few"
-            return Problem(code, status.passed_text(candidate.n or 0))
+            return RankProblem(code, status.passed_text(candidate.n or 0))
         if candidate.seconds is None:
-            return Problem("too_few", "it is not known how likely a run passes")
+            return RankProblem("too_few", "it is not known how likely a run passes")
         if candidate.stale_at is not None and now > candidate.stale_at:
             newest = f"{candidate.known_until:%Y-%m-%d %H:%M} UTC"
-            return Problem("stale", f"the newest value became known at {newest}")
+            return RankProblem("stale", f"the newest value became known at {newest}")
         return None
 
     problems = {each.series: reason for each in found if (reason := problem(each))}
     for candidate in found:
         if reasons := {down[name] for name in candidate.resource_names if name in down}:
-            problems[candidate.series] = Problem("site_down", "; ".join(sorted(reasons)))
+            problems[candidate.series] = RankProblem("site_down", "; ".join(sorted(reasons)))
     return problems
 
 
