@@ -158,9 +158,9 @@ GRIDCAST_MAX_ATTEMPTS = 3
 # A scheduled slot that no reporter has taken this long after it was due is missed.
 GRIDCAST_GRACE_SECONDS = 120
 
-# How many transactions store reports at the same time on a web host; further senders get 503, Retry-After.
+# The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4
-# How many requests may wait in a web process for the next group commit.
+# The maximum number of requests in a web process that wait for the next group commit.
 GRIDCAST_RECEIVE_WAITING = 64
 
 # Reports are refused while less than the reserve is free, on the disk or below the size limit of the

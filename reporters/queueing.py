@@ -57,7 +57,7 @@ class QueueingSystem(BatchSystem):
     removing: ClassVar[str]
     # Error output of the submit command if it reached no server.
     never_arrived: ClassVar[re.Pattern[str]]
-    # How long after its end a job may be in no record of the batch system.
+    # The longest time after its end during which a job may be in no record of the batch system.
     forgets_for_seconds: ClassVar[float] = 3.0
 
     def __init__(

@@ -48,12 +48,12 @@ def rooms_graph() -> dict[str, set[str]]:
     }
     graph: dict[str, set[str]] = defaultdict(set)
     for file, tree in sources().items():
-        here = room(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+        own_room = room(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
         for name in imports(tree):
             target = name if name in modules else name.rpartition(".")[0]
-            there = room(target) if target in modules else None
-            if here and there and here != there:
-                graph[here].add(there)
+            other_room = room(target) if target in modules else None
+            if own_room and other_room and own_room != other_room:
+                graph[own_room].add(other_room)
     return graph
 
 

@@ -18,9 +18,9 @@ def eventually(holds: Callable[[], Answer], *, within_seconds: float = 60.0) -> 
     """
     until = time.monotonic() + within_seconds
     while True:
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         answer = holds()
-        if answer or asked > until:
+        if answer or asked_at > until:
             return answer
-        took_seconds = time.monotonic() - asked
+        took_seconds = time.monotonic() - asked_at
         time.sleep(min(max(2 * took_seconds, LEAST_PAUSE_SECONDS), MOST_PAUSE_SECONDS))

@@ -68,7 +68,7 @@ class Errors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add the absolute errors of the primaries, in the first row, and their squares, in the second."""
+        """Add *errors*: a row of the absolute errors of the primaries, and a row of their squares."""
         self._totals += errors
         at = self._added % _KEPT_ERRORS
         added = _with_squares(np.minimum(errors[0], _LARGEST_KEPT).astype(np.float32))
@@ -97,7 +97,7 @@ class OriginalErrors:
     )
 
     def add(self, errors: NDArray[np.float64]) -> None:
-        """Add the absolute errors of the primaries, in the first row, and their squares, in the second."""
+        """Add *errors*: a row of the absolute errors of the primaries, and a row of their squares."""
         newest = self._sums_before(0)
         self._added += 1
         self._ring[self._added % _VISIBLE_SUMS] = newest + errors

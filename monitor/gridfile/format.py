@@ -69,7 +69,7 @@ class Entry(BaseModel):
 
 
 class AccessEntry(BaseModel):
-    """How a resource is accessed: a kind, and the options of that kind (docs/sites.md)."""
+    """An access method of a resource: a kind, and the options of that kind (docs/sites.md)."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 

@@ -115,7 +115,7 @@ def _age(then: datetime, seconds: float) -> SafeString:
     )
 
 
-# How the worst standing of a cell is shown: as the fault and the state of a single series.
+# The display of the worst standing of a cell: the fault and the state of a single series.
 _STANDINGS = {
     series_states.HERE: ("here", State.FAILED),
     series_states.SOMEWHERE: ("somewhere", State.FAILED),

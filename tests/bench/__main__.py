@@ -47,8 +47,8 @@ def main() -> int:
 
 
 def benchmarks() -> list[str]:
-    here = {info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])}
-    return sorted(here - NOT_BENCHMARKS)
+    modules = {info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    return sorted(modules - NOT_BENCHMARKS)
 
 
 def run(names: Sequence[str]) -> list[Result]:

@@ -68,14 +68,14 @@ def _answer() -> Result:
 
 def _refresh() -> Result:
     """Measure loading a state, learning a value, forecasting the next, and dumping the state."""
-    kept, steps, draw = [_trained(KNOWN).dump()], count(KNOWN), random.Random(2)
+    states, steps, draw = [_trained(KNOWN).dump()], count(KNOWN), random.Random(2)
 
     def refresh() -> None:
         at_seconds = next(steps) * HOUR_SECONDS
-        forecaster = Forecaster.load(kept[0])
+        forecaster = Forecaster.load(states[0])
         forecaster.observe(Observation(at_seconds, at_seconds + 60.0, draw.lognormvariate(3.0, 0.4)))
         forecaster.forecast(at_seconds + HOUR_SECONDS)
-        kept[0] = forecaster.dump()
+        states[0] = forecaster.dump()
 
     return _result("a series kept up to date (6 ms: 10,000 a minute)", refresh, 6e-3)
 

@@ -1,4 +1,4 @@
-"""How often the stages of real Gather runs take what the weather has drawn, within 15 % + 0.2 s."""
+"""The share of stages of real Gather runs that take the drawn time, within 15 % + 0.2 s."""
 
 from __future__ import annotations
 

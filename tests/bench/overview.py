@@ -133,13 +133,13 @@ def measure() -> list[Result]:
 def _while_written_to(client: Client) -> list[Result]:
     names = list(Series.objects.order_by("?").values_list("name", flat=True)[: writers.WRITTEN_TO])
     writers.tell_once(names)
-    asked = {
+    requests = {
         "page of 500 x 200 series": lambda: client.get("/"),
         "latest of 100,000 series": lambda: latest(Series.objects.all(), timezone.now()),
         "page of one site, 200 series": lambda: client.get("/?site=site-7"),
     }
     with override_settings(ALLOWED_HOSTS=["*"]):
-        return writers.against_idle(asked, names, quantile=0.95, times=ASKED)
+        return writers.against_idle(requests, names, quantile=0.95, times=ASKED)
 
 
 def load() -> tuple[float, float]:

@@ -39,7 +39,7 @@ def measure() -> list[Result]:
 
 
 def _verified(series: year.SimulatedSeries) -> tuple[int, float]:
-    """How many slots *series* has in the year, and the seconds that it took to find them."""
+    """Return the number of slots of *series* in the year, and the seconds to compute them."""
     began = time.process_time()
     slots = year.expanded(series)
     ended = time.process_time()

@@ -124,9 +124,9 @@ def _beside_by_hand(sites: Sites, pair: Pair) -> type[gather.Probe]:
             pair.by_hand = seconds(lambda: in_parallel(self._copy, self.sources))
 
         def _copy(self, source: str) -> None:
-            made = f"{self.grid.scratch(source)}/source.dat"
+            source_file = f"{self.grid.scratch(source)}/source.dat"
             target = f"{self.grid.scratch(COMPUTE)}/by-hand-{source}.dat"
-            _ssh(sites, source, f"scp -B -q {made} {COMPUTE}:{target}.part")
+            _ssh(sites, source, f"scp -B -q {source_file} {COMPUTE}:{target}.part")
             _ssh(sites, COMPUTE, f"mv {target}.part {target}")
 
     return Beside

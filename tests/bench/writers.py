@@ -56,7 +56,7 @@ def measure() -> list[Result]:
     draw = random.Random(SEED)
     month = loaded.end - timedelta(days=30)
     probe = loaded.metrics[0]
-    asked: dict[str, Callable[[], object]] = {
+    requests: dict[str, Callable[[], object]] = {
         "30 days, daily": lambda: statistics_by(draw.choice(loaded.metrics), month, loaded.end, "day"),
         "3 years, daily": lambda: statistics_by(draw.choice(loaded.metrics), loaded.start, loaded.end, "day"),
         "pairs of 30 days": lambda: paired(
@@ -64,7 +64,7 @@ def measure() -> list[Result]:
         ),
         "latest of 300 series": lambda: latest(some, datetime.now(UTC)),
     }
-    return against_idle(asked, names, quantile=0.99, times=ASKED)
+    return against_idle(requests, names, quantile=0.99, times=ASKED)
 
 
 def tell_once(names: Sequence[str]) -> None:
@@ -78,13 +78,13 @@ def tell_once(names: Sequence[str]) -> None:
 
 
 def against_idle(
-    asked: Mapping[str, Callable[[], object]], names: Sequence[str], *, quantile: float, times: int
+    requests: Mapping[str, Callable[[], object]], names: Sequence[str], *, quantile: float, times: int
 ) -> list[Result]:
     """Return the *quantile* of the seconds of each query, while series of *names* are written to and idle."""
-    idle = _latencies(asked, quantile, times, 0.0)
+    idle = _latencies(requests, quantile, times, 0.0)
     before = RawReport.objects.count()
     with _written(names) as began:
-        busy = _latencies(asked, quantile, times, ROLLS * ROLL_SECONDS)
+        busy = _latencies(requests, quantile, times, ROLLS * ROLL_SECONDS)
         reports = (RawReport.objects.count() - before) / (time.perf_counter() - began)
     percentile = f"p{100 * quantile:.0f}"
     return [
@@ -99,21 +99,21 @@ def against_idle(
                 "reports/s meanwhile": reports,
             },
         )
-        for name in asked
+        for name in requests
     ]
 
 
 def _latencies(
-    asked: Mapping[str, Callable[[], object]], quantile: float, times: int, least_seconds: float
+    requests: Mapping[str, Callable[[], object]], quantile: float, times: int, least_seconds: float
 ) -> dict[str, float]:
     """Run the queries in turn, so that load affects all alike."""
-    latencies: dict[str, list[float]] = {name: [] for name in asked}
-    for ask in asked.values():
+    latencies: dict[str, list[float]] = {name: [] for name in requests}
+    for ask in requests.values():
         ask()  # prepares the statements of the connection
     until = time.perf_counter() + least_seconds
     while times > 0 or time.perf_counter() < until:
         times -= 1
-        for name, ask in asked.items():
+        for name, ask in requests.items():
             latencies[name].append(seconds(ask))
     return {name: _high(of_name, quantile) for name, of_name in latencies.items()}
 

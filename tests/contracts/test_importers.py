@@ -193,9 +193,9 @@ def test_an_interrupted_import_can_be_repeated(db: None, kind: str, import_data:
     import_data(kind, data)
     half = Run.objects.order_by("slot")[: Run.objects.count() // 2].values("pk")
     Run.objects.exclude(pk__in=list(half.values_list("pk", flat=True))).delete()
-    kept = Run.objects.count()
+    count = Run.objects.count()
     tally = import_data(kind, data)
-    assert (tally.known, tally.new) == (kept, len(runs(kind)) - kept)
+    assert (tally.known, tally.new) == (count, len(runs(kind)) - count)
 
 
 @every_kind

@@ -78,9 +78,9 @@ def places(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Place, Sabot
 
 @pytest.fixture
 def ends(places: tuple[Place, Place, Saboteur]) -> Iterator[Ends]:
-    made = Ends(*places)
-    yield made
-    made.saboteur.repair()
+    ends = Ends(*places)
+    yield ends
+    ends.saboteur.repair()
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:

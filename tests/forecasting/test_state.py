@@ -213,9 +213,9 @@ def test_a_new_expert_gains_weight_by_being_right(add_newcomer: Callable[[], Non
 
 
 def test_a_new_expert_joins_a_blend_that_has_learned_nothing(add_newcomer: Callable[[], None]) -> None:
-    kept = Forecaster("blend").dump()
+    state = Forecaster("blend").dump()
     add_newcomer()
-    joined = Forecaster.load(kept)
+    joined = Forecaster.load(state)
     observe(joined, 0, 20)
     assert joined.forecast(20 * HOUR_SECONDS).n == 20
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def worker() -> Iterator[DjangoWorkerFixup]:
-    """What a Celery worker does before and after each task."""
+    """Provide the handlers that a Celery worker runs before and after each task."""
     connection.close()
     yield DjangoWorkerFixup(app)
     connection.close()

@@ -27,16 +27,16 @@ SLURM_PROGRAMS = (*slurm.SERVERS, *slurm.CLIENTS)
 @contextlib.contextmanager
 def batch_system(kind: str) -> Iterator[Path | None]:
     """Run a batch system; yield the directory of its client programs, None if it needs none."""
-    made: dict[str, Callable[[], contextlib.AbstractContextManager[Path | None]]] = {
+    makers: dict[str, Callable[[], contextlib.AbstractContextManager[Path | None]]] = {
         "fork": contextlib.nullcontext,
         "gridengine": _gridengine,
         "htcondor": lambda: served(Condor()),
         "pbs": lambda: served(OpenPbs()),
         "slurm": _slurm,
     }
-    if kind not in made:
+    if kind not in makers:
         raise LookupError(f"tests/reporters/clusters.py does not know how to run a batch system {kind!r}")
-    with made[kind]() as programs:
+    with makers[kind]() as programs:
         yield programs
 
 

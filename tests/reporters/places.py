@@ -49,7 +49,7 @@ class Place:
 @contextlib.contextmanager
 def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
     """Yield two places with shell or transfer *kind*; "ssh-rsync" is ssh with another program."""
-    made: dict[str, Callable[[], contextlib.AbstractContextManager[tuple[Place, Place]]]] = {
+    makers: dict[str, Callable[[], contextlib.AbstractContextManager[tuple[Place, Place]]]] = {
         "local": _local,
         "ssh": _ssh,
         "ssh-rsync": partial(_openssh, program="rsync"),
@@ -59,9 +59,9 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
         "xrootd": _xrootd,
         "http": _http,
     }
-    if kind not in made:
+    if kind not in makers:
         raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
-    with made[kind]() as places, contextlib.ExitStack() as last:
+    with makers[kind]() as places, contextlib.ExitStack() as last:
         for place in places:
             last.callback(place.shell.close)
             place.shell.connect(timeout_seconds=60)

@@ -74,7 +74,7 @@ class StandIn(ABC):
 
     @abstractmethod
     def answer(self, argv: Sequence[str], text: str) -> Answer:
-        """What a command prints: exit status, stdout, stderr."""
+        """Return the answer of a command: exit status, stdout, stderr."""
 
     def add(self, name: str, script: str, output: str) -> Queued:
         job = Queued(next(self._numbers), name, script, output)
@@ -201,8 +201,8 @@ class Condor(StandIn):
             named = [job for job in self.jobs.values() if not job.ended and f'"{job.name}"' in wanted]
             return 0, "".join(f"{job.number}\n" for job in named), ""
         asked = self.jobs.get(int(rest[-1].partition(".")[0]))
-        there = asked is not None and bool(asked.ended) == (command == "condor_history")
-        return 0, self._described(asked) if asked and there else "", ""
+        is_known = asked is not None and bool(asked.ended) == (command == "condor_history")
+        return 0, self._described(asked) if asked and is_known else "", ""
 
     def _submit(self, text: str) -> Answer:
         if self.refuse:

@@ -23,9 +23,9 @@ from tests.reporters.needs import needs
 def security() -> Iterator[Security]:
     needs("grid-proxy-init", "openssl", "faketime")
     with TemporaryDirectory() as directory:
-        made = Security.create(Path(directory))
-        made.proxy()
-        yield made
+        security = Security.create(Path(directory))
+        security.proxy()
+        yield security
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.mark.parametrize(("asked", "given"), [(10.0, 10.0), (60.0, 50.0), (float("inf"), 50.0)])
-def test_a_limit_is_the_shorter_of_two(clock: Clock, asked: float, given: float) -> None:
-    with Deadline(50.0, clock).bounding(asked, "copying", "iu") as limit_seconds:
-        assert limit_seconds == given
+@pytest.mark.parametrize(("requested", "expected"), [(10.0, 10.0), (60.0, 50.0), (float("inf"), 50.0)])
+def test_a_limit_is_the_shorter_of_two(clock: Clock, requested: float, expected: float) -> None:
+    with Deadline(50.0, clock).bounding(requested, "copying", "iu") as limit_seconds:
+        assert limit_seconds == expected
 
 
 @pytest.mark.parametrize("error", [TookTooLong("x", stderr_tail="e"), CannotConnect("x", stderr_tail="e")])

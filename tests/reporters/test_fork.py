@@ -27,9 +27,9 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture
 def directory(place: Place) -> Path:
-    made = place.scratch / f"run-{next(numbers)}"
-    made.mkdir()
-    return made
+    directory = place.scratch / f"run-{next(numbers)}"
+    directory.mkdir()
+    return directory
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,10 @@ def world(tmp_path: Path) -> Iterator[World]:
         resources[name] = ResourceConfig(
             name, name, str(tmp_path / name / "scratch"), shell={"kind": "local", "path": path}
         )
-    made = World(resources)
-    yield made
-    for grid in made.grids:
-        made.deadline.restart(30.0, "cleanup")
+    world = World(resources)
+    yield world
+    for grid in world.grids:
+        world.deadline.restart(30.0, "cleanup")
         grid.clean_up()
 
 
@@ -273,8 +273,8 @@ def test_a_copy_ends_with_the_run(world: World) -> None:
 
 
 def test_waiting_for_a_job_ends_with_the_run(world: World) -> None:
-    held = {"kind": "fork", "launcher": ["sh", "-c", "sleep 600", "sh"]}
-    world.resources["one"] = replace(world.resources["one"], batch=held)
+    batch = {"kind": "fork", "launcher": ["sh", "-c", "sleep 600", "sh"]}
+    world.resources["one"] = replace(world.resources["one"], batch=batch)
     grid = world.grid(limit_seconds=1.0)
     job = grid.submit("one", ["true"], cpus=1, wall_seconds=60)
     error = out_of_time(job.wait_started)

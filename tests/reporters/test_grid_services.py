@@ -169,12 +169,12 @@ def test_server_checksums_are_requested_only_if_supported() -> None:
     check_transfers(without, links, CopyOptions())
 
 
-@pytest.mark.parametrize(("asked", "given"), [(600.0, 600.0), (0.0, 260.0)])
+@pytest.mark.parametrize(("requested", "expected"), [(600.0, 600.0), (0.0, 260.0)])
 def test_the_wall_limit_is_the_parameter_or_twice_the_forecast(
-    tmp_path: Path, asked: float, given: float
+    tmp_path: Path, requested: float, expected: float
 ) -> None:
-    plan = RunPlan(bindings={}, parameters={"wall_seconds": asked})
-    assert wall_seconds(grid_of(tmp_path), plan) == given
+    plan = RunPlan(bindings={}, parameters={"wall_seconds": requested})
+    assert wall_seconds(grid_of(tmp_path), plan) == expected
 
 
 def test_a_wall_limit_without_a_forecast_is_a_generous_one() -> None:

@@ -72,7 +72,7 @@ class Sites:
         return str(private(self.root / f"{name}.token", text))
 
     def left(self) -> list[str]:
-        """What is at the target but for copies that arrived."""
+        """Return the files at the target, except copies that arrived."""
         return [path.name for path in (self.root / "two").rglob("*") if path.name.endswith(".part")]
 
 
@@ -96,8 +96,8 @@ def real_sites() -> Iterator[Sites]:
 
 @pytest.fixture(scope="module")
 def sites() -> Iterator[Sites]:
-    with real_sites() as made:
-        yield made
+    with real_sites() as sites:
+        yield sites
 
 
 @pytest.fixture(scope="module")
@@ -129,16 +129,16 @@ def played(scripted: ScriptedServer, tmp_path: Path) -> Sites:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     (tmp_path / "one" / "file").write_bytes(bytes(1000))
-    made = Sites(tmp_path, {}, {})
+    sites = Sites(tmp_path, {}, {})
     for name in ("one", "two"):
-        made.options[name] = {
+        sites.options[name] = {
             "kind": "http",
             "host": "localhost",
             "port": scripted.port,
             "ca_directory": str(scripted.trust),
-            "token_file": made.token(name, f"secret-of-{name}"),
+            "token_file": sites.token(name, f"secret-of-{name}"),
         }
-    return made
+    return sites
 
 
 def failure(sites: Sites, transfer: FileTransfer | None = None, **how: Any) -> CannotCopy:

@@ -21,7 +21,7 @@ def test_a_pipe_in_place_of_authorities_does_not_block(tmp_path: Path) -> None:
 def test_there_is_no_prompt_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
     needs("openssl")
     file = str(tmp_path / "proxy")
-    made = [
+    command = [
         "openssl",
         "req",
         "-x509",
@@ -33,7 +33,7 @@ def test_there_is_no_prompt_for_the_passphrase_of_a_key(tmp_path: Path) -> None:
         "/CN=x",
     ]
     secret = ["-passout", "pass:secret", "-keyout", f"{file}.key", "-out", file]
-    subprocess.run([*made, *secret], check=True, capture_output=True)
+    subprocess.run([*command, *secret], check=True, capture_output=True)
     with Path(file).open("a") as both:
         both.write(Path(f"{file}.key").read_text())
     with pytest.raises(Unreachable, match=r"cannot use .*/proxy: "):

@@ -82,9 +82,11 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     kinds = {"iu": SshdOptions(), "ncsa": SshdOptions(sessions=3, prefix=CAREFUL), "gate": SshdOptions()}
     kinds |= {"dtn": SshdOptions(), "mover": SshdOptions(sftp_only=True, prefix=CAREFUL)}
     with contextlib.ExitStack() as running:
-        made = Servers(clients, *(running.enter_context(sshd(name, clients, kinds[name])) for name in kinds))
-        yield made
-        for shell in made.shells.values():
+        servers = Servers(
+            clients, *(running.enter_context(sshd(name, clients, kinds[name])) for name in kinds)
+        )
+        yield servers
+        for shell in servers.shells.values():
             shell.close()
 
 
@@ -440,10 +442,10 @@ def test_another_program_is_refused_by_name(servers: Servers) -> None:
 
 
 def test_a_server_that_cannot_be_started_says_why(servers: Servers) -> None:
-    taken = SshdOptions(port=servers.iu.port)
+    options = SshdOptions(port=servers.iu.port)
     with (
         pytest.raises(NotServing, match=r"Bind to port \d+ on 127\.0\.0\.1 failed: Address already in use"),
-        sshd("second", servers.clients, taken),
+        sshd("second", servers.clients, options),
     ):
         pass
 

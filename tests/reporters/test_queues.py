@@ -33,8 +33,8 @@ def submit(system: QueueingSystem, place: Place, *argv: str, wall_seconds: float
 
 @pytest.fixture(params=[(OpenPbs, pbs.Batch), (Condor, htcondor.Batch)], ids=["pbs", "htcondor"])
 def scripted(request: pytest.FixtureRequest) -> Iterator[tuple[StandIn, QueueingSystem, Place]]:
-    made, batch = request.param
-    stand_in = made()
+    maker, batch = request.param
+    stand_in = maker()
     with served(stand_in) as programs, two_places("local") as (place, _):
         install(programs, place)
         yield stand_in, batch(place.shell), place

@@ -39,7 +39,7 @@ SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
 
 def report(**changes: Any) -> Report:
-    made = Report(
+    full = Report(
         run=run_id("gather-main", SLOT),
         series="gather-main",
         slot=SLOT,
@@ -59,7 +59,7 @@ def report(**changes: Any) -> Report:
         bindings={"sources": ("anl", "iu"), "compute": ("ncsa",), "destination": ("sdsc",)},
         usage={"ncsa": ResourceUsage(10, 20, 1.5)},
     )
-    return replace(made, **changes)
+    return replace(full, **changes)
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -271,8 +271,8 @@ def test_one_endless_log_line_is_cut_too() -> None:
 
 @given(st.lists(st.text(max_size=400), max_size=40), st.text())
 def test_any_log_text_can_be_sent(texts: list[str], stderr: str) -> None:
-    made = report(log=[LogLine("info", 0.0, text) for text in texts], failure=Failure("s", "r", stderr))
-    assert len(from_json(to_json(made)).log) == len(texts)
+    shortened = report(log=[LogLine("info", 0.0, text) for text in texts], failure=Failure("s", "r", stderr))
+    assert len(from_json(to_json(shortened)).log) == len(texts)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

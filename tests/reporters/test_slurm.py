@@ -77,9 +77,9 @@ class Jobs:
 
 @pytest.fixture
 def jobs(cluster: SlurmCluster, place: Place) -> Iterator[Jobs]:
-    made = Jobs(place)
-    yield made
-    made.cancel()
+    jobs = Jobs(place)
+    yield jobs
+    jobs.cancel()
 
 
 def failure(work: Callable[[], object]) -> str:

@@ -56,9 +56,9 @@ class Closing:
 
 @pytest.fixture
 def shell_of(sites: SshSites) -> Iterator[Closing]:
-    made = Closing(sites)
-    yield made
-    for shell in made.shells:
+    closing = Closing(sites)
+    yield closing
+    for shell in closing.shells:
         shell.close()
 
 

@@ -66,7 +66,7 @@ class Sites:
         return (transfer or self.transfer()).copy(*paths, options=options, timeout_seconds=within_seconds)
 
     def left(self) -> list[str]:
-        """What is at the target but for copies that arrived."""
+        """Return the files at the target, except copies that arrived."""
         return [path.name for path in (self.root / "two").rglob("*") if path.name.endswith(".part")]
 
 
@@ -90,8 +90,8 @@ def two_sites() -> Iterator[Sites]:
 
 @pytest.fixture(scope="module")
 def sites() -> Iterator[Sites]:
-    with two_sites() as made:
-        yield made
+    with two_sites() as sites:
+        yield sites
 
 
 def with_streams_and_checksums(sites: Sites) -> Transferred:
@@ -102,13 +102,13 @@ def with_a_byte_lost_at_the_source(sites: Sites) -> Transferred:
     """Change a file after the server has cached its checksum, with the same modification time."""
     file = sites.root / "one" / "rotten"
     shutil.copy(sites.root / "one" / "file", file)
-    asked = sites.servers["one"]
+    server = sites.servers["one"]
     env = {
         **os.environ,
         "X509_USER_PROXY": str(sites.proxy),
         "X509_CERT_DIR": str(sites.security.authority.trust),
     }
-    argv = ["xrdfs", f"localhost:{asked.port}", "query", "checksum", "/rotten"]
+    argv = ["xrdfs", f"localhost:{server.port}", "query", "checksum", "/rotten"]
     subprocess.run(argv, env=env, check=True, capture_output=True, timeout=60)
     before = file.stat()
     with file.open("r+b") as opened:

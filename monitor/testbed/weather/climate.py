@@ -1,4 +1,4 @@
-"""How slow each stage is at each step of a cycle: autocorrelated, daily, correlated between Gather and PreCo.
+"""The runtime of each stage at each step of a cycle: autocorrelated, daily, correlated (Gather and PreCo).
 
 A cycle is three weeks. Latent states determine *when* a stage is slow; ranks determine *how* slow: for each
 of the 18 steps of an hour, the 504 hours of a cycle are ranked, and each rank has one of 504 strata of the

@@ -93,15 +93,15 @@ def test_a_stall_raises_the_bound_while_it_lasts() -> None:
 
 
 def test_a_loaded_state_gives_the_same_bounds() -> None:
-    kept = followed(400)
-    loaded = state.load(QueueBounds, state.dump(kept))
+    bounds = followed(400)
+    loaded = state.load(QueueBounds, state.dump(bounds))
     for number in range(400, 440):
         job = QueuedJob(number, number * MINUTE, "a", str(number % 3), 2.0, 60.0)
-        assert kept.submit(job) == loaded.submit(job)
-        for machine in (kept, loaded):
+        assert bounds.submit(job) == loaded.submit(job)
+        for machine in (bounds, loaded):
             machine.start(number - 5, number * MINUTE)
             machine.end(number - 5, number * MINUTE)
-    assert state.dump(kept) == state.dump(loaded)
+    assert state.dump(bounds) == state.dump(loaded)
 
 
 def test_events_in_the_wrong_order_are_refused() -> None:
@@ -136,16 +136,16 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     for job in jobs[:4]:
         backlog.end(job.number, 70.0)
     assert backlog.active_jobs == empty.active_jobs
-    who = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
+    newcomer = QueuedJob(9, 99.0, "b", "new", 1.0, 60.0)
     different = [
         index
         for index, (signal, other) in enumerate(
-            zip(backlog.signals(who, 99.0), empty.signals(who, 99.0), strict=True)
+            zip(backlog.signals(newcomer, 99.0), empty.signals(newcomer, 99.0), strict=True)
         )
         if signal != other
     ]
     assert len(different) < SIGNALS / 4  # its capacity, and how long jobs usually wait
-    assert len(backlog.signals(who, 99.0)) == SIGNALS
+    assert len(backlog.signals(newcomer, 99.0)) == SIGNALS
 
 
 def test_on_a_machine_that_fills_up_coverage_is_nearly_kept_with_a_loss_far_below_a_plain_quantile() -> None:

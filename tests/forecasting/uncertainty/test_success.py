@@ -132,15 +132,15 @@ def test_the_weights_of_the_experts_add_up_to_one() -> None:
 
 def test_a_loaded_state_continues_as_if_it_had_not_been_kept() -> None:
     history = hourly(outages(20, 4, 12))
-    kept = trained(history[:150])
-    kept.learn_until(history[149].known_at_seconds)
-    loaded = state.load(SuccessForecaster, state.dump(kept))
+    forecaster = trained(history[:150])
+    forecaster.learn_until(history[149].known_at_seconds)
+    loaded = state.load(SuccessForecaster, state.dump(forecaster))
     for outcome in history[150:]:
-        kept.observe(outcome)
+        forecaster.observe(outcome)
         loaded.observe(outcome)
-    assert loaded.forecast(1e7) == kept.forecast(1e7)
-    assert state.dump(loaded) == state.dump(kept)
-    assert len(state.dump(kept)) < 3000
+    assert loaded.forecast(1e7) == forecaster.forecast(1e7)
+    assert state.dump(loaded) == state.dump(forecaster)
+    assert len(state.dump(forecaster)) < 3000
 
 
 def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> None:

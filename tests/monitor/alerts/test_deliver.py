@@ -28,8 +28,8 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def server() -> Iterator[Hook]:
-    with hook() as made:
-        yield made
+    with hook() as running_hook:
+        yield running_hook
 
 
 @pytest.fixture
@@ -138,14 +138,14 @@ def test_a_notification_claimed_by_a_worker_that_died_is_delivered_by_the_next(
 
 
 def test_a_task_is_sent_only_if_a_notification_is_due(alert: Alert, server: Hook, noon: datetime) -> None:
-    asked: list[int] = []
-    dispatch_due(noon, lambda: asked.append(1))
-    assert not asked
+    calls: list[int] = []
+    dispatch_due(noon, lambda: calls.append(1))
+    assert not calls
     to(alert, server.channel)
-    dispatch_due(noon - SECOND, lambda: asked.append(1))
-    assert not asked
-    dispatch_due(noon, lambda: asked.append(1))
-    assert asked
+    dispatch_due(noon - SECOND, lambda: calls.append(1))
+    assert not calls
+    dispatch_due(noon, lambda: calls.append(1))
+    assert calls
 
 
 def test_the_task_goes_to_the_queue_of_the_control_worker(alert: Alert, server: Hook, noon: datetime) -> None:

@@ -126,8 +126,8 @@ def test_a_chosen_method_has_its_own_track_record(circle: Series, client: Client
         if number >= 3:
             total = Metric.objects.get(name="total.seconds")
             issue(total, slot + timedelta(seconds=30), method="last_value")
-    asked = {"series": "circle", "method": "last_value", "level": "0.9"}
-    record = client.get(URL, asked).json()["track_record"]
+    query = {"series": "circle", "method": "last_value", "level": "0.9"}
+    record = client.get(URL, query).json()["track_record"]
     assert (record["n"], record["level"]) == (4, 0.9)
     assert record["mean_absolute_error"] == pytest.approx(1.0)
     assert record["relative_error"] == pytest.approx((1 / 7 + 1 / 8) / 2)

@@ -20,9 +20,9 @@ ORDER = {"kind": "site", "name": "site-of-here", "mode": "pause", "why": "disk <
 
 @pytest.fixture
 def ada(db: None) -> User:
-    made = User.objects.create_user("ada")
-    made.user_permissions.add(Permission.objects.get(codename="run_series"))
-    return made
+    user = User.objects.create_user("ada")
+    user.user_permissions.add(Permission.objects.get(codename="run_series"))
+    return user
 
 
 @pytest.fixture
@@ -104,11 +104,11 @@ def test_a_scope_without_a_hold_cannot_be_resumed(circle: Series, client: Client
 
 def orders(client: Client) -> list[int]:
     """Return the answers to all requests that change something."""
-    asked = {key: ORDER[key] for key in ("kind", "name", "why")}
+    order = {key: ORDER[key] for key in ("kind", "name", "why")}
     return [
         post(client, URL, ORDER).status_code,
         post(client, f"{URL}/site/site-of-here/resume", {"why": "x"}).status_code,
-        post(client, "/api/v1/runs", asked).status_code,
+        post(client, "/api/v1/runs", order).status_code,
     ]
 
 
@@ -166,8 +166,8 @@ def test_a_held_series_runs_only_with_force(circle: Series, client: Client) -> N
 
 
 def test_all_series_of_a_site_run_with_the_reason(circle: Series, client: Client) -> None:
-    asked = {"kind": "site", "name": "site-of-here", "why": "new disks"}
-    answer = post(client, "/api/v1/runs", asked)
+    order = {"kind": "site", "name": "site-of-here", "why": "new disks"}
+    answer = post(client, "/api/v1/runs", order)
     assert answer.status_code == 202
     run = Run.objects.get()
     assert answer.json() == {
@@ -175,4 +175,4 @@ def test_all_series_of_a_site_run_with_the_reason(circle: Series, client: Client
         "held": [],
     }
     assert run.trigger == "asked for by ada for the site site-of-here: new disks"
-    assert problem(post(client, "/api/v1/runs", {**asked, "why": ""}))["status"] == 422
+    assert problem(post(client, "/api/v1/runs", {**order, "why": ""}))["status"] == 422

@@ -85,9 +85,9 @@ def test_an_outcome_is_stored_and_updates_forecasts(
     answer = tell(client, forecast.pk)
     assert answer.status_code == 201
     assert (answer.json()["seconds"], answer.json()["duplicate"]) == (8.0, False)
-    kept = Outcome.objects.get()
-    assert (kept.forecast, kept.metric, kept.consumer) == (forecast, forecast.metric, scheduler)
-    assert (kept.passed, kept.seconds) == (True, 8.0)
+    outcome = Outcome.objects.get()
+    assert (outcome.forecast, outcome.metric, outcome.consumer) == (forecast, forecast.metric, scheduler)
+    assert (outcome.passed, outcome.seconds) == (True, 8.0)
     assert PendingChange.objects.filter(series=forecast.metric.segment.series_id).exists()
 
 
@@ -246,11 +246,11 @@ def test_accuracy_is_computed_from_outcomes(forecast: Issued, client: Client) ->
 
 def test_the_accuracy_of_others_needs_permission(forecast: Issued, client: Client) -> None:
     tell(client, forecast.pk)
-    asked = {"consumer": "scheduler"}
-    assert client.get(ACCURACY, asked).json()["n"] == 1
-    assert client_of(new_user("curious"), READ).get(ACCURACY, asked).status_code == 404
+    query = {"consumer": "scheduler"}
+    assert client.get(ACCURACY, query).json()["n"] == 1
+    assert client_of(new_user("curious"), READ).get(ACCURACY, query).status_code == 404
     operator = client_of(new_user("operator", "view_outcome"), READ)
-    assert operator.get(ACCURACY, asked).json()["n"] == 1
+    assert operator.get(ACCURACY, query).json()["n"] == 1
     assert client.get(ACCURACY, {"consumer": "no\x00body"}).status_code in {404, 422}
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
-    assert operator.get(ACCURACY, asked).json()["n"] == 0
+    assert operator.get(ACCURACY, query).json()["n"] == 0

@@ -283,14 +283,14 @@ def test_expired_tokens_and_those_of_inactive_users_are_refused(
 def test_a_request_beyond_the_limit_is_asked_to_retry(circle: Series, client: Client, noon: datetime) -> None:
     (body,) = bodies(noon, 1)
     with ExitStack() as others:
-        held = [others.enter_context(place.open("w")) for place in places()]
-        for lock in held:
+        locks = [others.enter_context(place.open("w")) for place in places()]
+        for lock in locks:
             fcntl.flock(lock, fcntl.LOCK_EX)
         answer = send(client, body)
         assert (answer.status_code, answer["Retry-After"]) == (503, "1")
         assert problem(answer)["code"] == "busy"
         assert not Run.objects.exists()
-        fcntl.flock(held[-1], fcntl.LOCK_UN)
+        fcntl.flock(locks[-1], fcntl.LOCK_UN)
         assert send(client, body).status_code == 200
         assert send(client, body).status_code == 200  # a finished request frees its place
 

@@ -170,8 +170,8 @@ class DepotModel:
         return sum(time < since for _, time, _ in self._sampled(series))
 
     def sampled(self, key: MetricKey, start: datetime, end: datetime) -> dict[datetime, Value]:
-        there = self.samples.get(key, {})
-        return {time: there[time] for time in sorted(there) if start <= time < end}
+        samples = self.samples.get(key, {})
+        return {time: samples[time] for time in sorted(samples) if start <= time < end}
 
     def covered(
         self, key: MetricKey, start: datetime, end: datetime, tier: timedelta = DAY
@@ -198,8 +198,8 @@ class DepotModel:
         """Return whether no hour of the range is dirty; None if a rebuild made only empty ones dirty."""
         changed = {hour for series, hour in self.changed if series == key.series}
         if self.anew_from:
-            there = {floor(time, HOUR) for _, time, _ in self._sampled(key.series)}
-            changed.update(hour for hour in there if hour >= self.anew_from)
+            hours = {floor(time, HOUR) for _, time, _ in self._sampled(key.series)}
+            changed.update(hour for hour in hours if hour >= self.anew_from)
         since = self.kept_from.get((key.series, DataKind.SAMPLES), start - HOUR)
         if any(start - HOUR < hour < end and hour >= since for hour in changed):
             return False
@@ -217,9 +217,9 @@ class DepotModel:
         ]
 
     def _sampled(self, series: str) -> Iterator[tuple[MetricKey, datetime, Value]]:
-        for key, there in self.samples.items():
+        for key, samples in self.samples.items():
             if key.series == series:
-                yield from ((key, time, value) for time, value in there.items())
+                yield from ((key, time, value) for time, value in samples.items())
 
     def runs(self, series: str) -> list[tuple[datetime, MetricKey, Value]]:
         """Return the runs of one series, oldest first."""

@@ -52,8 +52,8 @@ class SampleModel:
         self.values[metric] = {**new, **self.values.get(metric, {})}
 
     def within(self, metric: int, start: datetime, end: datetime) -> dict[datetime, Value]:
-        there = self.values.get(metric, {})
-        return {time: there[time] for time in sorted(there) if start <= time < end}
+        samples = self.values.get(metric, {})
+        return {time: samples[time] for time in sorted(samples) if start <= time < end}
 
 
 def figures(values: Iterable[Value]) -> dict[str, float | int | None]:
@@ -100,23 +100,23 @@ class Depot:
 
     def correct(self, metric: Metric, time: datetime, value: float, passed: bool) -> None:
         """Change the value at *time*, if there is one."""
-        there = self.model.values.get(metric.pk, {})
-        if time not in there:
+        samples = self.model.values.get(metric.pk, {})
+        if time not in samples:
             return
-        there[time] = Value(there[time].known_at, value, passed)
+        samples[time] = Value(samples[time].known_at, value, passed)
         with transaction.atomic():
             Sample.objects.filter(metric=metric, time=time).update(value=value, passed=passed)
             self._mark(metric, [time])
 
     def remove(self, metric: Metric, before: datetime) -> None:
-        gone = self.model.within(metric.pk, FIRST, before)
-        if not gone:
+        removed = self.model.within(metric.pk, FIRST, before)
+        if not removed:
             return
-        for time in gone:
+        for time in removed:
             del self.model.values[metric.pk][time]
         with transaction.atomic():
             Sample.objects.filter(metric=metric, time__lt=before).delete()
-            self._mark(metric, gone)
+            self._mark(metric, removed)
 
     def _mark(self, metric: Metric, times: Iterable[datetime]) -> None:
         mark_dirty.mark((metric.segment.series_id, time) for time in times)

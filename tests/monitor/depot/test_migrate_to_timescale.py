@@ -140,10 +140,10 @@ def test_abandoning_a_migration_leaves_nothing(depot: datetime) -> None:
 
 def test_rollups_of_deleted_samples_are_migrated(depot: datetime) -> None:
     roll_all()
-    kept = list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
+    rollups = list(DayRollup.objects.order_by("metric_id", "bucket").values_list())
     Sample.objects.filter(time__lt=depot - 45 * DAY).delete()
     migrate_to_timescale.migrate(lambda _: None)
-    assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == kept
+    assert list(DayRollup.objects.order_by("metric_id", "bucket").values_list()) == rollups
 
 
 def test_readers_and_writers_are_not_disturbed_by_a_migration(depot: datetime) -> None:

@@ -127,9 +127,9 @@ def test_predictors_are_not_searched_without_new_metrics(totals: dict[str, Metri
     put(totals["app"], noon, 5.0)
     refresh(noon + HOUR)
     put(totals["app"], noon + HOUR, 5.0)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         refresh(noon + 2 * HOUR)
-    assert not [query["sql"] for query in asked if "monitor_binding" in query["sql"]]
+    assert not [query["sql"] for query in queries if "monitor_binding" in query["sql"]]
 
 
 def test_a_predictor_is_visible_to_all_viewers_of_the_application(
@@ -175,10 +175,10 @@ def test_a_helpful_predictor_is_named_with_the_forecast(totals: dict[str, Metric
     assert current is not None
     assert current.predictor == "same-path/total.seconds"
     assert current.median > 100.0
-    kept = ForecastPredictor.objects.get(metric=app, series__name="same-path")
-    assert kept.is_kept
-    assert kept.gain is not None
-    assert kept.gain > 0.3
+    predictor = ForecastPredictor.objects.get(metric=app, series__name="same-path")
+    assert predictor.is_kept
+    assert predictor.gain is not None
+    assert predictor.gain > 0.3
     assert Forecast.objects.filter(metric=app).latest("pk") == current
 
 

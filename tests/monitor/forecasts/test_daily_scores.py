@@ -66,11 +66,11 @@ def test_metrics_of_one_name_in_two_units_are_counted_apart(scored: ScoredForeca
 
 def test_errors_are_those_of_the_median_and_of_the_baseline(scored: ScoredForecast) -> None:
     add([scored, scored._replace(last_value=None, truth=0.0)])
-    kept = everywhere()
-    assert (kept.n, kept.absolute_error) == (2, 10.0)
-    assert (kept.last_value_n, kept.last_value_error, kept.compared_error) == (1, 4.0, 1.0)
-    assert kept.relative_n == 1
-    assert kept.relative_error == pytest.approx(0.1)
+    score = everywhere()
+    assert (score.n, score.absolute_error) == (2, 10.0)
+    assert (score.last_value_n, score.last_value_error, score.compared_error) == (1, 4.0, 1.0)
+    assert score.relative_n == 1
+    assert score.relative_error == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_too_few_values_make_no_forecast(circle: Series, noon: datetime) -> None
 def test_series_with_too_few_values_need_no_statement_each(circle: Series, noon: datetime) -> None:
     feed(noon, 4.0, 5.0)
     refresh_all(noon + 5 * MINUTE)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         refresh_all(noon + 6 * MINUTE)
-    assert len(asked) < 11  # dirty hours, pending changes, and states that are behind
+    assert len(queries) < 11  # dirty hours, pending changes, and states that are behind
 
 
 def test_failed_runs_are_not_forecast_from(total: Metric, noon: datetime) -> None:

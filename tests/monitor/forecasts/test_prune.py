@@ -80,9 +80,9 @@ def test_an_earlier_segment_keeps_its_answer_and_loses_its_predictors(
     at(Metric.objects.get(segment__series=before.segment.series, segment__number=2))
     answer = ForecastState.objects.get(metric=before)
     prune_forecasts(noon + 3 * DAY)
-    kept = ForecastState.objects.get(metric=before)
-    assert (kept.forecast, kept.record_n) == (answer.forecast, answer.record_n)
-    assert kept.forecast is not None
+    state = ForecastState.objects.get(metric=before)
+    assert (state.forecast, state.record_n) == (answer.forecast, answer.record_n)
+    assert state.forecast is not None
     assert not ForecastPredictor.objects.filter(metric=before).exists()
     refresh_all(noon + 3 * DAY)
     issued = Forecast.objects.filter(metric=before).count()

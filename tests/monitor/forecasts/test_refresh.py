@@ -164,9 +164,9 @@ def test_a_value_that_becomes_known_in_the_future_is_used_then(total: Metric, no
     put(total, value(total, noon + 5 * HOUR, 9.0, known_after=10 * HOUR))  # by a fast clock
     refresh(noon + 6 * HOUR)
     assert state(total)[2] == 5
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert not refresh(noon + 7 * HOUR)
-    assert len(asked) < 11
+    assert len(queries) < 11
     refresh(noon + 16 * HOUR)
     assert state(total)[2] == 6
     put(total, value(total, noon + 16 * HOUR, 9.0, known_after=10 * HOUR))

@@ -51,11 +51,11 @@ def test_reports_need_more_free_space_than_the_reserve(free: int, suffices: bool
 def test_free_space_is_measured_once_in_a_while() -> None:
     now, answers = [0.0], iter([FreeSpace(5, 1), FreeSpace(4, 1), None])
     cached = FreeSpaceGauge(lambda: next(answers), clock=lambda: now[0])
-    seen = []
+    measured = []
     for moment in (0.0, MEASURE_EVERY_SECONDS - 0.1, MEASURE_EVERY_SECONDS, 3 * MEASURE_EVERY_SECONDS):
         now[0] = moment
-        seen.append(cached.space())
-    assert seen == [FreeSpace(5, 1), FreeSpace(5, 1), FreeSpace(4, 1), None]
+        measured.append(cached.space())
+    assert measured == [FreeSpace(5, 1), FreeSpace(5, 1), FreeSpace(4, 1), None]
 
 
 def test_free_space_of_the_disk_is_measured(settings: Settings, tmp_path: Path) -> None:

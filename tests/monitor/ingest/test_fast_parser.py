@@ -121,7 +121,7 @@ def test_changed_values_are_parsed_as_by_the_strict_parser(
 
 
 @pytest.mark.parametrize(
-    ("there", "instead"),
+    ("original", "instead"),
     [
         (b'"reason":""', b'"reason":"","reason":"2"'),
         (b'"reason":""', b'"reason" :"","reason":"2"'),
@@ -146,9 +146,9 @@ def test_changed_values_are_parsed_as_by_the_strict_parser(
     ],
 )
 def test_a_malformed_report_is_refused_with_the_message_of_the_strict_parser(
-    there: bytes, instead: bytes
+    original: bytes, instead: bytes
 ) -> None:
-    body = wire.to_json(circle_report(NOON)).replace(there, instead)
+    body = wire.to_json(circle_report(NOON)).replace(original, instead)
     with pytest.raises(wire.ReportError) as strict:
         wire.from_json(body)
     with pytest.raises(wire.ReportError) as refused:

@@ -260,8 +260,8 @@ def test_one_batch_may_hold_reports_with_other_bindings_and_other_usage(
             circle_report(noon + 2 * MINUTE, bindings=bound, usage=used),
         )
     )
-    kept = Usage.objects.order_by("run__slot", "site__name")
-    assert list(kept.values_list("run__slot__minute", "site__name", "bytes")) == [
+    usage = Usage.objects.order_by("run__slot", "site__name")
+    assert list(usage.values_list("run__slot__minute", "site__name", "bytes")) == [
         (0, "site-of-here", 0),
         (0, "site-of-there", 0),
         (1, "site-of-here", 0),

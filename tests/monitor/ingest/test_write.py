@@ -140,8 +140,8 @@ def test_copied_numbers_are_exact(circle: Series, noon: datetime) -> None:
         for report, number in zip(reports(noon), numbers * MANY, strict=False)
     ]
     ingest_together(some)
-    kept = Sample.objects.filter(metric__name="m").order_by("time").values_list("value", flat=True)
-    assert [repr(value) for value in kept] == [repr(report.metrics[0].value) for report in some]
+    values = Sample.objects.filter(metric__name="m").order_by("time").values_list("value", flat=True)
+    assert [repr(value) for value in values] == [repr(report.metrics[0].value) for report in some]
 
 
 def test_copied_times_are_exact_to_the_microsecond(circle: Series, noon: datetime) -> None:
@@ -159,8 +159,8 @@ def test_usage_of_several_resources_of_a_site_is_added_up(circle: Series, noon: 
     Resource.objects.update(site=Site.objects.get(name="site-of-here"))
     used = {"here": Used(bytes_sent=5, cpu_seconds=1.5), "there": Used(bytes_received=7), "gone": Used(1, 1)}
     ingest(wire.to_json(circle_report(noon, bindings={"ring": ("here", "there")}, usage=used)))
-    kept = Usage.objects.get()
-    assert (kept.site.name, kept.bytes, kept.cpu_seconds) == ("site-of-here", 12, 1.5)
+    usage = Usage.objects.get()
+    assert (usage.site.name, usage.bytes, usage.cpu_seconds) == ("site-of-here", 12, 1.5)
 
 
 def test_usage_counts_at_the_current_site_of_a_resource(circle: Series, noon: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What the admission rules make of the state of the ledger, from the slot to the verdict."""
+"""The verdicts of the admission rules on the state of the ledger, from the slot to the verdict."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def test_a_slot_is_skipped_while_its_series_still_runs(circle: Series, noon: dat
 def test_a_requested_run_waits_until_its_series_is_free(circle: Series, noon: datetime) -> None:
     expand(noon)
     (scheduled,) = claim_due(noon + MINUTE)
-    asked = run_now(circle, who="ada", now=noon + MINUTE + timedelta(seconds=1))
+    requested = run_now(circle, who="ada", now=noon + MINUTE + timedelta(seconds=1))
     assert claim_due(noon + MINUTE + timedelta(seconds=2)) == []
     transitions.move(Run.objects.all(), [scheduled.run_id], State.PASSED, cause="it ran")
-    assert [claim.run_id for claim in claim_due(noon + MINUTE + timedelta(seconds=3))] == [asked.pk]
+    assert [claim.run_id for claim in claim_due(noon + MINUTE + timedelta(seconds=3))] == [requested.pk]
 
 
 def test_a_reporter_gets_no_more_runs_than_its_capacity(circle: Series, noon: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What is responsible for an outcome, as seen from a site."""
+"""The cause of an outcome, as seen from a site."""
 
 from __future__ import annotations
 

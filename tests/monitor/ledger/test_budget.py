@@ -118,10 +118,10 @@ def test_slots_are_skipped_until_the_next_day_when_the_budget_of_a_site_is_used_
 def test_a_budget_applies_to_requested_runs_too(circle: Series, noon: datetime) -> None:
     limit(runs_per_day=1)
     ran(noon - MINUTE, {})
-    asked = run_now(circle, who="ada", now=noon)
+    requested = run_now(circle, who="ada", now=noon)
     assert claim_due(noon) == []
-    asked.refresh_from_db()
-    assert asked.state == State.SKIPPED
+    requested.refresh_from_db()
+    assert requested.state == State.SKIPPED
 
 
 def test_runs_without_usage_count_as_runs(circle: Series, noon: datetime) -> None:
@@ -180,9 +180,9 @@ def own(work: Callable[..., None], *args: Any, **kwargs: Any) -> None:
 
 def test_usage_is_not_queried_while_no_site_has_a_budget(circle: Series, noon: datetime) -> None:
     def usage_queries() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             load_context(noon)
-        return sum("monitor_usage" in query["sql"] for query in asked)
+        return sum("monitor_usage" in query["sql"] for query in queries)
 
     assert usage_queries() == 0
     limit(runs_per_day=2)

@@ -1,4 +1,4 @@
-"""What is claimed, how much at a time, and the usual duration of claimed runs."""
+"""Claims: which due runs are claimed, how many at a time, and the usual duration of claimed runs."""
 
 from __future__ import annotations
 

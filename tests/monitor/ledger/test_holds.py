@@ -334,18 +334,18 @@ def test_forcing_does_not_return_a_waiting_run_that_a_hold_will_skip(circle: Ser
 
 @pytest.mark.parametrize("scope", SCOPES[1:], ids=str)
 def test_runs_of_a_whole_scope_can_be_requested(elsewhere: Series, noon: datetime, scope: Scope) -> None:
-    asked = run_all(scope, who="ada", why="after the upgrade", now=noon)
+    requested = run_all(scope, who="ada", why="after the upgrade", now=noon)
     names = ["circle", "elsewhere"] if scope.kind == HoldKind.REPORTER else ["circle"]
-    assert [run.series.name for run in asked.runs] == names
-    assert asked.runs[0].trigger == f"asked for by ada for the {scope}: after the upgrade"
+    assert [run.series.name for run in requested.runs] == names
+    assert requested.runs[0].trigger == f"asked for by ada for the {scope}: after the upgrade"
 
 
 def test_requesting_a_scope_passes_over_held_series(elsewhere: Series, noon: datetime) -> None:
     held(SITE, noon)
     scope = Scope(HoldKind.REPORTER, "home")
-    asked = run_all(scope, who="ada", why="x", now=noon)
-    assert [run.series.name for run in asked.runs] == ["elsewhere"]
-    assert [(series.name, hold.scope) for series, hold in asked.held] == [("circle", SITE)]
+    requested = run_all(scope, who="ada", why="x", now=noon)
+    assert [run.series.name for run in requested.runs] == ["elsewhere"]
+    assert [(series.name, hold.scope) for series, hold in requested.held] == [("circle", SITE)]
     forced = run_all(scope, who="ada", why="x", now=noon, force=True)
     assert [run.series.name for run in forced.runs] == ["circle", "elsewhere"]
     assert not forced.held

@@ -73,13 +73,13 @@ def test_a_run_without_its_slot_is_searched_in_recent_partitions_first(
 
 def partitions_read(slot: datetime, now: datetime) -> set[datetime]:
     """Return the starts of the partitions read to find the run of *slot*."""
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         run = Run.objects.find(run_id("circle", slot), now)
     assert run is not None
     assert run.slot == slot
     with connection.cursor() as cursor:
         plans = []
-        for query in asked:
+        for query in queries:
             cursor.execute("EXPLAIN " + query["sql"])
             plans += [line for (line,) in cursor.fetchall()]
     parts = {part.start for part in engine().partitions("monitor_run") if part.name in " ".join(plans)}

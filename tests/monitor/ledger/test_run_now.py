@@ -13,8 +13,8 @@ from reporters.report import run_id
 
 
 def test_repeated_requests_return_the_same_waiting_run(circle: Series, noon: datetime) -> None:
-    asked = {run_now(circle, who="ada", now=noon + timedelta(milliseconds=n)).pk for n in range(100)}
-    assert len(asked) == Run.objects.count() == 1
+    runs = {run_now(circle, who="ada", now=noon + timedelta(milliseconds=n)).pk for n in range(100)}
+    assert len(runs) == Run.objects.count() == 1
 
 
 def test_a_slot_of_a_series_has_one_run(circle: Series, noon: datetime) -> None:

@@ -101,9 +101,9 @@ class Grid:
     def fill(self, number: int, slot: int) -> None:
         """Let more runs pass than a trend has."""
         series, metric = self.series[number], metric_of(self.series[number], 0)
-        there = set(Run.objects.filter(series=series).values_list("slot", flat=True))
+        slots_of_runs = set(Run.objects.filter(series=series).values_list("slot", flat=True))
         at = [self.first + later * QUARTER for later in range(slot, min(slot + 30, SLOTS))]
-        new = [time for time in at if time not in there]
+        new = [time for time in at if time not in slots_of_runs]
         Run.objects.bulk_create(
             Run(state=State.PASSED, ended_at=time, **listed(series, time)) for time in new
         )
@@ -164,13 +164,13 @@ def expected(series: Series, now: datetime) -> Expected:
     for sample in samples.filter(metric=last.metric_id) if last else []:
         hours[sample.time.replace(minute=0)].append(sample.value)
     newest = max(now, last.time if last else now).replace(minute=0, second=0, microsecond=0)
-    asked = [newest - ago * timedelta(hours=1) for ago in range(23, -1, -1)]
+    hours_shown = [newest - ago * timedelta(hours=1) for ago in range(23, -1, -1)]
     return Expected(
         state=fields[-1].state[0] if fields else " ",
         run=fields[-1].pk if fields else None,
         stage=fields[-1].stage if fields else "",
         outcomes="".join(run.state[0] for run in runs[-20:]),
-        means=[fmean(hours[hour]) if hours[hour] else math.nan for hour in asked],
+        means=[fmean(hours[hour]) if hours[hour] else math.nan for hour in hours_shown],
     )
 
 

@@ -45,10 +45,10 @@ CIRCLE = {
 
 def site(name: str, *, title: str = "") -> Resource:
     """Create a site with one resource, ``<name>-login``."""
-    made, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
+    site, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
     ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
     resource, _ = Resource.objects.get_or_create(
-        name=f"{name}-login", defaults={"site": made, "scratch": "/scratch/probes", **ways}
+        name=f"{name}-login", defaults={"site": site, "scratch": "/scratch/probes", **ways}
     )
     return resource
 
@@ -71,15 +71,15 @@ def series(
 ) -> Series:
     """Create a scheduled series of *probe* at the home reporter."""
     home, _ = Reporter.objects.get_or_create(name="home")
-    made = Series.objects.create(
+    new_series = Series.objects.create(
         name=name, probe=probe, suite=suite(in_suite), reporter=home, **{"schedule": "H/2 * * * *", **fields}
     )
     Binding.objects.bulk_create(
-        Binding(series=made, role=role, position=position, resource=resource)
+        Binding(series=new_series, role=role, position=position, resource=resource)
         for role, resources in bindings.items()
         for position, resource in enumerate(resources)
     )
-    return made
+    return new_series
 
 
 def gather(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
@@ -207,10 +207,10 @@ def history(
 
 def user(name: str = "reader", *, may_run: bool = False, password: str | None = None, **fields: Any) -> User:
     """Create a user; without a *password*, whose hashing is slow, only ``force_login`` works."""
-    made = User.objects.create_user(name, password=password, **fields)
+    user = User.objects.create_user(name, password=password, **fields)
     if may_run:
-        made.user_permissions.add(Permission.objects.get(codename="run_series"))
-    return made
+        user.user_permissions.add(Permission.objects.get(codename="run_series"))
+    return user
 
 
 def _stages(typical: Mapping[str, tuple[str, float]], slowness: float) -> tuple[wire.StageTiming, ...]:

@@ -382,8 +382,8 @@ def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, wat
     page.get_by_label("Reason").fill("new disks")
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".hold")).to_have_count(0)
-    held = Hold.objects.get()
-    assert (held.ended_by, held.ended_why) == ("operator", "new disks")
+    hold = Hold.objects.get()
+    assert (hold.ended_by, hold.ended_why) == ("operator", "new disks")
 
 
 def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: PageSet) -> None:

@@ -47,8 +47,8 @@ def test_holds_are_listed_with_user_and_reason_and_so_is_their_end(grid: Grid, r
 
 def test_a_hold_may_have_a_duration(grid: Grid, runner: Client) -> None:
     runner.post(f"{SITE}act/", {"verb": "pause", "why": "disk swap", "hours": "4"})
-    made = Hold.objects.get()
-    assert made.until == made.began_at + timedelta(hours=4)
+    new_hold = Hold.objects.get()
+    assert new_hold.until == new_hold.began_at + timedelta(hours=4)
 
 
 @pytest.mark.parametrize("path", ["/series/circle-ring/", "/", SITE])
@@ -176,7 +176,7 @@ def test_the_list_of_an_open_page_is_sent_only_when_it_changes(
 ) -> None:
     part = client.get("/holds/", headers=HTMX).content.decode()
     assert part.startswith('<section id="current-holds"')
-    seen = part.split("seen=")[1].split('"')[0]
-    assert client.get("/holds/", {"seen": seen}, headers=HTMX).status_code == 204
+    digest = part.split("seen=")[1].split('"')[0]
+    assert client.get("/holds/", {"seen": digest}, headers=HTMX).status_code == 204
     pause(HoldKind.SITE, "site2", now)
-    assert client.get("/holds/", {"seen": seen}, headers=HTMX).status_code == 200
+    assert client.get("/holds/", {"seen": digest}, headers=HTMX).status_code == 200

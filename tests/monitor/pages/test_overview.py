@@ -208,12 +208,12 @@ def test_the_digest_changes_when_maintenance_begins_and_ends(
 def test_a_page_that_is_current_gets_no_content(
     broken_site2: Run, client: Client, reader: User, now: datetime
 ) -> None:
-    asked = {"headers": {"HX-Request": "true"}}
-    part = client.get("/", **asked).content.decode()  # type: ignore[arg-type]
+    htmx_headers = {"headers": {"HX-Request": "true"}}
+    part = client.get("/", **htmx_headers).content.decode()  # type: ignore[arg-type]
     assert part.startswith('<div id="overview"')
-    seen = digest_of(overview_of_series(reader, now))
-    assert f"seen={seen}" in part
-    assert client.get("/", {"seen": seen}, **asked).status_code == 204  # type: ignore[arg-type]
+    digest = digest_of(overview_of_series(reader, now))
+    assert f"seen={digest}" in part
+    assert client.get("/", {"seen": digest}, **htmx_headers).status_code == 204  # type: ignore[arg-type]
 
 
 def test_a_new_run_changes_the_digest_and_time_alone_does_not(

@@ -232,10 +232,10 @@ def test_a_page_of_many_series_that_is_current_gets_no_content(
     fails(rings[0], now, "site2-login")
     part = client.get(path, headers=HTMX).content.decode()
     assert part.startswith('<div id="overview"')
-    asked = part.split('hx-get="')[1].split('"')[0].replace("&amp;", "&")
-    assert client.get(asked, headers=HTMX).status_code == 204
+    address = part.split('hx-get="')[1].split('"')[0].replace("&amp;", "&")
+    assert client.get(address, headers=HTMX).status_code == 204
     fails(rings[1], now, "site2-login")
-    assert client.get(asked, headers=HTMX).status_code == 200
+    assert client.get(address, headers=HTMX).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/?site=site1", "/?state=not-working"])

@@ -280,11 +280,11 @@ def test_a_page_that_is_current_gets_no_content(grid: Grid, client: Client, now:
     builders.passed(grid.circle, now)
     part = client.get("/series/circle-ring/", headers=HTMX).content.decode()
     assert part.startswith('<div id="live"')
-    seen = re.search(r"seen=(\w+)", part)
-    assert seen is not None
-    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 204
+    digest = re.search(r"seen=(\w+)", part)
+    assert digest is not None
+    assert client.get("/series/circle-ring/", {"seen": digest[1]}, headers=HTMX).status_code == 204
     builders.passed(grid.circle, now + timedelta(minutes=1))
-    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 200
+    assert client.get("/series/circle-ring/", {"seen": digest[1]}, headers=HTMX).status_code == 200
 
 
 def changed(grid: Grid, now: datetime, minute: timedelta, *, runs: int = 2) -> None:
@@ -360,10 +360,10 @@ def test_who_has_seen_the_newest_is_told_of_a_change_at_once(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
     changed(grid, now, minute, runs=0)
-    seen = re.search(r"seen=(\w+)", page(client, "circle-ring"))
-    assert seen is not None
+    digest = re.search(r"seen=(\w+)", page(client, "circle-ring"))
+    assert digest is not None
     Series.objects.filter(pk=grid.circle.pk).update(parameters={"file_bytes": 5})
-    assert client.get("/series/circle-ring/", {"seen": seen[1]}, headers=HTMX).status_code == 200
+    assert client.get("/series/circle-ring/", {"seen": digest[1]}, headers=HTMX).status_code == 200
 
 
 def test_many_segments_need_no_more_queries_than_one(

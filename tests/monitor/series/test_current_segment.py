@@ -30,9 +30,9 @@ def test_a_series_without_a_run_begins_a_segment(circle: Series) -> None:
 def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datetime) -> None:
     deliver(noon)
     store_current_segments([circle.pk])
-    kept = CurrentSegment.objects.get()
-    assert (kept.segment, kept.application) == (circle.segments.get(), "circle")
-    assert (kept.path, kept.resources) == ("ring=here,there", "here,there")
+    stored = CurrentSegment.objects.get()
+    assert (stored.segment, stored.application) == (circle.segments.get(), "circle")
+    assert (stored.path, stored.resources) == ("ring=here,there", "here,there")
 
 
 def is_current(series: Series) -> bool:

@@ -98,8 +98,8 @@ def test_when_the_broker_refuses_a_task_all_remaining_claims_are_released(
     assert taken == claims[:2]
     left = Run.objects.filter(pk__in=[claim.run_id for claim in claims[2:]])
     assert set(left.values_list("state", "attempt")) == {(State.EXPECTED, 0)}
-    kept = Run.objects.filter(pk__in=[claim.run_id for claim in taken])
-    assert set(kept.values_list("state", "attempt")) == {(State.CLAIMED, 1)}
+    runs = Run.objects.filter(pk__in=[claim.run_id for claim in taken])
+    assert set(runs.values_list("state", "attempt")) == {(State.CLAIMED, 1)}
 
 
 def test_a_released_run_is_claimed_again_as_its_first_attempt(

@@ -57,9 +57,9 @@ def test_the_assignment_has_all_settings_of_the_series(circle: Series, noon: dat
     assert identity == ("circle", noon, "home", "circle", circle.parameters)
     assert (assignment.max_load1, assignment.warm_up_runs, assignment.limit_seconds) == (4.0, 2, 60.0)
     assert assignment.bindings == {"ring": ["here", "there"]}
-    there, row = assignment.resources["there"], Resource.objects.get(name="there")
-    assert (there.site, there.scratch, there.address) == (row.site.name, row.scratch, "data.example.org")
-    assert (there.shell, there.transfer, there.batch) == (row.shell, row.transfer, row.batch)
+    config, row = assignment.resources["there"], Resource.objects.get(name="there")
+    assert (config.site, config.scratch, config.address) == (row.site.name, row.scratch, "data.example.org")
+    assert (config.shell, config.transfer, config.batch) == (row.shell, row.transfer, row.batch)
 
 
 def test_the_expected_duration_is_the_upper_bound_of_the_newest_forecast(

@@ -18,8 +18,8 @@ from tests.monitor.receivers import REFUSES, Hook, hook
 
 @pytest.fixture
 def server() -> Iterator[Hook]:
-    with hook() as made:
-        yield made
+    with hook() as running_hook:
+        yield running_hook
 
 
 def test_the_body_is_json_with_every_field(server: Hook) -> None:

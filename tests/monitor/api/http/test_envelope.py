@@ -35,7 +35,7 @@ packings = pytest.mark.parametrize("packing", PACKED)
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """How much memory *work* held at once, beside what there was."""
+    """Return the peak of the memory that *work* held, in addition to the memory held before."""
     tracemalloc.start()
     try:
         work()

@@ -208,9 +208,9 @@ def test_raw_reports_stay_byte_for_byte_in_compressed_chunks(
 def metrics(depot_engine: Engine, circle: Series, noon: datetime) -> list[Metric]:
     """Two metrics of a series and one of another, with values every ten minutes for half a day from noon."""
     other = Series.objects.create(name="other", probe="circle", reporter=circle.reporter, suite=circle.suite)
-    made = [*metrics_of(circle, 2), *metrics_of(other, 1)]
-    store(*(row(noon + n * HOUR / 6, float(n), metric.pk) for metric in made for n in range(72)))
-    return made
+    metrics = [*metrics_of(circle, 2), *metrics_of(other, 1)]
+    store(*(row(noon + n * HOUR / 6, float(n), metric.pk) for metric in metrics for n in range(72)))
+    return metrics
 
 
 WAYS = ("series by series", "all series", "in a transaction")
@@ -270,14 +270,16 @@ def test_rollups_of_expired_samples_stay_when_other_series_are_rolled_up(
     metrics: list[Metric], noon: datetime, way: str
 ) -> None:
     roll(way, metrics, *(noon + n * HOUR for n in range(12)))
-    first, gone = metrics[0], metrics[2]
-    before = hours_of(gone), days_of(gone)
+    first, removed = metrics[0], metrics[2]
+    before = hours_of(removed), days_of(removed)
     end = noon - noon.hour * HOUR + DAY
-    RetentionCutoff.objects.create(series=gone.series, kind=DataKind.SAMPLES, kept_from=end, gone_before=end)
-    Sample.objects.filter(metric=gone).delete()
+    RetentionCutoff.objects.create(
+        series=removed.series, kind=DataKind.SAMPLES, kept_from=end, gone_before=end
+    )
+    Sample.objects.filter(metric=removed).delete()
     store(row(noon + HOUR / 12, 100.0, first.pk))
     roll(way, metrics, noon)
-    assert (hours_of(gone), days_of(gone)) == before
+    assert (hours_of(removed), days_of(removed)) == before
     assert hours_of(first)[0] == (noon, 7, MEAN_WITH_100)
 
 

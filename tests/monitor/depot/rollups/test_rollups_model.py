@@ -71,9 +71,9 @@ def fill(depot: Depot, number: int, day: int, number_of: int, seed: int) -> None
 
 def correct(depot: Depot, number: int, pick: int, value: float, passed: bool) -> None:
     metric = depot.metrics[number]
-    there = sorted(depot.model.values.get(metric.pk, {}))
-    if there:
-        depot.correct(metric, there[pick % len(there)], value, passed)
+    times = sorted(depot.model.values.get(metric.pk, {}))
+    if times:
+        depot.correct(metric, times[pick % len(times)], value, passed)
 
 
 def remove(depot: Depot, number: int, before: datetime) -> None:
@@ -164,16 +164,16 @@ def check_history(
     check_answers(depot, metrics[number], *window)
 
 
-def check_answers(depot: Depot, asked: Metric, start: datetime, end: datetime) -> None:
-    expected = depot.model.within(asked.pk, start, end)
+def check_answers(depot: Depot, metric: Metric, start: datetime, end: datetime) -> None:
+    expected = depot.model.within(metric.pk, start, end)
     for most_read in (MOST_READ, FEW):
-        check_statistics(asked, start, end, expected, most_read)
+        check_statistics(metric, start, end, expected, most_read)
         for every in EVERY:
-            check_statistics_by(asked, start, end, every, expected, most_read)
-    check_histogram(asked, start, end, expected)
-    assert [(point.time, point.value, point.passed) for point in history(asked, passed_only=False)] == [
+            check_statistics_by(metric, start, end, every, expected, most_read)
+    check_histogram(metric, start, end, expected)
+    assert [(point.time, point.value, point.passed) for point in history(metric, passed_only=False)] == [
         (time, value.value, value.passed)
-        for time, value in depot.model.within(asked.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
+        for time, value in depot.model.within(metric.pk, FIRST, FIRST + timedelta(days=DAYS)).items()
     ]
 
 

@@ -22,23 +22,23 @@ seldom_late = st.one_of(st.integers(-2, 3), st.integers(0, 60))
 probe_runs = st.dictionaries(st.integers(0, 50), seldom_late).map(lambda runs: sorted(runs.items()))
 
 
-def naive(times: list[int], known_at: list[int], asked: int) -> int:
+def naive(times: list[int], known_at: list[int], moment: int) -> int:
     """Search every value in order of time."""
     nearest = -1
     for number, (time, known_time) in enumerate(zip(times, known_at, strict=True)):
-        if time <= asked and known_time <= asked:
+        if time <= moment and known_time <= moment:
             nearest = number
     return nearest
 
 
 @given(probe_runs, st.lists(st.integers(-5, 120)))
 def test_the_nearest_known_value_is_that_of_a_linear_search(
-    runs: list[tuple[int, int]], asked: list[int]
+    runs: list[tuple[int, int]], moments: list[int]
 ) -> None:
     times = [time for time, _ in runs]
     known_at = [time + late for time, late in runs]
-    indices = nearest_known(*(np.array(column, dtype=np.int64) for column in (times, known_at, asked)))
-    assert indices.tolist() == [naive(times, known_at, time) for time in asked]
+    indices = nearest_known(*(np.array(column, dtype=np.int64) for column in (times, known_at, moments)))
+    assert indices.tolist() == [naive(times, known_at, time) for time in moments]
 
 
 def measured(metric: Metric, noon: datetime, *runs: tuple[float, float, float], passed: bool = True) -> None:

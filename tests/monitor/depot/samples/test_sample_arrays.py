@@ -63,8 +63,10 @@ def of_arrays(**selection: Any) -> list[tuple[Any, ...]]:
 def test_an_array_equals_the_rows_on_every_engine(quick_engine: Engine, stored: None, noon: datetime) -> None:
     hours = ("start", "end", "known_by")
     for selection in SELECTIONS:
-        asked = {name: noon + value * HOUR if name in hours else value for name, value in selection.items()}
-        assert of_arrays(**asked) == of_rows(**asked), selection
+        arguments = {
+            name: noon + value * HOUR if name in hours else value for name, value in selection.items()
+        }
+        assert of_arrays(**arguments) == of_rows(**arguments), selection
 
 
 def test_an_unknown_metric_has_an_empty_array(stored: None) -> None:

@@ -1,4 +1,4 @@
-"""What the Network Weather Service measured: lines of a time and a value."""
+"""Import of measurements of the Network Weather Service: lines with a time and a value."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ def test_rows_without_a_file_system_are_skipped() -> None:
 def test_traffic_without_samples_is_no_value() -> None:
     unseen = metrics(read_one(fs_tot_bytes_read="0", fs_frac_missing="1.0"))
     assert "file_system.read.bytes" not in unseen
-    seen = metrics(read_one(fs_tot_bytes_read="7e9", fs_frac_missing="0.25", fs_ave_mds_cpu="12.5"))
-    assert seen["file_system.read.bytes"] == (7e9, "bytes")
-    assert seen["file_system.metadata_cpu"] == (0.125, "ratio")
+    values = metrics(read_one(fs_tot_bytes_read="7e9", fs_frac_missing="0.25", fs_ave_mds_cpu="12.5"))
+    assert values["file_system.read.bytes"] == (7e9, "bytes")
+    assert values["file_system.metadata_cpu"] == (0.125, "ratio")
 
 
 def test_fullness_is_a_ratio_for_every_site() -> None:
