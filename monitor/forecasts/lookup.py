@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 By = Literal["series", "path", "resources"]
 
-# The forecast is the one that is given, else the current one. The state may have been reset since.
 _FROM = """
 FROM monitor_series AS series
 JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
@@ -33,7 +32,7 @@ LEFT JOIN monitor_currentsegment AS stored ON stored.series_id = series.id
 LEFT JOIN monitor_segment AS segment ON segment.id = stored.segment_id
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = stored.segment_id AND metric.name = %(metric)b
 LEFT JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
-LEFT JOIN monitor_forecast AS forecast ON forecast.id = coalesce(%(forecast)b::bigint, state.forecast_id)
+LEFT JOIN monitor_forecast AS forecast ON forecast.id = {forecast}
 LEFT JOIN monitor_forecastdelivery AS delivery ON delivery.forecast_id = forecast.id
 LEFT JOIN monitor_successstate AS success ON success.series_id = series.id
 """
@@ -57,6 +56,7 @@ _IS_TROUBLED = f"""(
                 JOIN monitor_resource AS resource USING (site_id)
                 JOIN monitor_binding AS bound ON bound.resource_id = resource.id
                 WHERE closed.maintenancewindow_id = window_.id AND bound.series_id = series.id))))"""  # noqa: S608
+# The forecast is the one that is given, else the current one. The state may have been reset since.
 _ANSWER = f"""
 SELECT {_COLUMNS}, {_IS_TROUBLED} AS is_troubled, metric.id AS metric, metric.unit, forecast.method,
     forecast.predictor, forecast.quantiles, forecast.issued_at, forecast.last_time,
@@ -64,13 +64,14 @@ SELECT {_COLUMNS}, {_IS_TROUBLED} AS is_troubled, metric.id AS metric, metric.un
     state.mean_absolute_error, state.relative_error, state.mean_absolute_scaled_error, state.winkler_score,
     coalesce(state.less, '{{}}') AS less, coalesce(state.most, '{{}}') AS most,
     success.quantiles AS success_quantiles
-{_FROM} WHERE series.name = %(series)b AND {VISIBLE}
+{_FROM.format(forecast="coalesce(%(forecast)b::bigint, state.forecast_id)")}
+WHERE series.name = %(series)b AND {VISIBLE}
 """
 # The quantile that is asked for, interpolated as ``quantiles.quantile`` does.
 _CANDIDATES = f"""
 SELECT {_COLUMNS}, success.quantiles[%(left)b]
     + %(share)b * (success.quantiles[%(right)b] - success.quantiles[%(left)b]) AS seconds
-{_FROM} WHERE {VISIBLE} AND """
+{_FROM.format(forecast="state.forecast_id")} WHERE {VISIBLE} AND """
 _BY: Mapping[By, str] = {
     "series": "series.name = ANY (%(asked)b)",
     "path": "series.probe = %(application)b AND stored.path = ANY (%(asked)b)",
@@ -183,7 +184,7 @@ def candidates(
     *probability* is that of the quantile.
     """
     left, right, share = neighbours(probability)
-    names = {"asked": list(asked), "application": application, "metric": metric, "forecast": None}
+    names = {"asked": list(asked), "application": application, "metric": metric}
     places = {"left": left + 1, "right": right + 1, "share": share}
 
     def read() -> list[RankCandidate]:
