@@ -172,7 +172,7 @@ def _current_metrics(series: Iterable[int]) -> dict[int, tuple[int, str]]:
 
 
 def _sets(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, set[Value]]:
-    """Return the values of each key; keys without pairs have none."""
+    """Return the set of the values of each key; it is empty for other keys."""
     sets: dict[int, set[Value]] = defaultdict(set)
     for key, value in pairs:
         sets[key].add(value)

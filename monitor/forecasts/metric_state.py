@@ -76,17 +76,17 @@ class PredictorMetric(NamedTuple):
 
 
 def metrics_of(*which: Q, **fields: Any) -> list[Metric]:
-    """Return the metrics of this filter, with their segments."""
+    """Return the metrics that match the filter, with their segments."""
     return list(Metric.objects.filter(*which, **fields).select_related("segment").order_by("pk"))
 
 
 def followed(**fields: Any) -> list[Metric]:
-    """Return the metrics of this filter that are, or will be, kept forecast at all times."""
+    """Return the matching metrics for which a current forecast is kept, or will be."""
     return metrics_of(Q(name__regex=FOLLOWED_BY_DEFAULT) | Q(forecast_state__isnull=False), **fields)
 
 
 class MetricUpdate(StateUpdate):
-    """The state of one *metric*, one of ``metrics_of``."""
+    """The update of the state of a *metric*, which ``metrics_of`` has loaded."""
 
     model = ForecastState
     relation = METRIC_VALUES
@@ -102,7 +102,7 @@ class MetricUpdate(StateUpdate):
 
     @classmethod
     def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
-        """Add the predictors: of each named series, its metrics of that name in every segment."""
+        """Add the predictors: the metrics of their name in every segment of their series."""
         by_metric = {update.key: update.sources for update in updates}
         for predictor in fetch(PredictorMetric, _PREDICTORS, {"metrics": list(by_metric)}):
             by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)

@@ -116,7 +116,7 @@ def _stored(
 
 
 def _issued(answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime) -> int:
-    """Return the key of a forecast that is computed now: the first, of another time, or by another method."""
+    """Compute a forecast, for *at* or by another method or as the first one; return its key."""
     if answer.mean is None and at == now and question.method == METHOD:
         refresh_series([answer.series], now)
     metric = Metric.objects.get(pk=cast("int", answer.metric))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,7 +99,7 @@ class SuccessEstimate:
 
 
 class SuccessUpdate(StateUpdate):
-    """The state of one series."""
+    """The update of the state of a series."""
 
     model = SuccessState
     relation = RUN_ENDS
@@ -155,14 +156,12 @@ def estimates(
 
 
 def _histories(packed: Iterable[tuple[int, bytes | memoryview | None]]) -> dict[int, SuccessHistory]:
-    """Return the histories of series (keys, with packed states), without outdated ones, soon reset."""
+    """Return the histories by series, from keys and packed states; outdated ones are left out."""
     histories = {}
-    for key, state_bytes in packed:
-        try:
-            if state_bytes is not None:
-                histories[key] = states.load(SuccessHistory, state_bytes)
-        except OutdatedState:
-            continue
+    for key, packed_state in packed:
+        if packed_state is not None:
+            with contextlib.suppress(OutdatedState):  # it is soon reset
+                histories[key] = states.load(SuccessHistory, packed_state)
     return histories
 
 

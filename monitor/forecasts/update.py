@@ -1,4 +1,4 @@
-"""Update states with inputs that became known; reset a state of which used inputs changed.
+"""Update states with inputs that became known; reset a state if inputs that it has used have changed.
 
 Both kinds of states (``metric_state``, ``success_state``) are updated by the functions of this module.
 """
@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 class StateUpdate(ABC):
-    """A state while it is updated: of *key*, a metric or series, whose inputs come from *sources*.
+    """The update of one state: that of *key*, a metric or series, whose inputs come from *sources*.
 
-    *hours* (their starts) are those in which inputs changed. *row* is the locked row.
+    Inputs changed in the *hours* (their starts). *row* is the locked row of the state.
     """
 
     model: ClassVar[type[LearnedState]]
@@ -76,8 +76,8 @@ Update = TypeVar("Update", bound=StateUpdate)
 def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
     """Use what changed in the hours of *updates*, all of one kind; return those with new inputs.
 
-    A state whose used inputs are not what they were is reset: its inputs are read again in the background,
-    and its answer stays until then. Part of the caller's transaction.
+    If inputs that a state has used have changed, the state is reset: its inputs are read again in the
+    background, and its answer stays until then. Part of the caller's transaction.
     """
     updates = [update for update in _locked(updates) if not update.row.is_reset]
     if not updates:
@@ -119,7 +119,7 @@ def read_part(update: StateUpdate, now: datetime) -> None:
 
 
 def _locked(updates: Sequence[Update]) -> list[Update]:
-    """Return those of *updates* whose metrics or series exist, with their rows, locked, and their sources."""
+    """Lock the rows of *updates*, and set their sources; return the updates whose rows exist."""
     if not updates:
         return []
     rows = states.lock_or_create(updates[0].model, [update.key for update in updates])
