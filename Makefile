@@ -18,15 +18,13 @@ demo: .venv/.runtime ## run the service over seven real SSH sites on this machin
 	@.ci/system-packages demo
 	$(PY) manage.py demo $(ARGS)
 
-# Tests that run alone come first: they compile all modules once, which four workers would do four times.
 test: check ## check, and run the tests: the verdict on a change, in minutes
 	@.ci/system-packages test
-	$(PY) -m pytest -m "alone and not nightly"; alone=$$?; \
-	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not alone and not nightly" && exit $$alone
+	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not nightly"
 
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
-	$(PY) -m pytest -m nightly
+	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
 	$(MAKE) soak fuzz kills chaos
 
 check: .venv/.development ## format, lint, types, layers, prose, migrations: in seconds

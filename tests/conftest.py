@@ -23,6 +23,7 @@ from tests.databases import postgres_session, using_settings
 # Modules that take a minute or so, longest first: a worker that gets one last would keep the others waiting.
 LONG = (
     "test_demo",
+    "test_chaos",
     "test_every_way",
     "test_browser",
     "test_postgres",
@@ -58,7 +59,10 @@ def pytest_configure() -> None:
 
 
 # The duration of an example depends on the load of the machine.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "house", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("nightly", settings.get_profile("house"), max_examples=500)
 settings.load_profile("house")
 
 

@@ -203,7 +203,7 @@ any_source = st.sampled_from([PROBE, OTHER_PROBE, OWN_STAGE, Source("probe", "to
 
 
 @every_method_with_predictors
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(
     history=st.lists(any_observation, max_size=40),
     of_predictors=st.lists(st.tuples(any_source, any_observation), max_size=60),

@@ -230,7 +230,7 @@ def forecasts_with_all_at_hand(
 
 
 @every_method
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(
     history=st.lists(any_observation, max_size=60),
     at_seconds=st.floats(allow_nan=False, allow_infinity=False),

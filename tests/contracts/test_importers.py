@@ -117,7 +117,7 @@ def test_reading_twice_gives_the_same_items(kind: str) -> None:
 
 
 @every_kind
-@settings(max_examples=60, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(data=st.data())
 def test_damaged_data_give_malformed_records_or_unreadable_and_no_other_error(
     kind: str, data: st.DataObject

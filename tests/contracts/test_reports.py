@@ -7,7 +7,7 @@ import string
 from datetime import UTC
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import probes
@@ -77,13 +77,11 @@ def reports(draw: st.DrawFn) -> Report:
     )
 
 
-@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_a_written_report_is_parsed_unchanged(report: Report) -> None:
     assert from_json(to_json(report)) == report
 
 
-@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_a_parsed_report_is_written_unchanged(report: Report) -> None:
     data = to_json(report)
@@ -92,7 +90,6 @@ def test_a_parsed_report_is_written_unchanged(report: Report) -> None:
     assert json.loads(data)["version"] == 1
 
 
-@settings(max_examples=30)  # each is a large one
 @given(reports())
 def test_each_total_is_at_most_the_one_before(report: Report) -> None:
     total = totals(report.stages)

@@ -217,7 +217,7 @@ HARD = st.one_of(
 HUGE = st.sampled_from([1.7e308, -1.7e308])  # that a forecast may be, though no value is
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(st.lists(st.tuples(HARD | HUGE, HARD), min_size=2, max_size=60), st.integers(1, 6), HARD | HUGE)
 def test_quantiles_are_finite_and_in_order_after_any_values(
     pairs: list[tuple[float, float]], times: int, point: float

@@ -167,7 +167,7 @@ def test_a_time_that_is_no_number_is_refused(time: float) -> None:
 any_time = st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 90).map(float)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(derandomize=True, database=None)
 @given(
     outcomes=st.lists(st.builds(PathOutcome, any_time, any_time, st.booleans()), min_size=1, max_size=60),
     at_seconds=any_time,

@@ -15,12 +15,16 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 from psycopg import sql
+from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import health
+from monitor.embedded.throwaway import throwaway
+from monitor.env import parse_database_url
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
 from monitor.ingest.service import ingest_all
@@ -30,11 +34,8 @@ from monitor.models.token import REPORT
 from monitor.worker import deliver_spool
 from reporters import report as wire
 from reporters.config import ResourceConfig
-from tests.databases import in_postgres
+from tests.databases import in_postgres, using_settings
 from tests.monitor.builders import circle_report
-
-# The server shares its buffers: a session of another test that evicts a page of the full disk would fail.
-pytestmark = pytest.mark.alone
 
 MIB = 1024**2
 DISK_BYTES, RESERVE_BYTES = 96 * MIB, 16 * MIB
@@ -91,36 +92,51 @@ def disk() -> Iterator[Disk]:
         shutil.rmtree(directory)
 
 
+@pytest.fixture(scope="module")
+def empty_depot(
+    tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker
+) -> Iterator[str]:
+    """Migrate a depot on a server of its own, and yield its URL.
+
+    Sessions share buffers: on the server of the tests, another test that evicts a page of the full disk
+    would fail.
+    """
+    directory = tmp_path_factory.mktemp("server")
+    directory.chmod(0o755)  # as root, PostgreSQL runs as another user
+    with throwaway(directory / "var", {"REDIS_URL": "unused"}) as servers:
+        url = servers["DATABASE_URL"]
+        with django_db_blocker.unblock(), using_settings(parse_database_url(url)):
+            call_command("migrate", verbosity=0)
+        yield url
+
+
 @pytest.fixture
-def depot_on_it(disk: Disk, transactional_db: None, settings: LazySettings) -> Iterator[Disk]:
-    """Copy the test database to that disk; its write-ahead log stays where it was."""
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW data_directory")
-        (data,) = cursor.fetchone()
-    if not Path(data).is_dir():
-        pytest.skip("the server of the tests is on another host")
-    place = disk.directory / "data"
-    place.mkdir()
-    os.chown(place, Path(data).stat().st_uid, -1)
-    before = dict(connection.settings_dict)
-    name, space = sql.Identifier(f"{before['NAME']}_small"), sql.Identifier(f"small_{os.getpid()}")
-    connections.close_all()
-    in_postgres("CREATE TABLESPACE {} LOCATION {}", space, sql.Literal(str(place)))
-    original = sql.Identifier(before["NAME"])
-    in_postgres("CREATE DATABASE {} TEMPLATE {} TABLESPACE {}", name, original, space)
-    connection.settings_dict["NAME"] = f"{before['NAME']}_small"
-    settings.GRIDCAST_DEPOT_DIRECTORY = disk.directory
-    settings.GRIDCAST_DEPOT_RESERVE_BYTES = RESERVE_BYTES
-    gauge.reset()
-    try:
-        yield disk
-    finally:
-        disk.free()  # DROP DATABASE writes a checkpoint; a failed one leaves unwritable pages behind
+def depot_on_it(
+    disk: Disk, empty_depot: str, transactional_db: None, settings: LazySettings
+) -> Iterator[Disk]:
+    """Copy the empty depot to that disk; its write-ahead log stays where it was."""
+    with using_settings(parse_database_url(empty_depot)):
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW data_directory")
+            (data,) = cursor.fetchone()
+        place = disk.directory / "data"
+        place.mkdir()
+        os.chown(place, Path(data).stat().st_uid, -1)
+        original, name = sql.Identifier(str(connection.settings_dict["NAME"])), sql.Identifier("small")
         connections.close_all()
-        connection.settings_dict.update(before)
-        in_postgres("DROP DATABASE {} WITH (FORCE)", name)
-        in_postgres("DROP TABLESPACE {}", space)
+        in_postgres("CREATE TABLESPACE small LOCATION {}", sql.Literal(str(place)))
+        in_postgres("CREATE DATABASE {} TEMPLATE {} TABLESPACE small", name, original)
+        settings.GRIDCAST_DEPOT_DIRECTORY = disk.directory
+        settings.GRIDCAST_DEPOT_RESERVE_BYTES = RESERVE_BYTES
         gauge.reset()
+        try:
+            with using_settings({"NAME": "small"}):
+                yield disk
+        finally:
+            disk.free()  # DROP DATABASE writes a checkpoint; a failed one leaves unwritable pages behind
+            in_postgres("DROP DATABASE {} WITH (FORCE)", name)
+            in_postgres("DROP TABLESPACE small")
+            gauge.reset()
 
 
 @pytest.fixture

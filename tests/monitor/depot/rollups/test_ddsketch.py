@@ -29,7 +29,7 @@ def of_database(values: list[float]) -> list[int]:
 
 @pytest.mark.django_db
 @given(st.lists(finite, min_size=1, max_size=50))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_database_computes_the_same_keys(values: list[float]) -> None:
     """Except for values on the edge of two buckets, where a logarithm may be rounded to either."""
     for value, key in zip(values, of_database(values), strict=True):
@@ -43,7 +43,6 @@ def on_an_edge(value: float) -> bool:
 
 
 @given(st.lists(finite, max_size=50))
-@settings(max_examples=50)
 def test_keys_of_an_array_equal_those_of_its_values(values: list[float]) -> None:
     assert ddsketch.keys(np.array(values, dtype=float)).tolist() == [ddsketch.key(value) for value in values]
 
@@ -54,7 +53,6 @@ def test_the_value_of_a_key_is_within_one_percent(value: float) -> None:
 
 
 @given(st.lists(usual, min_size=1, max_size=100), st.sampled_from([0.0, 0.05, 0.5, 0.95, 0.99, 1.0]))
-@settings(max_examples=50)
 def test_a_quantile_is_within_one_percent(values: list[float], q: float) -> None:
     exact = sorted(values)[max(math.ceil(q * len(values)), 1) - 1]
     estimate = ddsketch.quantile((ddsketch.key(value) for value in values), q)
@@ -75,7 +73,6 @@ def test_an_empty_sketch_has_no_quantile() -> None:
 
 
 @given(st.integers(-ddsketch.MOST_KEY, ddsketch.MOST_KEY))
-@settings(max_examples=50)
 def test_values_of_keys_ascend_and_lie_in_their_buckets(key: int) -> None:
     assert ddsketch.values(np.array([key]))[0] == ddsketch.value(key)
     if 1 < abs(key) < ddsketch.MOST_KEY:  # the outer keys stand for 0 and MOST

@@ -132,7 +132,6 @@ def test_a_run_of_preco_takes_at_least_as_long_as_was_drawn_for_it(tmp_path: Pat
 
 @pytest.mark.grid
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_the_stages_of_a_run_follow_the_times_drawn_for_preco(tmp_path: Path) -> None:
     drawn = drawn_for_preco(1.5, 2.0, 1.5, 1.0, 1.0, 2.0, 1.0, 0.5)
     with running_sites(tmp_path, weather=SetWeather(now=drawn), options=LocalGridOptions(scale=1.0)) as grid:

@@ -38,7 +38,6 @@ def test_a_run_of_gather_takes_at_least_as_long_as_was_drawn(tmp_path: Path) -> 
 
 @pytest.mark.grid
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_measured_stages_follow_the_drawn_ones(tmp_path: Path) -> None:
     weather = Weather("teragrid", seed=1, sites=7)
     steps = fair_steps(weather, RUNS)

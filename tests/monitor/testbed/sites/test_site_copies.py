@@ -62,7 +62,6 @@ def test_a_copy_takes_at_least_as_long_as_was_drawn_for_the_link(client: Client,
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 @EITHER_PROTOCOL
 def test_a_copy_takes_no_longer_than_was_drawn_for_the_link(client: Client, scp: str) -> None:
     with client.now(conditions(seconds={"inbound": 1.0})):
@@ -76,7 +75,6 @@ def test_a_link_of_another_site_takes_at_least_its_fraction(client: Client) -> N
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_a_link_of_another_site_takes_no_more_than_its_fraction(client: Client) -> None:
     with client.now(conditions(seconds={"inbound": 1.5}, others=0.4)):
         seconds = shortest_seconds(
@@ -103,7 +101,6 @@ def test_a_result_travels_over_the_outbound_link_of_its_site(client: Client) -> 
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_a_result_leaves_its_site_no_slower_than_drawn(client: Client) -> None:
     seconds = shortest_seconds(
         lambda: copy_result_seconds(client, outbound=2.0, inbound=20.0), 2.0 + SLACK_SECONDS

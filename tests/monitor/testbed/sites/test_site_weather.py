@@ -67,7 +67,6 @@ def test_without_a_label_every_connection_is_a_login(client: Client) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_a_login_takes_no_longer_than_was_drawn(client: Client) -> None:
     with client.now(conditions(seconds={"login": 0.6})):
         seconds = shortest_seconds(lambda: timed(client, "anl", "true")[1], 0.6 + SLACK_SECONDS)
@@ -93,7 +92,6 @@ def test_a_program_takes_at_least_as_long_as_was_drawn(client: Client, mechanism
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 @pytest.mark.parametrize(("mechanism", "command"), SLOW_COMMANDS)
 def test_a_program_takes_no_longer_than_was_drawn(client: Client, mechanism: str, command: str) -> None:
     with client.now(conditions(seconds={mechanism: 0.8})):

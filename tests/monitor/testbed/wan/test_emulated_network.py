@@ -94,7 +94,6 @@ def test_a_round_trip_takes_no_less_than_both_delays(wan: Wan, source: str, targ
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 @BOTH_WAYS
 def test_a_round_trip_takes_both_delays(wan: Wan, source: str, target: str) -> None:
     median = statistics.median(slow_round_trips(wan, source, target))
@@ -112,7 +111,6 @@ def test_a_bottleneck_limits_the_rate(wan: Wan) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.alone
 def test_bytes_arrive_at_the_rate_of_the_bottleneck(wan: Wan) -> None:
     wan.change(BOTTLENECK)
     assert eventually(lambda: wan.measure("anl", "iu", "rate", "200000") < 21e6 / 8)
