@@ -46,7 +46,7 @@ class BoundResource(NamedTuple):
 
 @dataclass
 class _Path:
-    """What a series uses, its *leader*, and the groups that see it; no groups: every user."""
+    """The resources of a series, its *leader*, and the groups that see it; no groups: every user."""
 
     series: int
     leader: int | None

@@ -56,7 +56,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class ForecastQuestion:
-    """What to forecast: *metric* of the next run of *series*, or of one that starts *at* that time.
+    """A request to forecast *metric* of the next run of *series*, or of one that starts *at* that time.
 
     Data older than *max_age* are refused; where that is None, a stale forecast.
     """

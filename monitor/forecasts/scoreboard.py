@@ -65,7 +65,7 @@ SPANS = (
 
 @dataclass(frozen=True)
 class ScoreFilter:
-    """What the scoreboard shows; without a *site*, all sites."""
+    """The selection that the scoreboard shows; without a *site*, all sites."""
 
     site: str = ""
     metric: str = HEADLINE

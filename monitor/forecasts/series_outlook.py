@@ -1,4 +1,4 @@
-"""What the page of a series shows about its next run: the newest forecast, or why there is none."""
+"""The next run on the page of a series: its forecast, or why there is none."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": Non
 
 @dataclass
 class StateRow:
-    """What a state has learned, as in ``LearnedState``, and the newest value that a metric has used."""
+    """The learned part of a state, as in ``LearnedState``, and the newest value that a metric has used."""
 
     key: int
     state: bytes | None

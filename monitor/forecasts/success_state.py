@@ -46,7 +46,7 @@ WHERE series_id = %(series)b
 
 
 class TotalEstimate(NamedTuple):
-    """How long the next run of *series* takes if it passes."""
+    """The forecast duration of the next run of *series*, if it passes."""
 
     series: int
     mean: float
@@ -55,7 +55,7 @@ class TotalEstimate(NamedTuple):
 
 @dataclass(slots=True)
 class SuccessHistory:
-    """What is known of how the runs of a series end; *failures* are seconds that the newest ones took."""
+    """The ends of the runs of a series; *failures* are the seconds that the newest failed ones took."""
 
     VERSION: ClassVar[int] = 1
     forecaster: SuccessForecaster = field(default_factory=SuccessForecaster)

@@ -11,7 +11,7 @@ from monitor.models.series import Series
 
 
 class LearnedState(models.Model):
-    """What a forecaster has learned from inputs in the depot. Only ``monitor.forecasts`` writes it.
+    """The state that a forecaster has learned from inputs in the depot. Only ``monitor.forecasts`` writes it.
 
     *state* is the packed forecaster (``forecasting.state``), *versions* the fingerprint of its methods. It
     has used exactly the inputs in the depot that were known at *used_until*, in the order in which they
