@@ -40,20 +40,10 @@ _COLUMNS: Mapping[type[LearnedState], Sequence[str]] = {
     ForecastState: (*_LEARNED, "last_time", "last_value"),
     SuccessState: _LEARNED,
 }
-_LOCK: Mapping[type[LearnedState], str] = {
-    ForecastState: """
-        SELECT metric_id AS key, {columns} FROM monitor_forecaststate
-        WHERE metric_id = ANY (%(keys)b::bigint[]) ORDER BY metric_id FOR UPDATE
-    """,
-    SuccessState: """
-        SELECT series_id AS key, {columns} FROM monitor_successstate
-        WHERE series_id = ANY (%(keys)b::bigint[]) ORDER BY series_id FOR UPDATE
-    """,
-}
-_WRITE: Mapping[type[LearnedState], str] = {
-    ForecastState: "UPDATE monitor_forecaststate SET {columns} WHERE metric_id = %(key)b",
-    SuccessState: "UPDATE monitor_successstate SET {columns} WHERE series_id = %(key)b",
-}
+_LOCK = """
+SELECT {key} AS key, {columns} FROM {table} WHERE {key} = ANY (%(keys)b::bigint[]) ORDER BY {key} FOR UPDATE
+"""
+_WRITE = "UPDATE {table} SET {columns} WHERE {key} = %(key)b"
 _AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": None, "is_behind": True}
 
 
@@ -78,7 +68,7 @@ class StateRow:
 
 def lock(states: type[LearnedState], keys: Collection[int]) -> dict[int, StateRow]:
     """Return the existing rows by key, locked until the transaction ends."""
-    statement = _LOCK[states].format(columns=", ".join(_COLUMNS[states]))
+    statement = _format(_LOCK, states, ", ".join(_COLUMNS[states]))
     return {row.key: row for row in fetch(StateRow, statement, {"keys": list(keys)})}
 
 
@@ -107,7 +97,7 @@ def write(states: type[LearnedState], rows: Sequence[StateRow]) -> None:
     """Write what *rows* have learned; their answers are written apart."""
     if rows:
         columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[states])
-        execute_each(_WRITE[states].format(columns=columns), map(vars, rows))
+        execute_each(_format(_WRITE, states, columns), map(vars, rows))
 
 
 def reset(states: type[LearnedState], keys: Collection[int]) -> None:
@@ -137,3 +127,8 @@ def behind(states: type[LearnedState]) -> list[int]:
     """Return the key of the state that is behind and has used the fewest values, if there is one."""
     rows: QuerySet[LearnedState] = QuerySet(states).filter(is_behind=True)
     return list(rows.order_by("n", "pk").values_list("pk", flat=True)[:1])
+
+
+def _format(statement: str, states: type[LearnedState], columns: str) -> str:
+    table = states._meta  # noqa: SLF001  # Django's public name of it
+    return statement.format(table=table.db_table, key=table.pk.column, columns=columns)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from monitor.backup.create import BackupError, back_up
 from monitor.backup.manifest import ManifestError, schema
@@ -18,6 +17,7 @@ from monitor.db.timescale_extension import TimescaleUnavailable
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.ingest.reparse import ReparseCounts, reparse
+from monitor.management.time_options import parse_time
 from monitor.models import Series
 from monitor.units import humanised
 
@@ -98,7 +98,8 @@ class DepotDataCommand(BaseCommand):
 
     def _reparse(self, *, series: list[str], since: str | None, dry_run: bool, **_: Any) -> None:
         done = ReparseCounts()
-        for done in reparse(_parse_time(since), series=_series_keys(series), dry_run=dry_run):
+        start = LONG_AGO if since is None else parse_time("--since", since, example="2026-03-01T00:00Z")
+        for done in reparse(start, series=_series_keys(series), dry_run=dry_run):
             self.stderr.write(f"{done.read} reports")
         changes = f"{done.changed} changed, {done.added} added, {done.removed} removed"
         parsed = "would be parsed" if dry_run else "parsed"
@@ -124,16 +125,3 @@ def _series_keys(names: list[str]) -> list[int] | None:
     if unknown:
         raise CommandError(f"--series: there is no series {unknown[0]!r}")
     return sorted(keys.values()) if names else None
-
-
-def _parse_time(text: str | None) -> datetime:
-    """Parse a time; without an offset it is UTC. Raises CommandError if it is not ISO 8601."""
-    if text is None:
-        return LONG_AGO
-    try:
-        time = parse_datetime(text)
-    except ValueError:
-        time = None
-    if time is None:
-        raise CommandError(f"--since: expected a time such as 2026-03-01T00:00Z, got {text!r}")
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from monitor.ledger.holds import HoldError, describe_hold, hold, hold_progress, resume
 from monitor.management.caller import caller_name
 from monitor.management.scope_options import add_scope_options, scope_from_options
+from monitor.management.time_options import parse_time
 from monitor.models import Hold
 from monitor.models.hold import HoldMode
 
@@ -99,20 +99,10 @@ def _until(options: dict[str, Any], now: datetime) -> datetime | None:
         CommandError: an option is invalid.
     """
     if options["until"]:
-        return _parse_time(options["until"])
+        return parse_time("--until", options["until"], example="2026-03-01T18:00Z")
     if options["hours"] is None:
         return None
     try:
         return now + timedelta(hours=options["hours"])
     except (OverflowError, ValueError) as error:
         raise CommandError(f"--hours: expected a number of hours, got {options['hours']}") from error
-
-
-def _parse_time(text: str) -> datetime:
-    try:
-        end = parse_datetime(text)
-    except ValueError:
-        end = None
-    if end is None:
-        raise CommandError(f"--until: expected a time such as 2026-03-01T18:00Z, got {text!r}")
-    return end if end.tzinfo else end.replace(tzinfo=UTC)
