@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check nightly bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -17,6 +17,12 @@ help: ## list the targets
 demo: .venv/.runtime ## run the service over seven real SSH sites on this machine (ARGS="--help" for more)
 	@.ci/system-packages demo
 	$(PY) manage.py demo $(ARGS)
+
+serve: .venv/.runtime ## run the service for a grid of your own (ARGS="--help" for more)
+	@$(PY) manage.py serve $(ARGS)
+
+reporter: .venv/.runtime ## pack the reporter for sites into one file, gridcast-reporter.pyz
+	$(PY) -m reporters.remote.archive gridcast-reporter.pyz
 
 test: check ## check, and run the tests: the verdict on a change, in minutes
 	@.ci/system-packages test
@@ -27,12 +33,31 @@ nightly: .venv/.development ## the long proofs, an hour or two: a release needs 
 	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
 	$(MAKE) soak fuzz kills chaos
 
-check: .venv/.development ## format, lint, types, layers, prose, migrations: in seconds
+CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
+.PHONY: $(CHECKS)
+
+check: .venv/.development ## format, lint, types, layers, prose, oldest Python, migrations: in seconds
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(CHECKS)
+
+check-format:
 	$(PY) -m ruff format --check .
+
+check-lint:
 	$(PY) -m ruff check .
+
+check-prose:
 	$(PY) .ci/prose.py
+
+check-types:
 	$(PY) -m mypy
+
+check-layers:
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+
+check-oldest-python: # of the reporters, which run at sites
+	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes
+
+check-migrations:
 	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
 bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
@@ -58,7 +83,7 @@ kills: .venv/.development ## two hundred kills of web and PostgreSQL during inge
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_kills.py
 
-clean: ## stop the service and remove all state (var)
+clean: ## stop the service and remove all state (var); FORCE=1 for that of `make serve`
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean
 
 distclean: clean ## clean, and remove .venv and the tools' caches

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Django's command line for gridcast. What its surroundings lack is said in a line."""
+"""Django's command line for gridcast; an error of the environment is one line with advice."""
 
 import gc
 import os
@@ -30,9 +30,9 @@ def _lacks_tables(error: Exception) -> bool:
 
 def _advice(error: Exception) -> str:
     if _lacks_tables(error):
-        return "The depot has no tables yet: manage.py migrate (or make demo) makes them."
+        return "The depot has no tables yet: manage.py migrate creates them, and so does make serve."
     if isinstance(error, OperationalError):
-        return "The depot is PostgreSQL: start it (make demo starts one), or name another with DATABASE_URL."
+        return "The depot is PostgreSQL: start it (make serve starts one), or name another with DATABASE_URL."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""``python -m forecasting``: forecasts and their scores from files, without the service."""
+"""Run ``python -m forecasting``: forecast series in files and score the forecasts, without the service."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(command: str, reason: str, status: int = REFUSED) -> int:
-    """Print *reason* in one line, whatever names it contains, and return *status*."""
+    """Print *reason*, with its line breaks removed, on stderr and return *status*."""
     print(f"python -m forecasting {command}: {' '.join(reason.splitlines())}", file=sys.stderr)
     return status
 

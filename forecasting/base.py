@@ -1,15 +1,15 @@
 """The contract of a forecasting method, its answer, and the errors.
 
-A method is a class named ``Method`` in a file of its own in ``forecasting/methods/``. It receives the values
-of one series in the order in which they became known, and can be asked for the next value at any time.
+A method is a class named ``Method`` in a file of its own in ``forecasting/methods/``. An instance receives
+the values of one series in the order in which they became known, and forecasts the next value at any time.
 
 Errors::
 
     ForecastingError
-    |-- UnknownMethod    the method is not a file in forecasting/methods/               permanent
-    |-- InvalidNumber    a value, time, level or array is unusable                      permanent
-    |-- OutdatedState    other versions of its classes wrote a state, or it is damaged  permanent: rebuild it
-    `-- Abstained        too little is known for a forecast; ``reason`` says why        a retry may succeed
+    |-- UnknownMethod    the method is not a file in forecasting/methods/          permanent
+    |-- InvalidNumber    a value, time, level or array is unusable                 permanent
+    |-- OutdatedState    a stored state is damaged, or its classes have changed    permanent: rebuild it
+    `-- Abstained        a forecast is not possible; ``reason`` says why           a later call may succeed
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Reason = Literal["too_few", "stale", "past"]
 
 
 class ForecastingError(Exception):
-    """Root of the errors of this package."""
+    """The base class of the errors of this package."""
 
 
 class UnknownMethod(ForecastingError, LookupError):
-    """There is no method of that name."""
+    """There is no method of this name."""
 
 
 class InvalidNumber(ForecastingError, ValueError):
@@ -38,7 +38,7 @@ class InvalidNumber(ForecastingError, ValueError):
 
 
 class OutdatedState(ForecastingError):
-    """A kept state is damaged, or was written by other versions of its classes."""
+    """A stored state is damaged, or its classes have changed since it was stored."""
 
 
 class Abstained(ForecastingError):
@@ -58,10 +58,15 @@ class Abstained(ForecastingError):
 class ValueForecast:
     """The forecast of the next value of a series, in the unit of the series.
 
-    *mean* minimises the expected squared error, *median* the expected absolute error; many methods give one
-    number for both. *quantiles* maps a probability in (0, 1) to the number below which the next value lies
-    with this probability; it is empty if the method estimates no quantiles. The forecast uses *n* values; the
-    newest of them happened *age_seconds* before the requested time.
+    Attributes:
+        mean: the number that minimises the expected squared error.
+        median: the number that minimises the expected absolute error; many methods use one number as mean and
+            median.
+        method: name of the method.
+        n: number of values that the forecast uses.
+        age_seconds: time from the newest used value to the requested time.
+        quantiles: maps a probability in (0, 1) to the number below which the next value lies with this
+            probability; empty if the method estimates no quantiles.
     """
 
     mean: float
@@ -73,7 +78,7 @@ class ValueForecast:
 
 
 class Source(NamedTuple):
-    """The origin of a value: a *metric* of a *series*; the *series* "" is the one that is forecast."""
+    """The origin of a value: a *metric* of a *series*. The series "" is the series that is forecast."""
 
     series: str
     metric: str
@@ -82,8 +87,8 @@ class Source(NamedTuple):
 class ForecastMethod(ABC):
     """A forecaster of one series, which learns from ``update`` and ``observe_predictor`` only.
 
-    A subclass is a dataclass whose typed fields are its whole state, so that ``forecasting.state`` can keep
-    it, and the same calls always lead to the same state.
+    A subclass is a dataclass. Its typed fields are its whole state, so that ``forecasting.state`` can store
+    the state. The same calls always lead to the same state.
     """
 
     __slots__ = ()
@@ -130,7 +135,7 @@ class ForecastMethod(ABC):
         """Learn a *value* of the predictor *source*, which happened at *time_seconds*.
 
         The value became known at *known_at_seconds*; the calls are in the order of these times. ``update``
-        and ``forecast`` use only the predictor values that were known at the times that they are given.
+        and ``forecast`` use only the predictor values that were known at the time in their arguments.
 
         Raises:
             InvalidNumber: *value* or a time is not finite, or the magnitude of *value* is above
@@ -139,7 +144,7 @@ class ForecastMethod(ABC):
         del source, time_seconds, known_at_seconds, value  # most methods use no predictors
 
     def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
-        """Return the ``EXPERT_FORECASTS`` numbers for ``blend``, always in the same order.
+        """Return the ``EXPERT_FORECASTS`` forecasts that ``blend`` uses, always in the same order.
 
         Raises:
             Abstained: no value is known yet.
@@ -148,19 +153,19 @@ class ForecastMethod(ABC):
         return forecast.median, forecast.mean
 
     def parts(self) -> Mapping[str, ForecastMethod]:
-        """Return the methods that this method combines, and their parts, by name."""
+        """Return, by name, the methods that this method combines, including the parts of these methods."""
         return {}
 
 
 @dataclass(slots=True)
 class DataAge:
-    """The number of values that a method has learned, and the time of the newest."""
+    """The number *n* of values that a method has learned, and the time of the newest of these values."""
 
     n: int = 0
     newest_seconds: float = -math.inf
 
     def add(self, time_seconds: float, value: float) -> None:
-        """Count one value.
+        """Count a value that happened at *time_seconds*.
 
         Raises:
             InvalidNumber: *value* or *time_seconds* is not finite, or the magnitude of *value* is above
@@ -176,7 +181,7 @@ class DataAge:
     def forecast(
         self, mean: float, method: str, at_seconds: float, *, median: float | None = None
     ) -> ValueForecast:
-        """Return the forecast of *method* with this *mean* and *median* (default: the mean)."""
+        """Return a forecast of *method* for *at_seconds*; the *median* None stands for the *mean*."""
         age_seconds = max(0.0, at_seconds - self.newest_seconds)
         return ValueForecast(mean, mean if median is None else median, method, self.n, age_seconds)
 
@@ -187,12 +192,14 @@ class DataAge:
 
 
 def is_usable(value: float) -> bool:
-    """Tell whether every method can work with *value*."""
+    """Return whether methods accept *value*: finite, with a magnitude of at most ``LARGEST_VALUE``."""
     return abs(value) <= LARGEST_VALUE  # false for NaN
 
 
 def require_not_past(at_seconds: float, used_until_seconds: float, noun: str) -> None:
-    """Raise if an input that became known after *at_seconds* was used; the message calls inputs *noun*.
+    """Raise unless all used inputs were known at *at_seconds*.
+
+    The newest used input became known at *used_until_seconds*; the message calls the inputs *noun*.
 
     Raises:
         InvalidNumber: *at_seconds* is not finite.

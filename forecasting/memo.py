@@ -1,4 +1,4 @@
-"""A cache of a method's newest answer, for repeated calls with the same time; no part of the state."""
+"""A cache of a method's newest answer, for repeated calls with the same time. It is no part of the state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """Cache of one answer, valid until the method learns something. A saved state does not contain it.
+    """A cache of one answer, valid until the method learns. A saved state does not contain the cache.
 
-    A method has it as a field with ``compare=False`` and clears it whenever it learns. Callers must not
-    change the answers.
+    A method has the cache as a field with ``compare=False`` and clears it whenever the method learns. Callers
+    must not change an answer.
     """
 
     __slots__ = ("_answer", "_at_seconds")
@@ -22,14 +22,14 @@ class Memo(Generic[T]):
         self._answer: T | None = None
 
     def get(self, at_seconds: float) -> T | None:
-        """Return the answer for *at_seconds*, if it is kept."""
+        """Return the cached answer if it is for *at_seconds*, else None."""
         return self._answer if self._at_seconds == at_seconds else None
 
     def keep(self, at_seconds: float, answer: T) -> T:
-        """Keep the *answer* for *at_seconds* instead of any other, and return it."""
+        """Replace the cached answer by *answer* for *at_seconds*; return *answer*."""
         self._at_seconds, self._answer = at_seconds, answer
         return answer
 
     def clear(self) -> None:
-        """Drop the answer: the method may have another one now."""
+        """Drop the cached answer."""
         self._at_seconds, self._answer = math.nan, None

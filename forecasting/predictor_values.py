@@ -1,4 +1,4 @@
-"""The values of a predictor by when they became known, so that none is used before that."""
+"""The values of a predictor by the time at which each became known; no value is used before this time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MAX_ROWS = 16  # rows of each source: enough for runs that started before its ne
 
 
 def key(source: Source) -> str:
-    """Return the name under which a state keeps *source*."""
+    """Return *source* as text: the key of the source in a stored state."""
     return "\n".join(source)
 
 
 def source(key: str) -> Source:
-    """Return the source that a state keeps under *key*."""
+    """Return the source whose text is *key*: the inverse of ``key``."""
     return Source(*key.split("\n", 1))
 
 
 def require_usable(time_seconds: float, known_at_seconds: float, value: float) -> None:
-    """Raise InvalidNumber if a time or the value is unusable."""
+    """Raise InvalidNumber if a time is not finite, or *value* is not finite or above ``LARGEST_VALUE``."""
     if not is_usable(value):
         raise InvalidNumber(f"expected a finite value of at most {LARGEST_VALUE:g}, got {value!r}")
     if not (math.isfinite(time_seconds) and math.isfinite(known_at_seconds)):
@@ -31,17 +31,17 @@ def require_usable(time_seconds: float, known_at_seconds: float, value: float) -
 
 @dataclass(slots=True)
 class PredictorValues:
-    """Rows of numbers of one source, by the time at which they became known.
+    """Rows of numbers from one source, in the order of the times at which the rows became known.
 
-    Old rows are kept at longer intervals than new ones, so that a run of many hours still finds a row that
-    was known at its start, or a little before.
+    At most ``MAX_ROWS`` rows are kept; old rows have longer intervals than new rows. So there is a row that
+    was known at the start of a run, or a little before, even if the run takes many hours.
     """
 
     _known_at: list[float] = field(default_factory=list, init=False)
     _rows: list[list[float]] = field(default_factory=list, init=False)
 
     def add(self, known_at_seconds: float, row: list[float]) -> None:
-        """Add *row*; one out of order counts as known no earlier than the row before it."""
+        """Add *row*; a row that is out of order counts as known at the same time as the newest row."""
         if self._known_at:
             known_at_seconds = max(known_at_seconds, self._known_at[-1])
         self._known_at.append(known_at_seconds)
@@ -51,14 +51,14 @@ class PredictorValues:
             del self._known_at[dispensable], self._rows[dispensable]
 
     def newest(self, at_seconds: float) -> list[float] | None:
-        """Return the newest row that was known at *at_seconds*, or None."""
+        """Return the newest row that was known at *at_seconds*; None if no row was."""
         count = bisect_right(self._known_at, at_seconds)
         return self._rows[count - 1] if count else None
 
     def _most_dispensable(self) -> int:
-        """Return the index of the row whose removal leaves the shortest gap relative to its age.
+        """Return the index of the row whose removal leaves the shortest gap relative to the row's age.
 
-        It is never the newest or the oldest row.
+        The row is never the newest or the oldest row.
         """
         times = self._known_at
         now = times[-1]

@@ -50,21 +50,21 @@ class Observation:
 
     @property
     def is_usable(self) -> bool:
-        """Whether every number is finite, and the value within the range of the methods."""
+        """Whether all numbers are finite and the magnitude of the value is at most ``LARGEST_VALUE``."""
         return is_usable(self.value) and all(map(math.isfinite, (self.time_seconds, self.known_at_seconds)))
 
 
 @dataclass(slots=True)
 class Forecaster:
-    """Forecasts one series by the method *name* and its parts.
+    """Forecasts one series by the method *name* and by the parts of this method.
 
-    The forecaster keeps the one-step residuals of each part, and a ``Spread`` around the method itself.
+    Quantiles come from the one-step residuals of each part, and from a ``Spread`` for the method itself.
 
-    Observations may arrive in any order, and before they become known. The methods learn an observation
-    before the first forecast for a time at which it was known. They learn in the order in which observations
-    became known. Among observations that became known at the same time, those of other series come first,
-    then the order is by time and value: the order of arrival does not matter. Unusable observations are
-    ignored and counted in ``dropped``.
+    Observations may arrive in any order, even before they become known. The methods learn an observation
+    before the first forecast for a time at which the observation was known. Observations are learned in the
+    order in which they became known. Among observations that became known at the same time, the observations
+    of other series come first; then the order is by time and value. So the order of arrival does not matter.
+    Unusable observations are ignored and counted in ``dropped``.
     """
 
     VERSION: ClassVar[int] = 1
@@ -92,15 +92,15 @@ class Forecaster:
         return state.load(cls, kept)
 
     def dump(self) -> bytes:
-        """Return the whole state, for ``load``."""
+        """Return the whole state as bytes, for ``load``."""
         return state.dump(self)
 
     def versions(self) -> bytes:
-        """Return the versions of the methods that the state uses, for ``state.is_current``."""
+        """Return the fingerprints of the methods that the state uses, for ``state.is_current``."""
         return state.versions(Forecaster, self.method_names())
 
     def method_names(self) -> list[str]:
-        """Return the names of the method itself and of its parts; each can be asked for a forecast."""
+        """Return the names of the method itself and of its parts: the methods that ``forecast`` accepts."""
         return list(self._all_methods())
 
     @property
@@ -109,7 +109,7 @@ class Forecaster:
         return self._method[self.name]
 
     def observe(self, observation: Observation, source: Source = OWN_SERIES) -> None:
-        """Store an *observation* of the forecast series or of another *source* until it becomes known."""
+        """Store an *observation* of the forecast series, or of another *source*, for ``learn_until``."""
         if not observation.is_usable:
             self.dropped += 1
             return
@@ -147,8 +147,8 @@ class Forecaster:
     ) -> ValueForecast:
         """Forecast a run at *at_seconds* from the observations that were known then.
 
-        The forecast is that of the method itself, or of its part *method*. Numbers below *floor* are raised
-        to it.
+        The forecaster's own method forecasts, or its part *method*. The result has a quantile for each of
+        *probabilities*. Numbers below *floor* are raised to *floor*.
 
         Raises:
             Abstained: ``too_few``: fewer than 3 values are known; ``stale``: the newest value is older than
@@ -169,7 +169,10 @@ class Forecaster:
         return _floored(point, quantiles, -math.inf if floor is None else floor)
 
     def part_medians(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
-        """Return the median of each part for a run at *at_seconds*; parts that abstain are absent."""
+        """Return each part's median forecast for a run at *at_seconds*, without parts that abstain.
+
+        Medians below *floor* are raised to *floor*.
+        """
         minimum = -math.inf if floor is None else floor
         return {
             name: max(forecast.median, minimum)
@@ -216,11 +219,12 @@ def forecast_history(
 ) -> ValueForecast:
     """Forecast a series in one call from all its *observations*, in any order.
 
-    The default *floor* suits durations and rates.
+    *probabilities*, *floor* and *stale_after_seconds* are those of ``Forecaster.forecast``. The default
+    *floor* suits durations and rates.
 
     Raises:
         UnknownMethod: *method* is not a file in ``forecasting/methods/``.
-        Abstained, InvalidNumber: ``Forecaster.forecast`` raises it.
+        Abstained, InvalidNumber: as in ``Forecaster.forecast``.
     """
     forecaster = Forecaster(method)
     for observation in observations:
@@ -233,7 +237,7 @@ def forecast_history(
 def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:
     """Merge the quantiles *around* a forecast with the method's *own* quantiles, which take precedence.
 
-    The method's own quantiles limit the other ones, so that quantiles never fall with rising probability.
+    The own quantiles limit the quantiles *around*, so that quantiles never fall with rising probability.
     """
     quantiles = dict(around)
     for own_probability, bound in own.items():
@@ -248,7 +252,7 @@ def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict
 
 
 def _floored(point: ValueForecast, quantiles: Mapping[float, float], minimum: float) -> ValueForecast:
-    """Return *point* with *quantiles*; numbers below *minimum* are raised to it."""
+    """Return *point* with *quantiles*; numbers below *minimum* are raised to *minimum*."""
     return ValueForecast(
         max(point.mean, minimum),
         max(point.median, minimum),

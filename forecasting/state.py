@@ -1,9 +1,9 @@
-"""Save the state of a forecaster as bytes and load it: microseconds each way; answers stay equal.
+"""Save the state of a forecaster as bytes and load it, each in microseconds; forecasts stay equal.
 
-A state is the typed fields of dataclasses, so a new method needs no code to be kept. It starts with the
-fingerprint of its class, which covers the fields and versions (``VERSION``, 1 where a class has none) of all
-classes that it always contains. Methods that are chosen by name (``MethodsByName``) are kept with
-fingerprints of their own. So a state depends on the methods it uses, and not on the others in the folder.
+A state is the typed fields of dataclasses, so a new method needs no code to be stored. The bytes start with
+the fingerprint of the class, which covers the fields and versions (``VERSION``, by default 1) of all classes
+that the class always contains. Methods that are chosen by name (``MethodsByName``) are stored with
+fingerprints of their own. So a state depends on the methods that it uses, not on other methods in the folder.
 
 A state is trusted as much as the depot that stores it: the types of its fields are checked, not the values.
 """
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 
 class MethodsByName(UserDict[str, ForecastMethod]):
-    """Methods by the names of their files; each is kept with its own fingerprint."""
+    """Methods by the names of their files; each method is stored with its own fingerprint."""
 
 
 def fingerprint(kind: type) -> bytes:
-    """Return eight bytes that change with *kind*, or with a class that it always contains.
+    """Return eight bytes that change if *kind*, or a class that *kind* always contains, changes.
 
-    They change with the fields and with ``VERSION``, and for a method with its number of expert forecasts.
+    The bytes depend on the fields, on ``VERSION`` and, for a method, on its number of expert forecasts.
     """
     if kind not in _fingerprints:
         description: dict[str, object] = {}
@@ -66,20 +66,23 @@ def _describe(kind: Any, description: dict[str, object]) -> None:
 
 
 def versions(kind: type, method_names: Iterable[str] = ()) -> bytes:
-    """Return the fingerprints of *kind* and of the methods that a state of it uses, for ``is_current``."""
+    """Return the fingerprints of *kind* and of *method_names*, the methods that a state of *kind* uses."""
     used = {fingerprint(kind), *(fingerprint(methods.load(name)) for name in method_names)}
     return b"".join(sorted(used))
 
 
 def is_current(kind: type, kept_versions: bytes) -> bool:
-    """Tell whether a state of *kind* with these ``versions`` can be loaded."""
+    """Return whether a state of *kind* can be loaded.
+
+    *kept_versions* is the result of ``versions`` at the time when the state was stored.
+    """
     used = {kept_versions[at : at + _SIZE] for at in range(0, len(kept_versions), _SIZE)}
     current = {fingerprint(methods.load(name)) for name in methods.names()}
     return fingerprint(kind) in used and used <= {fingerprint(kind), *current}
 
 
 def dump(whole: object) -> bytes:
-    """Return the state of *whole*, a dataclass of fields that can be kept."""
+    """Return the state of *whole*, an instance of a dataclass, as bytes."""
     return fingerprint(type(whole)) + _encoder.encode(whole)
 
 
@@ -87,7 +90,8 @@ def load(kind: type[T], state: bytes | memoryview) -> T:
     """Return the instance of *kind* that ``dump`` saved as *state*.
 
     Raises:
-        OutdatedState: a class that *state* uses has changed since ``dump``, or *state* is not one of *kind*.
+        OutdatedState: a class that *state* uses has changed since ``dump``, or *state* is not a state of
+            *kind*.
     """
     view = memoryview(state)
     if view[:_SIZE] != fingerprint(kind):

@@ -1,4 +1,4 @@
-"""The admin site: configuration can be edited, measured data can only be viewed."""
+"""The admin site: users can edit the configuration, but only view measured data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ admin.site.index_title = "Configuration"
 
 
 class ReadOnly(ReadOnlyBase):
-    """Base class for objects that only the service writes: users can view them, not change them."""
+    """Base class for objects that only the service writes: users can view but not change them."""
 
     show_full_result_count = False  # counting millions of rows takes longer than reading a page
 
@@ -80,7 +80,7 @@ class ReadOnly(ReadOnlyBase):
 
 
 class ResourceForm(ResourceFormBase):
-    """Refuses access methods that do not exist, or with wrong options."""
+    """Refuses access methods that do not exist or have invalid options."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -123,7 +123,7 @@ class SiteAdmin(ReadOnlyBase):
     inlines = (ResourceInline,)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, Any, list[str]]:
-        """Protect the only site of a maintenance window: a window without sites applies everywhere."""
+        """Refuse to delete the only site of a maintenance window: without sites, it applies to all sites."""
         deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
         keys = [site.pk for site in objs]
         windows = MaintenanceWindow.objects.filter(sites__in=keys).exclude(
@@ -153,7 +153,7 @@ _TIMES = {field.name for field in dataclasses.fields(WindowTimes)}
 
 
 class MaintenanceWindowForm(MaintenanceWindowFormBase):
-    """Refuses invalid times, with the error at its field."""
+    """Refuses invalid times, with each error at the invalid field."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -186,7 +186,7 @@ class SuiteAdmin(ReadOnlyBase):
 
 
 def probe_choices() -> list[tuple[str, str]]:
-    """List the probes and, for imported series, the import formats; a new file needs no migration."""
+    """List the probes and, for imported series, the import formats, so that a new file needs no migration."""
     imported = (f"{IMPORTED}{kind}" for kind in formats.names())
     return [(name, name) for name in (*probes.names(), *imported)]
 
@@ -286,7 +286,7 @@ class ForecastAdmin(ReadOnly):
 
 
 class AlertRuleForm(AlertRuleFormBase):
-    """Refuses a threshold out of bounds, an unknown channel, and options that do not fit."""
+    """Refuses a threshold out of bounds, an unknown channel, and invalid options of a channel."""
 
     condition = forms.ChoiceField(choices=lambda: [(name, name) for name in conditions.names()])
 

@@ -24,9 +24,9 @@ app.autodiscover_tasks(["monitor"])
 
 @task_prerun.connect
 def keep_usable_connection(**_: Any) -> None:
-    """Keep the database connection between tasks if it still works, as the web does between requests.
+    """Keep the database connection between tasks if it still works, as Django does between requests.
 
-    By default Celery connects for every task; planning the first statements of a connection costs more than
-    most tasks.
+    By default Celery connects for every task. On a new connection, planning the first statements costs more
+    than most tasks.
     """
     close_old_connections()

@@ -1,8 +1,8 @@
 """Compress raw reports and forecast states.
 
-A number stored with each report names its compression format, so that it can be read for ever. Reports are
-short and similar: Zstandard gets a dictionary of typical ones (``dictionaries/report-1.txt``). A dictionary
-in use must never change; a better one is a new format.
+A number stored with each report names its compression format, so that the report can be read for ever.
+Reports are short and similar: Zstandard gets a dictionary of typical reports
+(``dictionaries/report-1.txt``). A dictionary in use must never change; a better dictionary is a new format.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pack(body: bytes) -> tuple[int, bytes]:
 
 
 def unpack(packing: int, packed: bytes) -> bytes:
-    """Return the body that ``pack`` was given.
+    """Return the body that ``pack`` has compressed to *packed*, in the format *packing*.
 
     Raises:
         ValueError: the format is unknown, or the data are damaged or unpack to more than ``MAX_BYTES``.
@@ -65,15 +65,15 @@ def unpack(packing: int, packed: bytes) -> bytes:
 
 
 def pack_state(state: bytes) -> bytes:
-    """Compress a forecaster's state. It is mostly numbers: this saves a third."""
+    """Compress the state of a forecaster; states are mostly numbers, so compression saves only a third."""
     return compress(state, STATE_LEVEL)
 
 
 def unpack_state(packed: bytes) -> bytes:
-    """Return the state that ``pack_state`` was given.
+    """Return the state that ``pack_state`` has compressed to *packed*.
 
     Raises:
-        ValueError: the data are no compressed state.
+        ValueError: *packed* is no compressed state.
     """
     try:
         return ZstdDecompressor().decompress(packed, MAX_STATE_BYTES)
@@ -89,5 +89,5 @@ def _dictionary() -> ZstdDict:
 
 @functools.cache
 def _compressor() -> ZstdCompressor:
-    """Return the shared compressor: each call is a complete frame, and threads take turns."""
+    """Return the shared compressor; each of its calls returns a complete frame, and threads take turns."""
     return ZstdCompressor(options=_OPTIONS, zstd_dict=_dictionary().as_digested_dict)

@@ -45,9 +45,9 @@ def var_directory() -> Path:
 
 
 def make_var_directory(var: Path) -> Path:
-    """Create the state directory and put a marker file into it, so that ``clean`` may remove it.
+    """Create the state directory and put a marker file into it, so that ``clean`` may remove the directory.
 
-    A directory that already holds other files gets no marker: it may be a home directory.
+    A directory that already contains other files gets no marker: it may be a home directory.
     """
     var.mkdir(parents=True, exist_ok=True)
     if {entry.name for entry in var.iterdir()} <= _FIRST_CONTENTS:
@@ -100,7 +100,7 @@ def secret_key() -> str:
 
 
 def kept_secret(name: str) -> str:
-    """Return the random secret called *name*; the first call generates it and stores it with mode 0600."""
+    """Return the random secret *name*; the first call generates it and stores it in a file with mode 0600."""
     file = make_var_directory(var_directory()) / "secrets" / name
     try:
         return file.read_text(encoding="ascii")
@@ -116,12 +116,17 @@ def kept_secret(name: str) -> str:
 
 
 def demo_password(user: str) -> str:
-    """Return the password of the demo's account *user*: random, kept, short enough to type."""
+    """Return the password of the demo's account *user*; it is random, stored, and short enough to type."""
     return kept_secret(f"demo-password-{user}")[:12]
 
 
 def hosts() -> list[str]:
     return [host for host in os.environ.get("GRIDCAST_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+
+
+def names_hosts() -> bool:
+    """Return whether GRIDCAST_HOSTS is set; without the variable the web serves loopback only."""
+    return bool(os.environ.get("GRIDCAST_HOSTS"))
 
 
 def behind_tls() -> bool:
@@ -138,7 +143,7 @@ _MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 @dataclass(frozen=True)
 class MailServer:
-    """The outgoing mail server; *host* is empty if none is configured."""
+    """The outgoing mail server; *host* is empty if no mail server is configured."""
 
     host: str
     port: int
@@ -187,12 +192,12 @@ def depot_directory() -> Path | None:
 
 
 def depot_max_bytes() -> int | None:
-    """Return the maximum size of the depot's database; None: no limit."""
+    """Return the maximum size of the depot's database in bytes; None means that the size is not limited."""
     return _bytes("GRIDCAST_DEPOT_MAX_BYTES", None)
 
 
 def depot_reserve_bytes() -> int:
-    """Return how many bytes must stay free: the ledger needs them while reports are refused."""
+    """Return how many bytes must stay free for the ledger; reports are refused while fewer bytes are free."""
     return _bytes("GRIDCAST_DEPOT_RESERVE_BYTES", 256 * 1024**2) or 0
 
 

@@ -25,7 +25,7 @@ _SILENT = {
 
 @dataclass(frozen=True)
 class HealthProblem:
-    """A component of the service that does not work, and a sentence that says so."""
+    """A component of the service that does not work, and a sentence that describes the problem."""
 
     component: str
     text: str
@@ -37,7 +37,10 @@ DEPOT_UNAVAILABLE = HealthProblem(
 
 
 def problems(now: datetime) -> list[HealthProblem]:
-    """Return the problems of the service at *now*; while the depot is unavailable, only that one."""
+    """Return the problems of the service at *now*.
+
+    While the depot is unavailable, the list contains only this problem.
+    """
     try:
         silent, full = _silent_components(now), _low_space()
     except DatabaseError:
@@ -46,7 +49,7 @@ def problems(now: datetime) -> list[HealthProblem]:
 
 
 def supervised() -> Mapping[str, ServiceStatus]:
-    """Return the services of the supervisor; none if it does not run or its status cannot be read."""
+    """Return the services of the supervisor by name; empty if the status of the supervisor cannot be read."""
     try:
         status = read_status(settings.VAR_DIR / "run" / "supervisor.json")
     except (OSError, ValueError, KeyError, TypeError):
@@ -55,7 +58,7 @@ def supervised() -> Mapping[str, ServiceStatus]:
 
 
 def depot_problem() -> HealthProblem | None:
-    """Check that the depot answers."""
+    """Return the problem that the depot does not answer; None if the depot answers."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -65,7 +68,7 @@ def depot_problem() -> HealthProblem | None:
 
 
 def broker_problem() -> HealthProblem | None:
-    """Check that the broker answers within a second."""
+    """Return the problem that the broker does not answer within a second; None if the broker answers."""
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, timeout=1)

@@ -1,4 +1,4 @@
-"""Housekeeping every few minutes: partitions ahead, forecast maintenance, planner statistics, retention."""
+"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, retention."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wai
 
 
 def housekeep(now: datetime) -> RetentionResult | None:
-    """Do the housekeeping and return what retention deleted; None if another process is doing it."""
+    """Do the housekeeping; return what retention deleted. Return None if another process is doing it."""
     with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:
             return None

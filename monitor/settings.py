@@ -19,6 +19,8 @@ def _directory_of(package: str) -> Path:
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
+# Not an installed app: every process would import it, with pydantic, and only the web server needs it.
+NINJA = _directory_of("ninja")
 
 SECRET_KEY = env.secret_key()
 DEBUG = env.debug()
@@ -27,7 +29,6 @@ ALLOWED_HOSTS = env.hosts()
 INSTALLED_APPS = [
     "monitor.apps.MonitorConfig",
     "django_htmx",
-    "ninja",  # serves the API's documentation from here instead of a CDN
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -57,7 +58,7 @@ WSGI_APPLICATION = "monitor.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates", NINJA / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -96,7 +97,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [("plotly", _directory_of("plotly") / "package_data")]
+STATICFILES_DIRS = [("plotly", _directory_of("plotly") / "package_data"), NINJA / "static"]
 WHITENOISE_USE_FINDERS = True  # no collectstatic needed
 
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -1,4 +1,4 @@
-"""Celery tasks. A task may be executed twice or never: each asks the database what there is to do."""
+"""Celery tasks. A task may be executed twice or never, so each task reads from the database what is due."""
 
 from __future__ import annotations
 

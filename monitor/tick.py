@@ -1,4 +1,4 @@
-"""One tick of the scheduler: everything that is due at a time."""
+"""One tick of the scheduler: start and end everything that is due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def tick(now: datetime) -> None:
-    """End expired holds, expand schedules, reap, retry, claim and dispatch; then evaluate and send alerts."""
+    """End expired holds, expand schedules, reap, retry, claim and dispatch; then evaluate and send alerts.
+
+    If another process is executing these steps, this call does nothing.
+    """
     with transaction.atomic():
         if not try_lock_until_commit(AdvisoryLock.TICK):
             return

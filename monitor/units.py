@@ -8,7 +8,7 @@ _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def unit_of(name: str) -> str:
-    """Return the unit that the *name* of a parameter ends with, empty if none."""
+    """Return the unit at the end of the parameter *name*; empty if the name does not end in a unit."""
     return next((unit for unit in ("bytes_per_second", "seconds", "bytes") if name.endswith(unit)), "")
 
 
@@ -29,7 +29,7 @@ def humanised(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a duration: ``85.3 us``, ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
+    """Format *value* seconds: ``85.3 us``, ``0.42 s``, ``11.8 s``, ``12 min 30 s``, ``3 h 05 min``."""
     if 0 < abs(value) < 0.01:
         return f"{value * 1e3:.3g} ms" if abs(value) >= 0.001 else f"{value * 1e6:.3g} us"
     if abs(value) < 1:
@@ -40,7 +40,7 @@ def seconds(value: float) -> str:
 
 
 def coarse_seconds(value: float) -> str:
-    """Format a duration in its two largest units, as whole numbers."""
+    """Format *value* seconds in the two largest units, as whole numbers."""
     whole = math.floor(abs(value))
     sign = "-" if value < 0 else ""
     for size, unit, below, lesser in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
@@ -55,7 +55,7 @@ def coarse_seconds(value: float) -> str:
 
 
 def age(value: float) -> str:
-    """Format an age: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` if negative."""
+    """Format an age of *value* seconds: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` if negative."""
     if abs(value) < 1:
         return "now"
     text = _largest_unit(abs(value))
@@ -63,12 +63,12 @@ def age(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """Return the shortest text that parses to the same number."""
+    """Return the shortest text that parses to exactly *value*."""
     return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def percent(share: float) -> str:
-    """Format a share of 1 as a percentage; only 0 and 1 give ``0 %`` and ``100 %``."""
+    """Format a share of 1 as a percentage; only exactly 0 and 1 become ``0 %`` and ``100 %``."""
     whole = round(100 * share)
     if whole == 100 and share < 1:
         return "> 99 %"

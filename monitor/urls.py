@@ -1,4 +1,4 @@
-"""The URLs: the API, the admin site, and those that the pages declare."""
+"""The URLs: the API, the admin site, and the URLs that the pages declare."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def load(name: str) -> type[Probe]:
     """Return the class of the probe called *name*.
 
     Raises:
-        UnknownProbe: *name* is not in the listing; nothing was imported.
+        UnknownProbe: *name* is not one of ``names()``; no module was imported.
     """
     existing = names()
     if name not in existing:  # before the import: a name from outside must not choose the module

@@ -1,14 +1,14 @@
 """The contract of a probe. ``grid.py`` has the operations that a probe may perform on sites.
 
-A probe is a class named ``Probe`` in a file of its own in this folder. It declares roles, parameters and
-stages. For every stage it has a method of the stage's name; the runner calls these methods in order. A method
-returns measurements or raises. The runner (``reporters.run``) is responsible for timing, logging, limits and
-the outcome.
+A probe is a class named ``Probe`` in a file of its own in this folder. The class declares roles, parameters
+and stages. Every stage is a method of the class with the stage's name; the runner calls these methods in the
+order of the stages. A method returns measurements or raises an exception. The runner (``reporters.run``) is
+responsible for timing, logging, limits and the outcome.
 
 Errors, and whether a repeated run may succeed::
 
     ProbeError
-    |-- UnknownProbe        no such file in probes/                                    no
+    |-- UnknownProbe        there is no probe of this name                             no
     |-- InvalidParameters   a parameter or binding that the probe does not accept      no
     |-- NoData              the probe does not apply here: outcome ``no_data``         no
     `-- ProbeFailed         an operation on the grid failed: outcome ``failed``        yes
@@ -39,7 +39,7 @@ class ProbeError(Exception):
 
 
 class UnknownProbe(ProbeError, LookupError):
-    """There is no probe of that name."""
+    """There is no probe of this name."""
 
 
 class InvalidParameters(ProbeError, ValueError):
@@ -47,7 +47,7 @@ class InvalidParameters(ProbeError, ValueError):
 
 
 class NoData(ProbeError):
-    """The probe does not apply here."""
+    """The probe does not apply to the resources of the run."""
 
 
 class ProbeFailed(ProbeError):
@@ -82,7 +82,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number measured in a run; *name* is the metric, *unit* an SI unit such as "bytes_per_second"."""
+    """One number measured in a run.
+
+    *name* is the name of the metric, *unit* is written like "bytes_per_second".
+    """
 
     name: str
     value: float
@@ -91,14 +94,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Role:
-    """A role of resources in a probe; a run binds *minimum* to *maximum* resources to it, in order."""
+    """A role that resources have in a probe. A run binds *minimum* to *maximum* resources to each role."""
 
     minimum: int
     maximum: int
     description: str
 
     def check(self, name: str, resources: Sequence[str]) -> None:
-        """Raise InvalidParameters unless the role accepts the number of *resources* and all differ."""
+        """Raise InvalidParameters unless all *resources* differ and the role accepts their number."""
         if not self.minimum <= len(resources) <= self.maximum:
             raise InvalidParameters(
                 f"role {name!r} needs {self.minimum} to {self.maximum} resources, got {len(resources)}"
@@ -125,7 +128,7 @@ class Parameter:
         """Return *value*, converted to float if it is an int and the default is a float.
 
         Raises:
-            InvalidParameters: *value* has not the default's type, or is outside the range or *choices*.
+            InvalidParameters: *value* does not have the default's type, or is outside the range or *choices*.
         """
         expected = type(self.default)
         if expected is float and type(value) is int:
@@ -141,7 +144,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The input of one run: resources by role, in order, and checked values of all parameters."""
+    """The input of one run.
+
+    Attributes:
+        bindings: names of the resources of each role, in order.
+        parameters: the checked value of every parameter of the probe.
+    """
 
     bindings: Mapping[str, Sequence[str]]
     parameters: Mapping[str, Value]
@@ -179,7 +187,9 @@ class Probe(Protocol):
 def checked_plan(
     probe: type[Probe], bindings: Mapping[str, Sequence[str]], parameters: Mapping[str, Value]
 ) -> RunPlan:
-    """Check *bindings* and *parameters* against the declarations of *probe* and add defaults.
+    """Return the plan with *bindings* and *parameters*, and defaults for missing parameters.
+
+    The declarations of *probe* determine which bindings and parameters are valid.
 
     Raises:
         InvalidParameters: a role or parameter is unknown, missing or has an invalid value.
@@ -213,7 +223,7 @@ def _refuse_unknown(kind: str, values: Mapping[str, object], declared: Mapping[s
 def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Call *work* for all *items* in concurrent threads and return the results in order.
 
-    If some calls fail, the exception of the first of these items is raised after all calls have ended.
+    If some calls raise, the exception for the first such item is raised after all calls have ended.
     """
     arguments = list(items)
     if not arguments:

@@ -1,6 +1,6 @@
 """Batch queue: the waiting time of a minimal job.
 
-The job requests little and does nothing, so its waiting time is a lower bound for every job in the queue.
+The job requests little and does nothing, so other jobs in the queue rarely wait for a shorter time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Circle: copy one file round a ring of resources; it must return unchanged.
+"""Circle: copy one file round a ring of resources; the file must return unchanged.
 
 One of the two grid probes of the GrASP project (Grid Assessment Probes). The links are used one after
 another, so a failure identifies one link.

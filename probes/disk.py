@@ -1,11 +1,11 @@
-"""Disk: measure the scratch file system with direct I/O: sequential, random and metadata rates.
+"""Disk: measure sequential, random and metadata rates of the scratch file system, with direct I/O.
 
 A new file is written and read sequentially in large blocks, then read and written at random in small blocks.
-fio (Jens Axboe, fio.readthedocs.io) does this if the site has it, otherwise gridcast's own kernel. The kernel
-also measures the metadata rate by creating, examining and removing empty files, as unpacking an archive does.
+fio (Jens Axboe, fio.readthedocs.io) reads and writes if it is installed at the site, otherwise gridcast's own
+kernel. The kernel also measures metadata rates: how fast empty files are created, examined and removed.
 
-Direct I/O bypasses the page cache. On a file system without direct I/O the log contains a warning: the rates
-are then partly those of memory and not comparable. Blocks must be multiples of the device's block size, which
+Direct I/O bypasses the page cache. On a file system without direct I/O, the rates are partly rates of memory
+and not comparable; a warning in the log says so. Blocks must be multiples of the device's block size, which
 is 4096 bytes on some devices; otherwise the outcome is ``no_data``.
 """
 
@@ -34,7 +34,7 @@ _FLUSH_SECONDS = 120.0  # the flush after the last block may take longer than th
 
 @dataclass(frozen=True)
 class OperationResult:
-    """The result of one operation that took *seconds*."""
+    """The number of I/O operations of one measurement, the bytes that they moved, and their duration."""
 
     operations: int
     size_bytes: int
@@ -42,7 +42,7 @@ class OperationResult:
 
 
 class FioFailed(ValueError):
-    """fio reported an error or printed unreadable output; *errno* is 0 if it gave no number."""
+    """fio reported an error or printed unreadable output; *errno* is 0 if fio reported none."""
 
     def __init__(self, message: str, errno: int = 0) -> None:
         super().__init__(message)
@@ -144,7 +144,7 @@ class Probe:
         self.grid.clean_up()
 
     def _check_blocks(self) -> None:
-        """Raise NoData if the device refuses direct I/O with these block sizes, but accepts others."""
+        """Raise NoData if the device accepts direct I/O, but not with the block sizes of the run."""
         text = self.grid.shell(self.target).check(
             ["sh", "-c", _SMALLEST_DIRECT, "sh", self._file()],
             timeout_seconds=60.0,
@@ -194,7 +194,7 @@ class Probe:
         return f"{self.grid.scratch(self.target)}/disk.dat"
 
     def _is_installed(self, program: str) -> bool:
-        """Return whether *program* can be executed; a partly installed package is logged."""
+        """Return whether *program* can be executed; log a warning if the program exists but does not run."""
         completed = self.grid.shell(self.target).run([program, "--version"], timeout_seconds=60.0)
         if completed.returncode not in (0, 127):
             self.grid.log(
@@ -208,7 +208,10 @@ class Probe:
 
 
 def operations_per_second(name: str, result: OperationResult) -> list[Measurement]:
-    """Return the rate as a list of one; an empty list if the clock was too coarse to measure it."""
+    """Return a list with the rate; empty if the clock was too coarse to measure the rate.
+
+    The metric is called ``<name>.operations_per_second``.
+    """
     if result.seconds <= 0:
         return []
     rate = result.operations / result.seconds
@@ -218,7 +221,7 @@ def operations_per_second(name: str, result: OperationResult) -> list[Measuremen
 def fio_command(
     operation: str, path: str, block_bytes: int, size_bytes: int, limit_seconds: int, *, is_direct: bool
 ) -> list[str]:
-    """Return the command line of fio for one operation, with JSON output."""
+    """Return the command line of fio, with JSON output, for an *operation* such as "randread"."""
     return [
         "fio",
         "--name=gridcast",
@@ -237,7 +240,7 @@ def fio_command(
 
 
 def parse_fio(text: str, operation: str) -> OperationResult:
-    """Parse the output of fio, which has one job. Messages precede the JSON.
+    """Return the result of *operation* in fio's output: messages, then JSON with one job.
 
     Raises:
         FioFailed: fio reported an error, did nothing, or printed no JSON.
@@ -260,7 +263,7 @@ def parse_fio(text: str, operation: str) -> OperationResult:
 
 
 def parse_own(text: str, resource: str) -> tuple[bool, dict[str, OperationResult]]:
-    """Return whether the I/O was direct, and the result of each operation.
+    """Parse the output of gridcast's kernel: return whether the I/O was direct, and results by operation.
 
     Raises:
         ProbeFailed: a line cannot be parsed, or no operation has a result.

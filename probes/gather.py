@@ -1,6 +1,6 @@
-"""Gather: copy files from all sources to one compute resource in parallel, aggregate them, copy the result.
+"""Gather: copy files from all sources to a compute resource in parallel, aggregate them, copy the result.
 
-One of the two grid probes of the GrASP project (Grid Assessment Probes). It communicates like an
+One of the two grid probes of the GrASP project (Grid Assessment Probes). The probe communicates like an
 application that collects distributed data.
 """
 
@@ -133,7 +133,7 @@ class Probe:
         return self.grid.copy(self._input(source), target, self.copy_options)
 
     def _check_digests(self) -> str:
-        """Raise ProbeFailed if an input differs from its source's file; return the digest of the result."""
+        """Return the SHA-256 of the result. Raises ProbeFailed if an input differs from the file sent."""
         text = jobs.read_job_file(self.grid, self.compute_resource, "checksums", what="checksums")
         sums = files.parse_sha256sum(text, self.compute_resource)
         for source in self.sources:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Completed:
-    """The result of a program that ended. Huge *stdout* and *stderr* are truncated in the middle."""
+    """The result of a program that has ended. The middle of a huge *stdout* or *stderr* is cut."""
 
     returncode: int
     stdout: str
@@ -35,8 +35,10 @@ class Location:
 class CopyOptions:
     """Options of a copy. A transfer ignores options that it lacks: see ``Grid.capabilities``.
 
-    *streams* is the maximum number of parallel streams, *block_bytes* the size of one write (0: the tool's
-    default). With *server_checksum* the servers of both ends compare checksums, and a difference is an error.
+    Attributes:
+        streams: maximum number of parallel streams.
+        block_bytes: size of one write; 0 stands for the default of the tool.
+        server_checksum: whether the servers of both ends compare checksums; a difference is an error.
     """
 
     streams: int = 1
@@ -46,7 +48,10 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The features and needs of the transfer between two resources. Probes test these, not its kind."""
+    """The features and required tools of the transfer between two resources.
+
+    Probes test these properties instead of the kind of the transfer.
+    """
 
     third_party: bool  # data go directly from the source to the target, not through the reporter
     parallel_streams: bool
@@ -91,12 +96,17 @@ class Shell(Protocol):
         doing: str,
         input: str | None = None,
     ) -> str:
-        """Run *argv*; return its stdout. A non-zero exit status raises ProbeFailed("cannot {doing} ...")."""
+        """Run *argv* and return its stdout.
+
+        Raises:
+            ProbeFailed: the exit status is not 0; the message begins with "cannot *doing*".
+            OutOfTime: the run reached its time limit.
+        """
         ...
 
 
 class BatchJob(Protocol):
-    """A batch job. Waits end at the run's time limit; cleanup cancels a job that has not ended."""
+    """A batch job. Every wait ends at the run's time limit; the cleanup cancels a job that has not ended."""
 
     def wait_started(self) -> float:
         """Block until the job starts; return the seconds that it was queued."""
@@ -130,19 +140,23 @@ class Grid(Protocol):
     def serving(
         self, resource: str, argv: Sequence[str], *, within_seconds: float
     ) -> AbstractContextManager[str]:
-        """Run *argv* at *resource* for as long as the context is open; its value is the first line of output.
+        """Run *argv* at *resource* while in this context; yield the first line of its output.
 
-        The program must end when its standard input is closed. Raises ProbeFailed if it prints no line
-        *within_seconds*.
+        The program must end when its standard input is closed. Raises ProbeFailed if the program prints no
+        line *within_seconds*.
         """
         ...
 
     def capabilities(self, source: str, target: str) -> Capabilities:
-        """Return what copies from *source* to *target* support. Raises ProbeFailed if none is possible."""
+        """Return the features of copies from *source* to *target*.
+
+        Raises:
+            ProbeFailed: no copy is possible.
+        """
         ...
 
     def copy(self, source: Location, target: Location, options: CopyOptions = CopyOptions()) -> Transferred:
-        """Copy one file. The target appears under its name only when it is complete."""
+        """Copy one file. The file appears under the target's name only when the copy is complete."""
         ...
 
     def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> BatchJob:
@@ -154,14 +168,17 @@ class Grid(Protocol):
         ...
 
     def expected_seconds(self, metric: str) -> float | None:
-        """Return the upper bound of the forecast of *metric*, such as ``stage.compute.seconds``.
+        """Return the forecast upper bound, in seconds, of *metric*, such as ``stage.compute.seconds``.
 
-        The forecast is the one known when the run started; None if there was none.
+        The forecast was issued before the run started. Returns None if there was no forecast.
         """
         ...
 
     def check_credentials(self, resource: str) -> None:
-        """Raise ProbeFailed unless *resource* accepts a login and credentials outlast the expected run."""
+        """Raise ProbeFailed unless *resource* accepts a login and the credentials stay valid for the run.
+
+        The run is expected to last as long as the forecast upper bound of ``total.seconds``.
+        """
         ...
 
     def check_scratch(self, resource: str, needed_bytes: int) -> None:

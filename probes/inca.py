@@ -4,9 +4,9 @@ Inca 2 (inca.sdsc.edu) monitored TeraGrid and XSEDE. Its reporters are small pro
 document ``<rep:report>`` with ``gmt``, ``hostname``, ``name``, ``version``, ``args``, ``log``, ``body`` and
 ``exitStatus``. By the Inca User's Guide ("Reporter XML Schema"), ``completed`` is the verdict and
 ``errorMessage`` the reason. Every ``statistic`` in the body becomes the metric ``inca.<IDs of the enclosing
-elements>.<ID>``; performance reporters have them in ``benchmark``. The log is appended to the run's log.
+elements>.<ID>``; performance reporters put statistics in ``benchmark``. The log is appended to the run's log.
 
-The XML is untrusted. The standard library's parser expands entities, which lets a few hundred bytes grow to
+The XML is untrusted. The standard library's parser expands entities, so a few hundred bytes may grow to
 gigabytes ("billion laughs") or include files of this host. Entities are declared in a DOCTYPE, which no Inca
 report has, so a DOCTYPE is refused at its start. The numbers of bytes, elements and levels are limited, too.
 Comments and processing instructions are ignored.
@@ -41,7 +41,13 @@ class InvalidIncaReport(ValueError):
 
 @dataclass
 class Element:
-    """An XML element: *name* without namespace, *text* in pieces, without the text of *children*."""
+    """An XML element.
+
+    Attributes:
+        name: the name without the namespace.
+        text: pieces of the text, without the text of the children.
+        children: the child elements in the order of the document.
+    """
 
     name: str
     text: list[str] = field(default_factory=list)
@@ -51,7 +57,7 @@ class Element:
         return (child for child in self.children if child.name == name)
 
     def text_of(self, *path: str) -> str | None:
-        """Return the stripped text of the first element at *path*; None if there is none."""
+        """Return the stripped text of the first element at *path*; None if no element is at *path*."""
         if not path:
             return "".join(self.text).strip()
         return next((child.text_of(*path[1:]) for child in self.all(path[0])), None)
@@ -88,7 +94,10 @@ class Probe(external_program.ExternalProgramProbe):
     )
 
     def run_reporter(self) -> list[Measurement]:
-        """Run the reporter; return its metrics, even if it did not complete."""
+        """Run the Inca reporter; return the metrics of its report.
+
+        A report that is "not completed" has metrics as well.
+        """
         completed = self.run_program()
         try:
             self.report = parse_report(completed.stdout)
@@ -138,7 +147,7 @@ def parse_report(text: str) -> IncaReport:
 
 
 def parse_number(text: str) -> float | None:
-    """Return *text* as a number; None if it is not a number."""
+    """Return *text* as a number; None if *text* is not a number."""
     with contextlib.suppress(ValueError):
         return float(text)
     return None
@@ -187,7 +196,7 @@ def parse_xml(text: str) -> Element:
 
 
 class _TreeBuilder:
-    """Handlers of the parser; they build the tree and enforce the limits."""
+    """The handlers of the XML parser: build the tree of elements and enforce the limits."""
 
     def __init__(self) -> None:
         self._open: list[Element] = []

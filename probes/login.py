@@ -1,4 +1,4 @@
-"""Login: the time to run ``true`` over a new connection and over an open one.
+"""Login: the time to run ``true`` over a new connection and over an open connection.
 
 The difference is the cost of a login: name service, network, key exchange, accounts and the start-up of the
 shell. A slow login is the first symptom of an overloaded head node that users notice.

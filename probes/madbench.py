@@ -3,9 +3,10 @@
 An application benchmark for storage, after the I/O mode of MADbench2 (J. Borrill, L. Oliker, J. Shalf, H.
 Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07):
 an analysis of the cosmic microwave background in which busy work replaces all computation. As in the
-original, every task has its own file and uses POSIX I/O, and in each group of *rmod* neighbouring tasks only
-one reads at a time (*wmod*: writes). Unlike the original, the job synchronises the tasks after each phase,
-without MPI. Every value that is read is verified, and a phase ends when its data are on the storage device.
+original, every task has its own file and uses POSIX I/O; in each group of *rmod* neighbouring tasks only one
+task reads at a time, in each group of *wmod* tasks only one task writes. Unlike the original, the job
+synchronises the tasks after each phase, without MPI. Every value that is read is verified, and a phase ends
+when its data are on the storage device.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _TIMES = re.compile(
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """The output of one task for one phase; *wait_seconds* is spent waiting for locks of other tasks."""
+    """The times of one task in one phase. *wait_seconds* is the time spent waiting for other tasks' locks."""
 
     phase: str
     task: int
@@ -65,7 +66,7 @@ class PhaseTimes:
 
     @property
     def io_seconds(self) -> float:
-        """Return the time that the task spent on I/O, including waits for locks."""
+        """The seconds that the task spent on I/O, including waits for locks."""
         return self.read_seconds + self.write_seconds + self.wait_seconds
 
 
@@ -136,7 +137,9 @@ class Probe:
 
 
 def parse_times(text: str, tasks: int, matrices_bytes: int, resource: str) -> list[PhaseTimes]:
-    """Parse one line per task and phase, in order.
+    """Parse the output of the job, one line per task and phase; return the lines in the same order.
+
+    *matrices_bytes* is the size of all matrices of all tasks.
 
     Raises:
         ProbeFailed: a task or phase is missing, or a phase did not read or write all matrices.
@@ -164,7 +167,7 @@ def _phase_times(match: re.Match[str]) -> PhaseTimes:
 
 
 def phase_metrics(times: Sequence[PhaseTimes]) -> list[Measurement]:
-    """Return the metrics of one phase. Times are those of the slowest task: the phase ends with it."""
+    """Return the metrics of one phase. Each time is the maximum over the tasks."""
     name = f"madbench.{times[0].phase.lower()}"
     moved_bytes = sum(task.read_bytes + task.write_bytes for task in times)
     io_seconds = max(task.io_seconds for task in times)

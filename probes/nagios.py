@@ -10,9 +10,10 @@ thresholds and performance data (perfdata) of plugins. The exit status decides t
 - Any other status, and a plugin that is missing, was killed or exceeded its time limit: failed.
 
 Output is ``TEXT | PERFDATA``, then lines of long text, then optionally ``|`` and more perfdata. An item of
-perfdata is ``'label'=value[UOM];[warn];[crit];[min];[max]``. It becomes the metric ``perfdata.<label>`` in SI
-units, and ``.min``, ``.max`` and thresholds if given: the plugin warns above ``.warn.above`` and below
-``.warn.below``, or, for a range like ``@10:20``, from ``.warn.from`` to ``.warn.to``.
+perfdata is ``'label'=value[UOM];[warn];[crit];[min];[max]``. The value becomes the metric
+``perfdata.<label>`` in SI units. The limits in the item become metrics with a suffix: ``.min``, ``.max`` and
+the thresholds. The plugin warns above ``.warn.above`` and below ``.warn.below``, or, for a range like
+``@10:20``, from ``.warn.from`` to ``.warn.to``; critical thresholds have ``.crit`` instead of ``.warn``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Perfdatum:
-    """One item. *value* is None for "U" (undetermined). *bounds* has limits by name, such as "warn.above"."""
+    """One item of perfdata.
+
+    Attributes:
+        label: the name of the value.
+        value: the value in *unit*; None for "U" (undetermined).
+        unit: the unit as the plugin writes it.
+        bounds: the limits by the suffix of their metric, such as "warn.above".
+    """
 
     label: str
     value: float | None
@@ -72,7 +80,7 @@ class Probe(external_program.ExternalProgramProbe):
     )
 
     def run_plugin(self) -> list[Measurement]:
-        """Return the metrics, also if the verdict is a failure."""
+        """Run the plugin; return its metrics, even if its exit status means failure."""
         self.completed = self.run_program()
         self.output = parse_output(self.completed.stdout)
         self._log()
@@ -92,7 +100,10 @@ class Probe(external_program.ExternalProgramProbe):
 
 
 def check_exit_status(summary: str, completed: Completed, program: str, target: str) -> None:
-    """Raise NoData or ProbeFailed unless the exit status is OK or WARNING."""
+    """Raise NoData or ProbeFailed unless the exit status is OK or WARNING.
+
+    *summary* is the first line of output, the reason in the error.
+    """
     text = summary or "(no output)"
     if completed.returncode == UNKNOWN:
         raise NoData(f"{program} returned UNKNOWN at {target}: {text}")
@@ -107,7 +118,7 @@ def check_exit_status(summary: str, completed: Completed, program: str, target: 
 
 
 def parse_output(text: str) -> Output:
-    """Split the output of a plugin; accepts any text."""
+    """Split *text*, the output of a plugin, into its parts; any text is valid."""
     first, *others = text.splitlines() or [""]
     summary, _, perfdata = first.partition("|")
     before, _, after = "\n".join(others).partition("|")
@@ -116,7 +127,7 @@ def parse_output(text: str) -> Output:
 
 
 def parse_perfdata(text: str) -> tuple[list[Perfdatum], list[str]]:
-    """Return the valid items, in order, and the texts of the invalid ones."""
+    """Return the valid items of perfdata, in order, and the texts of the invalid items."""
     texts = _ITEM.findall(text[:_MAX_PERFDATA_CHARACTERS])
     items = [(item_text, _item_or_none(item_text)) for item_text in texts]
     valid = [item for _, item in items if item is not None]
@@ -131,7 +142,7 @@ def _item_or_none(text: str) -> Perfdatum | None:
 
 
 def parse_item(text: str) -> Perfdatum:
-    """Parse one item, such as ``'disk /'=12MB;~:80;@90:95;0;100``.
+    """Parse one item of perfdata, such as ``'disk /'=12MB;~:80;@90:95;0;100``.
 
     Raises:
         InvalidPerfdata: *text* does not have this form.
@@ -160,10 +171,10 @@ def _bounds(texts: list[str]) -> dict[str, float]:
 
 
 def parse_range(text: str) -> dict[str, float]:
-    """Parse a range into the limits "above" and "below", or "from" and "to" if it alerts inside.
+    """Parse a threshold range into limits: "above" and "below", or "from" and "to" for alerts inside it.
 
-    ``10:`` alerts below 10, ``~:10`` above 10, ``10:20`` outside, ``@10:20`` inside. ``10`` alerts above 10
-    and below 0; this implied 0 is omitted, as are infinite ends.
+    ``10:`` alerts below 10, ``~:10`` above 10, ``10:20`` outside the range, ``@10:20`` inside. ``10`` alerts
+    above 10 and below 0. The result has neither this implied 0 nor infinite limits.
 
     Raises:
         InvalidPerfdata: *text* is no range.
@@ -177,7 +188,7 @@ def parse_range(text: str) -> dict[str, float]:
 
 
 def metrics_of(items: list[Perfdatum]) -> external_metrics.MeasurementCollector:
-    """Collect the metrics of all *items*, in SI units."""
+    """Return a collector with the values and limits of all *items*, in SI units."""
     collector = external_metrics.MeasurementCollector()
     for item in items:
         factor, unit = units.si_unit(item.unit)

@@ -4,13 +4,14 @@ A client sends a message over a TCP connection, and the server returns the messa
 half of the round trip. Sizes double from the smallest to the largest. The result for a size is the median of
 its times, because on a shared network single messages take many times as long as the others.
 
-Hockney's model t(n) = l + n / b summarises the medians: n is the size of a message, l the start-up time and b
-the asymptotic bandwidth (R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2",
-Parallel Computing 20 (1994) 389-398). The fit minimises the squares of relative errors (weights 1 / t^2):
-with absolute errors the largest messages would dominate.
+Hockney's model t(n) = l + n / b summarises the medians: t is the time of a message of size n, l the start-up
+time and b the asymptotic bandwidth (R. W. Hockney, "The communication challenge for MPP: Intel Paragon and
+Meiko CS-2", Parallel Computing 20 (1994) 389-398). The fit minimises the squares of relative errors (weights
+1 / t^2): with absolute errors the largest messages would dominate.
 
-The server listens on an open port of a shared host, so it serves only one client, which must send a random
-secret. The secret is stored in the private scratch directories of both ends and appears on no command line.
+The server listens on an open port of a shared host, so the server serves only one client, which must send a
+random secret. The secret is stored in the private scratch directories of both ends and appears on no command
+line.
 """
 
 from __future__ import annotations
@@ -51,7 +52,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Fit:
-    """Hockney's model, fitted; *error* is the root mean square of the relative errors."""
+    """Hockney's model, fitted to the medians.
+
+    Attributes:
+        latency_seconds: the start-up time l.
+        bytes_per_second: the asymptotic bandwidth b.
+        error: the root mean square of the relative errors.
+    """
 
     latency_seconds: float
     bytes_per_second: float
@@ -132,7 +139,7 @@ class Probe:
         return f"{self.grid.scratch(end)}/secret"
 
     def _metrics(self, timings: Sequence[Timing]) -> list[Measurement]:
-        """Return the latency, the bandwidth, the time of each size, and the figures of the fit, if any."""
+        """Return the metrics: latency, bandwidth, time of each size, and the fit if there is one."""
         rates = [timing.size_bytes / timing.median_seconds for timing in timings]
         metrics = [
             Measurement("latency.seconds", timings[0].median_seconds, "seconds"),
@@ -155,7 +162,7 @@ class Probe:
 
 
 def hockney(timings: Sequence[Timing]) -> Fit | None:
-    """Fit t(n) = l + n / b to the medians; None if they determine no positive l and b."""
+    """Fit t(n) = l + n / b to the median times; return None if the fitted l or b is not positive."""
     points = [(float(timing.size_bytes), timing.median_seconds) for timing in timings]
     weights = [1.0 / seconds**2 for _, seconds in points]
     total = math.fsum(weights)
@@ -202,7 +209,7 @@ def parse_timings(text: str, client: str) -> list[Timing]:
 
 
 def _timing(line: str) -> Timing:
-    """Parse one line; a time of 0 becomes 1 ns, because rates divide by it.
+    """Parse one line of the client; a time of 0 becomes 1 ns, because rates divide by the time.
 
     Raises:
         ValueError: *line* does not have four numbers.

@@ -4,10 +4,11 @@ An application benchmark: electron tomography by filtered back projection (Kak a
 Computerized Tomographic Imaging, IEEE Press 1988, chapter 3), in float32. The object is the
 three-dimensional Shepp-Logan head phantom. Its projections have a closed form, so the result can be verified.
 
-The reference is the phantom without the missing wedge: without the spatial frequencies that no projection
-between -60 and 60 degrees measures, and which no method can restore. The volume is compared with it
-unfiltered, within the cylinder that every projection covers. A second metric is the correlation with the
-complete phantom. ``kernels/phantom.c`` computes both.
+Projections exist only between -60 and 60 degrees. No projection measures the spatial frequencies in the
+*missing wedge* between the other angles, so no method can restore these frequencies. The reference is
+therefore the phantom without the missing wedge; the unfiltered volume is correlated with this reference
+within the cylinder that every projection covers. A second metric is the correlation with the complete
+phantom. ``kernels/phantom.c`` computes both correlations.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _COMPARISON = re.compile(r"slices \d+ compared \d+ correlation (-?\d\.\d+) plain
 
 @dataclass(frozen=True)
 class TaskTiming:
-    """One task of the job: it reconstructed slices *first* to *end* (exclusive) in *seconds*."""
+    """One task of the job: the task reconstructed slices *first* to *end* (exclusive) in *seconds*."""
 
     first: int
     end: int
@@ -70,7 +71,12 @@ class TaskTiming:
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pearson's correlation with the phantom, without the missing wedge and complete."""
+    """Pearson's correlations of the volume with the phantom.
+
+    Attributes:
+        without_wedge: correlation with the phantom without the missing wedge.
+        plain: correlation with the complete phantom.
+    """
 
     without_wedge: float
     plain: float
@@ -222,7 +228,7 @@ class Probe:
             )
 
     def _check_digests(self) -> str:
-        """Raise ProbeFailed if the tilt series differs from the source's; return the volume's digest."""
+        """Return the SHA-256 of the volume. Raises ProbeFailed if the tilt series was damaged on its way."""
         sums = files.parse_sha256sum(self._read("checksums"), self.compute_resource)
         digest = files.digest_of("input.mrc", sums, self.compute_resource)
         if digest != self.series_digest:
@@ -234,7 +240,7 @@ class Probe:
         return files.digest_of("volume.mrc", sums, self.compute_resource)
 
     def _task_metrics(self, seconds: Sequence[float]) -> list[Measurement]:
-        """Return the metrics of all tasks; rates refer to the slowest one: the job ends with it."""
+        """Return the metrics of tasks that took *seconds*; the slowest task determines the rates."""
         slowest, mean = max(seconds), sum(seconds) / len(seconds)
         voxels = self.size * self.size * self.thickness
         flops = estimated_flops(self.projections, self.size, self.thickness)
@@ -250,7 +256,7 @@ class Probe:
 
 
 def slab_ends(slices: int, tasks: int) -> list[int]:
-    """Return each task's end slice (exclusive); the number of tasks is at most the number of slices."""
+    """Return the end slice (exclusive) of each task, for at most as many tasks as *slices*."""
     tasks = min(tasks, slices)
     return [slices * (task + 1) // tasks for task in range(tasks)]
 
@@ -258,9 +264,10 @@ def slab_ends(slices: int, tasks: int) -> list[int]:
 def estimated_flops(projections: int, size: int, thickness: int) -> float:
     """Estimate the floating-point operations of a reconstruction.
 
-    Back projection: two products and two additions per voxel and projection. Filter: 5 N log2 N + N per row
-    of a projection, where N is the smallest power of two that is at least twice *size*. This is half of two
-    complex transforms of length N and the product between them. Operations on coordinates are not counted.
+    The back projection takes two products and two additions for each voxel and projection. The filter takes 5
+    N log2 N + N operations for each row of a projection, where N is the smallest power of two that is at
+    least twice *size*. This number is half the operations of two complex transforms of length N and of the
+    product between the transforms. Operations on coordinates are not counted.
     """
     log2_length = (2 * size - 1).bit_length()
     rows, length = float(projections * size), 2.0**log2_length
@@ -268,7 +275,7 @@ def estimated_flops(projections: int, size: int, thickness: int) -> float:
 
 
 def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[TaskTiming]:
-    """Parse one line per task, in order. Raises ProbeFailed unless the tasks end at *ends*."""
+    """Parse the output of the job, one line per task. Raises ProbeFailed unless the tasks end at *ends*."""
     matches = [_TASK.fullmatch(line) for line in text.splitlines()]
     tasks = [TaskTiming(int(match[1]), int(match[2]), float(match[7])) for match in matches if match]
     expected = list(zip([0, *ends[:-1]], ends))
@@ -281,7 +288,7 @@ def parse_tasks(text: str, ends: Sequence[int], resource: str) -> list[TaskTimin
 
 
 def parse_correlations(text: str, resource: str) -> Correlations:
-    """Parse the output of ``phantom compare``. Raises ProbeFailed if it is not its two numbers."""
+    """Parse the output of ``phantom compare``. Raises ProbeFailed unless it is two correlations."""
     match = _COMPARISON.fullmatch(text.strip())
     if match is None:
         raise ProbeFailed(f"unreadable output of phantom at {resource}: {text[-200:]!r}", resource=resource)

@@ -3,7 +3,7 @@
 After the description of STREAM: J. D. McCalpin, "Memory bandwidth and machine balance in current high
 performance computers", IEEE TCCA Newsletter (December 1995) 19-25. Four loops run over arrays that exceed the
 caches; the fastest repetition determines the rate, and every element is verified. The kernel is compiled at
-the site and runs as a batch job. ``kernels/stream.c`` explains how it divides the arrays among tasks.
+the site and runs as a batch job. ``kernels/stream.c`` explains how the tasks share the arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JOB = f'cd "$1" && shift && "$@" > {_OUTPUT}\n'
 
 @dataclass(frozen=True)
 class Loop:
-    """One of the four loops: the bytes that a repetition moves, and the times of the repetitions."""
+    """The results of one loop: the bytes that a repetition moves, and the times of the repetitions."""
 
     size_bytes: int
     fastest_seconds: float
@@ -32,7 +32,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class StreamResult:
-    """The output of the kernel. *cache_bytes* is 0 if the node does not report its caches."""
+    """The output of the kernel. *cache_bytes* is the size of the caches, 0 if the node reports no caches."""
 
     cache_bytes: int
     array_bytes: int

@@ -11,11 +11,11 @@ Errors, all of them ``ProbeFailed``: a failure of the grid; a later run may pass
     |-- ConnectionLost      an open connection ended
     |-- CommandFailed       a program ended with a non-zero exit status
     |-- TookTooLong         a program ran longer than its limit
-    |   `-- JobStuck        a job did not start or end in time; has its state in the batch system
+    |   `-- JobStuck        a job did not start or end in time
     |-- CannotCopy          a copy failed
     |-- JobFailed           a job was refused, killed or failed
-    |-- ResourceUnfit       no scratch directory, no space, or a missing program
-    `-- CleanupFailed       something was left behind at a site
+    |-- ResourceUnfit       a resource has no scratch directory or space, or lacks a program
+    `-- CleanupFailed       a job, process or file was left behind at a site
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TookTooLong(ProbeFailed):
 
 
 class JobStuck(TookTooLong):
-    """A job did not start or end in time. *situation* is its state in the batch system: "it is PENDING"."""
+    """A job did not start or end in time. *situation* describes the state of the job: "it is PENDING"."""
 
     def __init__(self, message: str, *, situation: str, resource: str) -> None:
         super().__init__(message, resource=resource)
@@ -69,31 +69,32 @@ class JobFailed(ProbeFailed):
 
 
 class ResourceUnfit(ProbeFailed):
-    """No scratch directory, no space, or a missing program."""
+    """A resource has no scratch directory or space, or lacks a program."""
 
 
 class CleanupFailed(ProbeFailed):
-    """Something was left behind at a site."""
+    """A job, process or file was left behind at a site."""
 
 
 class Credential(abc.ABC):
-    """A file at the reporter with which it authenticates to a resource."""
+    """A file at the reporter with which the reporter authenticates to a resource."""
 
     @abc.abstractmethod
     def check(self, *, needed_seconds: float) -> None:
         """Raise CredentialUnfit unless the file exists, is usable, and stays valid for *needed_seconds*.
 
-        The message names the reason, as in "proxy /tmp/x509up_u1000 expires in 4 min, the run needs about
-        9 min".
+        The message names the reason, such as "proxy /tmp/x509up_u1000 expires in 4 min, the run needs about 9
+        min".
         """
 
 
 class ResourceShell(abc.ABC):
     """Runs programs at one resource. Thread-safe: several programs may run at once.
 
-    Every argument reaches the program unchanged. The environment variable ``LC_GRIDCAST_RUN`` holds the run's
-    label, unless the resource filters it, so that an admin can see which run a process belongs to. A shell
-    that is not *interactive* cannot ``start`` a program, only ``run`` it to its end.
+    Every argument reaches the program unchanged. The program's environment variable ``LC_GRIDCAST_RUN``
+    contains the run's *label*, so that an admin can see which run a process belongs to; some resources
+    discard the variable. A shell that is not *interactive* cannot ``start`` a program, only ``run`` it to its
+    end.
     """
 
     interactive: bool = True
@@ -103,7 +104,7 @@ class ResourceShell(abc.ABC):
         self.label = label
 
     def credentials(self) -> Sequence[Credential]:
-        """Return the credentials for the login, as far as they can be checked before it."""
+        """Return the credentials for the login that can be checked before the login."""
         return ()
 
     @abc.abstractmethod
@@ -116,7 +117,7 @@ class ResourceShell(abc.ABC):
 
     @abc.abstractmethod
     def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
-        """Run *argv* to its end. As in a shell, the exit status is 128 + n if signal n killed it.
+        """Run *argv* to its end; the exit status is 128 + n if signal n killed the program.
 
         Raises:
             TookTooLong: the program was stopped after *timeout_seconds*.
@@ -125,7 +126,7 @@ class ResourceShell(abc.ABC):
 
     @abc.abstractmethod
     def start(self, argv: Sequence[str]) -> Running:
-        """Start *argv* and return at once. Its stdin stays open until ``close_input`` or ``stop``.
+        """Start *argv* and return at once. Stdin stays open until ``Running.close_input`` or ``stop``.
 
         Raises:
             NoData: the shell is not interactive.
@@ -138,7 +139,11 @@ class ResourceShell(abc.ABC):
     def check(
         self, argv: Sequence[str], *, timeout_seconds: float, doing: str, input: str | None = None
     ) -> str:
-        """Run *argv* and return its stdout. A non-zero exit status raises CommandFailed."""
+        """Run *argv* and return its stdout. Messages of errors begin with "cannot *doing* at RESOURCE".
+
+        Raises:
+            CommandFailed: the exit status is not 0.
+        """
         done = self.run(argv, timeout_seconds=timeout_seconds, input=input)
         if done.returncode != 0:
             raise command_failed(f"cannot {doing} at {self.resource}", done, self.resource)
@@ -147,7 +152,7 @@ class ResourceShell(abc.ABC):
 
 @dataclass(frozen=True)
 class End:
-    """One end of a transfer: a resource, its shell and its transfer's options."""
+    """One end of a transfer: a resource, the shell of the resource, and the options of its transfer."""
 
     resource: ResourceConfig
     shell: ResourceShell
@@ -172,19 +177,19 @@ class FileTransfer(abc.ABC):
     def copy(
         self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        """Copy one file. It appears under *target_path* only when it is complete.
+        """Copy one file. The file appears under *target_path* only when the copy is complete.
 
-        The result has the seconds of the copy alone, without the checks before and after it.
+        The seconds in the result cover the copy alone, without the checks before and after the copy.
 
         Raises:
             CannotCopy: the copy failed; the message names both ends and quotes the tool.
             CredentialUnfit: a server refuses the credential.
             CannotConnect: a server is unreachable or refuses the login.
-            TookTooLong, ConnectionLost: ``ResourceShell.run`` says when.
+            TookTooLong, ConnectionLost: as in ``ResourceShell.run``.
         """
 
     def credentials(self) -> Sequence[Credential]:
-        """Return the credentials for both ends, as far as they can be checked before the copy."""
+        """Return the credentials for both ends that can be checked before the copy."""
         return ()
 
 
@@ -193,7 +198,7 @@ class SubmittedJob(abc.ABC):
 
     @abc.abstractmethod
     def wait_started(self, *, timeout_seconds: float) -> float:
-        """Block until the job starts; return its seconds in the queue.
+        """Block until the job starts; return how many seconds it was queued.
 
         Raises:
             JobFailed: the job was cancelled or refused, or ended without a start.
@@ -211,7 +216,7 @@ class SubmittedJob(abc.ABC):
 
     @abc.abstractmethod
     def cancel(self) -> None:
-        """Kill the job if it is alive. May be called at any time. Raises ProbeFailed if that fails."""
+        """Kill the job if it is alive. May be called at any time. Raises ProbeFailed if the job survives."""
 
 
 class BatchSystem(abc.ABC):
@@ -226,8 +231,8 @@ class BatchSystem(abc.ABC):
     def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
         """Submit *argv*, to run in *directory* on *cpus* processors for at most *wall_seconds*.
 
-        The job's files are in a directory ``job-*`` below *directory*. While this directory has a script
-        ``cancel``, the job may exist.
+        The job's files are in a directory ``job-*`` below *directory*. While ``job-*`` contains a script
+        ``cancel``, the job may still be queued or running.
 
         Raises:
             JobFailed: the batch system does not accept the job.
@@ -235,12 +240,15 @@ class BatchSystem(abc.ABC):
 
 
 def options_of(method: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a resource's shell, transfer or batch: everything but its kind."""
+    """Return the options in *method* without the kind.
+
+    *method* is the ``shell``, ``transfer`` or ``batch`` of a resource.
+    """
     return {name: value for name, value in method.items() if name != "kind"}
 
 
 def command_failed(action: str, done: Completed, resource: str) -> CommandFailed:
-    """Return the error for a failed program: *action* is what could not be done, as in "cannot read x"."""
+    """Return the error for a failed program; the message begins with *action*, such as "cannot read x"."""
     reason = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
     return CommandFailed(
         f"{action}: {reason}", resource=resource, exit_status=done.returncode, stderr_tail=tail(done.stderr)
@@ -248,5 +256,5 @@ def command_failed(action: str, done: Completed, resource: str) -> CommandFailed
 
 
 def describe_exit(returncode: int) -> str:
-    """Return a shell's exit status in words."""
+    """Return an exit status in words; as in a shell, 128 + n means that signal n killed the program."""
     return f"killed by signal {returncode - 128}" if 128 < returncode < 192 else f"exit status {returncode}"

@@ -6,8 +6,8 @@ from __future__ import annotations
 class Capture:
     """Keeps at most *limit_bytes* of output: the first half and the latest half.
 
-    Output up to and including the bytes *marker* is discarded when they arrive. *has_begun* is true after
-    that, or from the start without a marker.
+    When the bytes *marker* arrive, the output up to and including the marker is discarded. *has_begun* is
+    true once the marker has arrived; without a marker it is true from the start.
     """
 
     def __init__(self, limit_bytes: int, marker: bytes = b"") -> None:
@@ -42,6 +42,6 @@ class Capture:
             self._cut_bytes += surplus
 
     def text(self) -> str:
-        """Return the output as text, with a note of how much was cut."""
+        """Return the output as text, with a note in the middle that counts the bytes that were cut."""
         cut = f"\n[... {self._cut_bytes} bytes cut ...]\n".encode() if self._cut_bytes else b""
         return bytes(self._head + cut + self._tail).decode("utf-8", "replace")

@@ -12,11 +12,17 @@ from typing import Any
 class ResourceConfig:
     """One reachable host of a site.
 
-    *shell*, *transfer* and *batch* each hold a ``kind`` and the options of this kind, e.g. ``{"kind": "ssh",
-    "host": "login.example.org", "config_file": "..."}``. A kind is a module of ``reporters.shells``,
-    ``reporters.transfers`` or ``reporters.batch``. *scratch* is the absolute path of the directory at the
-    resource in which runs create their directories. *address* is the host name or IP address by which other
-    sites reach the resource; probes of the network use it.
+    *shell*, *transfer* and *batch* each contain a ``kind`` and the options of this kind, such as ``{"kind":
+    "ssh", "host": "login.example.org", "config_file": "..."}``. A kind is the name of a module in the package
+    that the list below names.
+
+    Attributes:
+        scratch: absolute path of the directory at the resource in which runs create their directories.
+        shell: how to run programs at the resource, a kind of ``reporters.shells``.
+        transfer: how to copy files, a kind of ``reporters.transfers``.
+        batch: how to submit jobs, a kind of ``reporters.batch``.
+        address: host name or IP address by which other sites reach the resource; probes of the network use
+            it.
     """
 
     name: str
@@ -32,11 +38,14 @@ class ResourceConfig:
 class Assignment:
     """One run of *probe*: the run of *series* for the scheduled time *slot*.
 
-    The run must end within *limit_seconds*; after that the cleanup may take another *cleanup_seconds*.
-    *expected_seconds* has, by metric (such as ``total.seconds``), the upper bound of the forecast, in
-    seconds. The run is skipped if the one-minute load average of one of its resources is above *max_load1*
-    (None: no limit). Before the run, the probe runs *warm_up_runs* times with the same limits; the
-    values of these warm-ups are discarded.
+    Attributes:
+        limit_seconds: time limit of the run.
+        cleanup_seconds: additional time limit of the cleanup after the run.
+        expected_seconds: upper bound of the forecast, in seconds, by metric (such as ``total.seconds``).
+        max_load1: the run is skipped if the one-minute load average of one of its resources is above this
+            number; None: no limit.
+        warm_up_runs: number of runs of the probe before the run, with the same limits; their values are
+            discarded.
     """
 
     series: str

@@ -1,8 +1,8 @@
-"""Copies by a program that never leave a partial file under the final name.
+"""Copies that never leave a partial file under the final name.
 
-``CheckedCopy`` copies to a temporary name beside the target, compares the sizes there, then renames. Two
-kinds of program transfer the bytes: one that runs at the source (cp, scp), and a client at the reporter that
-controls the servers of both ends (globus-url-copy, xrdcp).
+``CheckedCopy`` copies to a temporary name beside the target, compares the sizes of source and copy, then
+renames the copy. Two kinds of program transfer the bytes: a program at the source (cp, scp), and a client at
+the reporter that controls the servers of both ends (globus-url-copy, xrdcp).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER
 
 
 class CheckedCopy(FileTransfer):
-    """Copies to a temporary name, compares the sizes, then renames; a failed copy leaves nothing."""
+    """Copies to a temporary name, compares the sizes, then renames. A failed copy leaves no file."""
 
     @abc.abstractmethod
     def send(
         self, source_path: str, partial_path: str, options: CopyOptions, timeout_seconds: float
     ) -> Transferred:
-        """Copy to *partial_path* and return the size of the source; an error leaves a partial file there."""
+        """Copy to *partial_path*; the result has the source's size. An error may leave a partial file."""
 
     def copy(
         self, source_path: str, target_path: str, *, options: CopyOptions, timeout_seconds: float
@@ -60,21 +60,25 @@ class CheckedCopy(FileTransfer):
         return sent
 
     def names(self, source_path: str, target_path: str) -> str:
-        """Return both ends, for messages."""
+        """Return "RESOURCE:PATH to RESOURCE:PATH" for messages."""
         return f"{self.source.resource.name}:{source_path} to {self.target.resource.name}:{target_path}"
 
     def source_bytes(self, path: str) -> int:
-        """Return the size of a file at the source. Raises CannotCopy if it cannot be read."""
+        """Return the size in bytes of the file *path* at the source.
+
+        Raises:
+            CannotCopy: the file cannot be read.
+        """
         return parse_size(_output(self.source, ["sh", "-c", 'wc -c < "$1"', "sh", path]), self.source)
 
     def check_directory(self, target_path: str) -> None:
-        """Raise CannotCopy unless the target's directory exists; some servers would create it."""
+        """Raise CannotCopy unless the directory of *target_path* exists; some servers would create it."""
         _output(self.target, ["ls", "-d", "--", f"{posixpath.dirname(target_path)}/"])
 
     def write_error(self, partial_path: str) -> str:
-        """Append a megabyte at the target; return the system's error message, empty if that works.
+        """Append a mebibyte to *partial_path*; return the system's error message, empty without an error.
 
-        For tools whose own message does not tell a full disk from a lost connection.
+        A full disk shows in this message, but not always in the message of the copy program.
         """
         try:
             argv = ["sh", "-c", _WRITE_MORE, "sh", partial_path]
@@ -112,14 +116,14 @@ class CheckedCopy(FileTransfer):
 
 
 class SourceProgram(CheckedCopy):
-    """A copy by a program at the source, with one stream and one attempt."""
+    """Copies with a program that runs at the source, in one stream and one attempt."""
 
     @abc.abstractmethod
     def command(self, source_path: str, target_path: str, options: CopyOptions) -> list[str]:
         """Return the command to run at the source. Raises CannotCopy for unsupported paths or options."""
 
     def standard_input(self, source_path: str, target_path: str) -> str | None:  # noqa: ARG002
-        """Return the program's stdin, if it has any."""
+        """Return the text for the program's stdin; None if the program reads no stdin."""
         return None
 
     def send(
@@ -136,7 +140,7 @@ class SourceProgram(CheckedCopy):
         return Transferred(parse_size(done.stdout, self.source), done.seconds)
 
     def failed(self, program: str, source_path: str, done: Completed) -> CannotCopy:
-        """Return the error of a failed *program*, with the resource at fault."""
+        """Return the error of a failed *program*; the error names the end at fault."""
         reason = decisive_line(done.stderr) or describe_exit(done.returncode)
         if done.returncode == _NOT_FOUND and reason.startswith(("sh: ", "/bin/sh: ")):
             return copy_failed(
@@ -147,9 +151,10 @@ class SourceProgram(CheckedCopy):
 
 
 class ClientProgram(CheckedCopy):
-    """A copy by a client at the reporter that controls the servers of both ends.
+    """Copies with a client at the reporter that controls the servers of both ends.
 
-    Option of either end: *path*, a PATH for the client instead of the reporter's.
+    Either end may set the option *path*: the PATH with which the client runs (default: the PATH of the
+    reporter).
     """
 
     @abc.abstractmethod
@@ -158,15 +163,15 @@ class ClientProgram(CheckedCopy):
 
     @abc.abstractmethod
     def judge(self, done: Completed, size_bytes: int, options: CopyOptions) -> Transferred:
-        """Judge a copy of *size_bytes* by the client's whole output, not only by its status.
+        """Return the result of a copy of *size_bytes*, judged by the client's output and exit status.
 
         Raises:
-            ProbeFailed: the copy failed; has the reason, and the resource at fault if known. The message of a
-                CannotCopy does not name the two ends: the caller adds them.
+            ProbeFailed: the copy failed. The error has the reason, and the resource at fault if known. The
+                message of a CannotCopy does not name the two ends: the caller adds them.
         """
 
     def environment(self) -> Mapping[str, str]:
-        """Return the client's environment."""
+        """Return the client's environment variables."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         path = self.source.options.get("path") or self.target.options.get("path")
         return {**passed_on, **({"PATH": path} if path else {}), "LC_GRIDCAST_RUN": self.source.shell.label}
@@ -180,7 +185,10 @@ class ClientProgram(CheckedCopy):
         return self.judge(done, size_bytes, options)
 
     def _run(self, argv: list[str], until: float, limit_seconds: float) -> Completed:
-        """Run the client with the limit of the copy: some hang for ever if a server does not answer."""
+        """Run the client until the monotonic time *until*: some clients hang if a server does not answer.
+
+        *limit_seconds*, the limit of the whole copy, is for the message of TookTooLong.
+        """
         left_seconds = until - time.monotonic()
         try:
             return process.run(argv, timeout_seconds=left_seconds, env=self.environment())
@@ -198,14 +206,14 @@ class ClientProgram(CheckedCopy):
 
 
 def copy_failed(reason: str, end: End, done: Completed) -> CannotCopy:
-    """Return the error for a failed program, with *end* at fault."""
+    """Return the error for a failed copy that names *end* as the resource at fault."""
     return CannotCopy(
         reason, resource=end.resource.name, exit_status=done.returncode, stderr_tail=tail(done.stderr)
     )
 
 
 def parse_size(text: str, end: End) -> int:
-    """Parse the number of bytes from the output of ``wc`` at *end*. Raises CannotCopy if there is none."""
+    """Parse the number of bytes from the output of ``wc`` at *end*; raise CannotCopy for other output."""
     words = text.split(None, 1)
     if not words or not words[0].isdecimal():
         name = end.resource.name
@@ -214,7 +222,7 @@ def parse_size(text: str, end: End) -> int:
 
 
 def _output(end: End, argv: list[str]) -> str:
-    """Run a program at *end* and return its stdout. Raises CannotCopy if it fails."""
+    """Run a program at *end* and return its stdout. Raises CannotCopy if the program fails."""
     done = end.shell.run(argv, timeout_seconds=_CHECK_SECONDS)
     if done.returncode != 0:
         raise copy_failed(decisive_line(done.stderr) or describe_exit(done.returncode), end, done)

@@ -3,16 +3,16 @@
 The fields are minute, hour, day, month and weekday. Each is a comma-separated list of ``*``, numbers, names
 such as ``JAN``, ranges, steps and hashed numbers:
 
-- ``H`` is a number hashed from the name of the series, over the full range of the field. So thousands of
-  series are spread evenly, and a restart changes nothing.
+- ``H`` is a number hashed from the name of the series, over the full range of the field. Hashing spreads
+  thousands of series evenly, and a restart does not change the numbers.
 - ``H(0-29)`` is a number hashed over this range.
 - ``H/15`` is every 15th value from a hashed start.
 - ``H(0-29)/10`` is every 10th value of the range from a hashed start.
 - ``?`` is ``H`` and ``?-59/10`` is ``H(0-59)/10``, for compatibility with Inca.
 
-A name such as ``@daily`` replaces the whole expression; ``NAMED`` lists the hashed expressions for which the
-names stand. As in Vixie cron, a day must match the day field *or* the weekday field; if one of the two fields
-begins with ``*``, it must match both.
+A name such as ``@daily`` replaces the whole expression; ``NAMED`` maps each such name to an expression with
+hashed numbers. As in Vixie cron, a day must match the day field *or* the weekday field; if one of the two
+fields begins with ``*``, a day must match both.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _LAST_OR_NTH = re.compile(r"\d*L(?:-\d+)?|[A-Z]{3}L|\d*L?W|\w+#\w*", re.ASCII)
 
 
 class InvalidSchedule(ValueError):
-    """A schedule is unusable; the message names the part, what was expected, and what the part is."""
+    """A schedule is unusable; the message names the invalid part, its value, and what was expected."""
 
 
 @dataclass(frozen=True)
 class Cron:
-    """The meaning of an expression. Expressions with the same meaning are equal, however they are written."""
+    """A parsed expression. Two expressions that match the same minutes of the same days are equal."""
 
     minutes: tuple[int, ...]  # sorted
     hours: tuple[int, ...]  # sorted
@@ -64,7 +64,7 @@ class Cron:
     text: str = field(compare=False)  # plain cron, every H replaced by its number
 
     def matching_days(self, first: datetime, last: datetime) -> Iterator[datetime]:
-        """Yield the midnights of matching days from *first* to *last*; all midnights have no zone."""
+        """Yield the midnights of matching days from midnight *first* to *last*, inclusive, without a zone."""
         midnight = first
         while midnight <= last:
             if midnight.month not in self.months:
@@ -103,14 +103,14 @@ _FIELDS = (
 
 
 class _CronItem(NamedTuple):
-    """One item in the list of a field: *text* is plain cron, *numbers* are the values that it stands for."""
+    """One item in the list of a field: *text* is plain cron, *numbers* are the values that match."""
 
     text: str
     numbers: range
 
 
 def parse_cron(expression: str, name: str) -> Cron:
-    """Parse *expression* for the series *name*.
+    """Parse *expression* for the series *name*, on which hashed numbers depend.
 
     Raises:
         InvalidSchedule: *expression* is malformed, or no day ever matches it.
@@ -128,7 +128,7 @@ def hashed(name: str, purpose: str, size: int) -> int:
 
 
 def suggestion(text: str, names: Sequence[str]) -> str:
-    """Return ``; did you mean NAME?`` with the most similar name of *names*, or "" if none is similar."""
+    """Return ``; did you mean NAME?`` with the name most similar to *text*, or "" if none is similar."""
     close = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""
 

@@ -12,7 +12,7 @@ from reporters.process import Running
 
 
 class Deadline:
-    """A limit of *seconds* from now on the monotonic *clock*; *subject* names what it limits in messages."""
+    """A time limit of *seconds* from now by *clock*; messages call the limited work *subject*: "run"."""
 
     def __init__(self, seconds: float, clock: Callable[[], float], subject: str = "run") -> None:
         self._clock = clock
@@ -28,13 +28,13 @@ class Deadline:
         return self._until - self._clock()
 
     def check(self, doing: str, resource: str | None = None) -> None:
-        """Raise OutOfTime if the limit is reached."""
+        """Raise OutOfTime if the limit is reached; the message ends with "was reached while *doing*"."""
         if self.remaining_seconds <= 0:
             raise self._out_of_time(doing, resource, "")
 
     @contextlib.contextmanager
     def bounding(self, limit_seconds: float, doing: str, resource: str) -> Iterator[float]:
-        """Yield *limit_seconds*, or the remaining time of the run if it is shorter.
+        """Yield the smaller of *limit_seconds* and the remaining seconds; *doing* is as in ``check``.
 
         Raises:
             OutOfTime: the body timed out because the run reached its limit.
@@ -54,7 +54,7 @@ class Deadline:
 
 
 class BoundedShell(ResourceShell):
-    """A shell whose commands are all limited by the run's deadline."""
+    """A shell whose ``connect`` and ``run`` end at the run's deadline at the latest."""
 
     def __init__(self, shell: ResourceShell, deadline: Deadline) -> None:
         super().__init__(shell.resource, shell.label)

@@ -25,9 +25,10 @@ def is_host(host: object) -> bool:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The file server of one end, by which the reporter and the other end's server reach it.
+    """The file server of one end of a transfer.
 
-    *directory* is the directory of the resource that the server exports as its root.
+    The reporter and the server of the other end reach this server at *host* and *port*. *directory* is the
+    directory of the resource that the server exports as its root.
     """
 
     resource: str
@@ -37,7 +38,10 @@ class Endpoint:
 
     @classmethod
     def of(cls, end: End, port: int) -> Endpoint:
-        """Read the options *host* (by default the resource's address or its shell's), *port* and *directory*.
+        """Return the server that the options *host*, *port* and *directory* of *end* describe.
+
+        Without the option *host*, the host is the address of the resource, or else the host of its shell. The
+        argument *port* is the default of the option.
 
         Raises:
             InvalidParameters: the host is missing or invalid, or the directory is not absolute.
@@ -57,7 +61,7 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Host and port, as in a URL."""
+        """Host and port as in a URL: "host:port" or "[IPv6 address]:port"."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def exported(self, path: str) -> str:
@@ -75,7 +79,7 @@ class Endpoint:
         return posixpath.join("/", posixpath.relpath(plain, root))
 
     def check_reachable(self, timeout_seconds: float) -> None:
-        """Raise CannotCopy unless the server accepts connections; without one, clients hang."""
+        """Raise CannotCopy unless the server accepts a connection: clients hang without a connection."""
         address = (self.host, self.port)
         try:
             socket.create_connection(address, timeout=min(CONNECT_SECONDS, timeout_seconds)).close()

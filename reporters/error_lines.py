@@ -1,4 +1,4 @@
-"""Find the line of a program's stderr that says what went wrong."""
+"""Find the line of a program's stderr that gives the cause of a failure."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def decisive_line(stderr: str) -> str:
 
 
 def tail(stderr: str) -> str:
-    """Return the end of *stderr*, verbatim."""
+    """Return the last ``_TAIL_CHARACTERS`` of *stderr*."""
     return stderr[-_TAIL_CHARACTERS:]

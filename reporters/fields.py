@@ -1,4 +1,4 @@
-"""Strict reading of JSON: values are read by name, type and range; an invalid one is refused with its path.
+"""Strict reading of JSON: values are read by name, type and range; an error names the invalid field.
 
 Whatever the input, ``Unfit`` is the only error raised. Its message names the field, what was expected and
 what was there: ``stages[2].seconds: expected a finite number >= 0, got 'x'``.
@@ -50,7 +50,7 @@ def clean_text(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a short repr for messages."""
+    """Return the repr of *value*, cut short for messages."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
 
@@ -104,7 +104,10 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _refuse_unstorable(value: object, path: str, levels: int) -> None:
-    """Raise Unfit for values that are valid JSON but that a database cannot store."""
+    """Raise Unfit if a database cannot store *value*, or if *value* is nested deeper than *levels*.
+
+    *path* names the value in the message.
+    """
     if levels < 0:
         raise Unfit(f"nested too deep: expected at most {MAX_DEPTH} levels")
     if isinstance(value, str) and _NOT_STORABLE.search(value):
@@ -123,7 +126,7 @@ def _refuse_unstorable(value: object, path: str, levels: int) -> None:
 
 
 class Fields:
-    """The fields of one JSON object. Tracks which were read, so that ``unread`` can return the others."""
+    """The fields of one JSON object. Records the fields that are read; ``unread`` returns the rest."""
 
     def __init__(self, values: object, path: str = "") -> None:
         if not isinstance(values, Mapping):
@@ -136,7 +139,7 @@ class Fields:
         return f"{self._path}.{name}" if self._path else name
 
     def refuse(self, name: str, expected: str) -> Unfit:
-        """Return the error for the field *name*."""
+        """Return the error for an invalid field *name*; *expected* describes the valid values."""
         return Unfit(f"{self.path(name)}: expected {expected}, got {shown(self._values.get(name))}")
 
     def __iter__(self) -> Iterator[str]:
@@ -209,7 +212,7 @@ class Fields:
             raise Unfit(f"{self.path(name)}: {error}") from None
 
     def optional(self, name: str, read: Callable[[str], Item]) -> Item | None:
-        """Return the field *name* as *read* returns it; None if the field is null."""
+        """Return ``read(name)``, where *read* is a method such as ``text``; None if the field is null."""
         return None if self.value(name, "a value or null") is None else read(name)
 
     def mapping(self, name: str) -> dict[str, Any]:
@@ -219,13 +222,13 @@ class Fields:
         return value
 
     def fields(self, name: str) -> Fields:
-        """Return the object *name*."""
+        """Return the fields of the object that is in the field *name*."""
         inner = Fields(self.value(name, "an object"), self.path(name))
         self._read[name] = inner
         return inner
 
     def each(self, name: str) -> Sequence[Fields]:
-        """Return the list of objects *name*."""
+        """Return the fields of each object in the list that is in the field *name*."""
         values = self.value(name, "a list")
         if not isinstance(values, list):
             raise self.refuse(name, "a list")

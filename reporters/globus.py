@@ -1,6 +1,7 @@
 """Explain the security and network errors of Globus clients in one line.
 
-The exit status is 1 for nearly every error; the cause is in a long text, the innermost error last.
+The clients exit with status 1 for nearly every error; they print the causes as a long text, the innermost
+cause last.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from reporters.credentials.lifetime import format_duration
 
 @dataclass(frozen=True)
 class GlobusError:
-    """The class of an error and its description. The subject of a CannotConnect is the server, as "it"."""
+    """The class of an error and its description in one line.
+
+    The description of a CannotConnect completes a sentence about the server and calls the server "it".
+    """
 
     error: type[ProbeFailed]
     text: str
@@ -69,7 +73,7 @@ _RULES = (
 
 
 def explain(text: str) -> GlobusError | None:
-    """Return the error in *text*; None if it is not about security or the network."""
+    """Return the error in *text*; None if the error is not about security or the network."""
     latest = text[-_LONGEST_CHARACTERS:]  # some patterns take quadratic time
     for pattern, rule_error in _RULES:
         match = re.search(pattern, latest, re.MULTILINE)

@@ -28,7 +28,7 @@ _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 
 
 class RunGrid:
-    """The grid of one run. *log* takes a text and a level."""
+    """The grid of one run. Each line of the run's log is a call of *log* with its text and level."""
 
     def __init__(self, assignment: Assignment, deadline: Deadline, log: Callable[[str, str], None]) -> None:
         _check(assignment)
@@ -45,7 +45,7 @@ class RunGrid:
         self._meter = UsageMeter()
 
     def shell(self, resource: str) -> BoundedShell:
-        """Return the connected shell of *resource*. Raises the ProbeFailed of a failed connection."""
+        """Return the connected shell of *resource*. Raises ProbeFailed if the connection failed."""
         self._session(resource)
         with self._opening:
             if not self._connected:
@@ -53,7 +53,7 @@ class RunGrid:
         return self._connected[resource].result()
 
     def login(self, resource: str) -> float:
-        """Log in again, run ``true``, log out; return the seconds without the logout."""
+        """Log in again, run ``true``, log out; return the seconds of the login and ``true``."""
         return self._session(resource).login()
 
     def address(self, resource: str) -> str:
@@ -66,7 +66,10 @@ class RunGrid:
 
     @contextlib.contextmanager
     def serving(self, resource: str, argv: Sequence[str], *, within_seconds: float) -> Iterator[str]:
-        """Run *argv* at *resource* while in this context; yield its first line of output."""
+        """Run *argv* at *resource* while in this context; yield the first line of its output.
+
+        The line must come *within_seconds*.
+        """
         with serving(self.shell(resource), argv, self._deadline, within_seconds) as first_line:
             yield first_line
 
@@ -85,7 +88,7 @@ class RunGrid:
         return copy
 
     def submit(self, resource: str, argv: Sequence[str], *, cpus: int, wall_seconds: float) -> GridJob:
-        """Submit a job that runs in the scratch directory of *resource*."""
+        """Submit a job that runs *argv* in the run's scratch directory at *resource*."""
         directory = self.scratch(resource)
         job = self._session(resource).submit(argv, directory, cpus, wall_seconds)
         self.log(f"submitted a job at {resource}: {cpus} cpus, at most {wall_seconds:g} s")
@@ -98,13 +101,17 @@ class RunGrid:
             return self._session(resource).scratch(shell)
 
     def expected_seconds(self, metric: str) -> float | None:
-        """Return the forecast's upper bound for *metric*, as known when the run began."""
+        """Return the upper bound of the forecast of *metric*, in seconds; None if there was no forecast.
+
+        The forecast was issued before the run started.
+        """
         return self._expected_seconds.get(metric)
 
     def check_credentials(self, resource: str) -> None:
         """Raise ProbeFailed unless the login to *resource* works and its credentials outlast the run.
 
-        The checks of the credentials come first: their errors say more than a refused login.
+        The credentials are checked before the login, since the error of a check says more than a refused
+        login.
         """
         session = self._session(resource)
         needed_seconds = self._expected_seconds.get("total.seconds", 0.0)
@@ -121,7 +128,7 @@ class RunGrid:
         scratch.check_space(self.shell(resource), self._session(resource).resource.scratch, needed_bytes)
 
     def check_tools(self, resource: str, tools: Sequence[str]) -> None:
-        """Raise ProbeFailed if some of *tools* are not on the PATH of *resource*; names them."""
+        """Raise ProbeFailed if *tools* are missing from the PATH at *resource*; the message names them."""
         scratch.check_tools(self.shell(resource), tools)
 
     def clean_up(self) -> None:
@@ -130,7 +137,7 @@ class RunGrid:
         A second call does nothing.
 
         Raises:
-            CleanupFailed: something was left behind; the message names every resource where, and the reason.
+            CleanupFailed: something was left behind; the message names each such resource and the reason.
         """
         if self._cleaned_up:
             return
@@ -181,7 +188,7 @@ class RunGrid:
 
 
 def _check(assignment: Assignment) -> None:
-    """Raise InvalidParameters for names or directories that must not become part of a path."""
+    """Raise InvalidParameters for names that are unsafe in a path and for invalid resources."""
     for name in (assignment.series, *assignment.resources):
         if not _PATH_NAME.fullmatch(name):
             expected = "letters, digits and ._-, beginning with a letter, a digit or _"

@@ -1,4 +1,4 @@
-"""Run one program and end its whole process tree. A process of its own; gets this code over CONTROL.
+"""Run one program and end its whole process tree. The guardian process reads this code from CONTROL.
 
     python -I -S -c "exec(CODE)" CONTROL STATUS PARENT GRACE program [argument ...]
 
@@ -35,7 +35,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def descendants() -> "list[int]":
-    """Return every process below this one."""
+    """Return the process ids of all descendants of this process."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.exists("/proc/self/stat") else ():  # noqa: PTH110, PTH208
         if name.isdigit():
@@ -82,7 +82,7 @@ class Guardian:
         self.end_everything()
 
     def start(self, argv: "list[str]") -> str:
-        """Start the program; return the errno if that failed, else an empty text."""
+        """Start *argv*; return the errno as text if the program could not be started, else an empty text."""
         readable, writable = os.pipe()
         self.began = time.monotonic()
         self.program = os.fork()
@@ -102,7 +102,7 @@ class Guardian:
         return bool(select_poll(self.control, 0))
 
     def wait(self, seconds: "float | None") -> None:
-        """Wait for a signal, and for *seconds*, or without a limit for a byte from the reporter."""
+        """Return at a signal, or after *seconds*; if *seconds* is None, at a signal or a byte on CONTROL."""
         poller = select.poll()
         poller.register(self.signalled, select.POLLIN)
         if seconds is None:
@@ -127,7 +127,7 @@ class Guardian:
                 self.report_end(status, time.monotonic() - self.began)
 
     def end_everything(self) -> None:
-        """Send SIGTERM to all, after the grace repeatedly SIGKILL, until no process is left."""
+        """Send SIGTERM to all processes, and SIGKILL repeatedly after the grace, until none is left."""
         began = time.monotonic()
         number = signal.SIGTERM
         if self.reap():
@@ -166,7 +166,7 @@ def select_poll(descriptor: int, milliseconds: int) -> "list[tuple[int, int]]":
 
 
 def become(argv: "list[str]", failure: int) -> None:
-    """In the child: execute the program, or write the errno to *failure*. Does not return."""
+    """Execute *argv* in this child process, or write the errno to descriptor *failure*. Does not return."""
     guardian = os.getppid()
     try:
         os.setsid()

@@ -39,7 +39,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 def clock_is_synchronised() -> bool:
-    """Return whether the kernel reports a synchronised clock (adjtimex on Linux; elsewhere False)."""
+    """Return whether the kernel reports a synchronised clock (by adjtimex); False except on Linux."""
     try:
         state: int = _c_library().adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (AttributeError, OSError):

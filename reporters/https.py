@@ -1,16 +1,16 @@
 """HTTPS requests with one time limit over everything: name resolution, connections, headers and bodies.
 
 A socket's timeout applies to a single read, so a server that sends a byte now and then could hold a request
-for ever. Here every read and write is limited by the remaining time. Redirects are followed only to the same
-host and port, because the headers hold tokens.
+for ever. This module limits every read and write by the remaining time. Redirects are followed only to the
+same host and port, because the headers contain tokens.
 
 Errors::
 
     HttpsError
-    |-- Unreachable        no answer, or a server that is not trusted
+    |-- Unreachable        the server does not answer or is not trusted
     |-- Broken             the connection ended, or the response was no HTTP
-    |-- RefusedRedirect    a redirect to another server, or too many
-    |-- RequestTimedOut    the limit was reached
+    |-- RefusedRedirect    the server redirected to another server, or too often
+    |-- RequestTimedOut    the request did not end within its time limit
     `-- Silent             no data came for the permitted silence, before the limit
 """
 
@@ -37,11 +37,11 @@ _CHUNK_BYTES = 65536
 
 
 class HttpsError(Exception):
-    """Base of the errors of a request."""
+    """The base class of the errors of a request."""
 
 
 class Unreachable(HttpsError):
-    """No answer, or a server that is not trusted."""
+    """The server does not answer or is not trusted."""
 
 
 class Broken(HttpsError):
@@ -49,33 +49,33 @@ class Broken(HttpsError):
 
 
 class RefusedRedirect(HttpsError):
-    """A redirect to another server, or too many redirects."""
+    """The server redirected to another server, or too often."""
 
 
 class RequestTimedOut(HttpsError):
-    """The limit was reached."""
+    """The request did not end within its time limit."""
 
 
 class Silent(HttpsError):
-    """No data came for the permitted silence."""
+    """No data came for the permitted silence, before the time limit."""
 
 
 class Limit:
-    """A limit at *until* on the monotonic clock; no single wait is longer than *silence_seconds*."""
+    """The time limits of a request: the monotonic time *until*, and *silence_seconds* for each wait."""
 
     def __init__(self, until: float, silence_seconds: float = threading.TIMEOUT_MAX) -> None:
         self._until = until
         self._silence_seconds = silence_seconds
 
     def wait_seconds(self) -> float:
-        """Return the limit of the next wait. Raises RequestTimedOut if no time remains."""
+        """Return the limit of the next wait, in seconds. Raises RequestTimedOut if no time remains."""
         left_seconds = self._until - time.monotonic()
         if left_seconds <= 0:
             raise RequestTimedOut
         return min(left_seconds, self._silence_seconds)
 
     def timeout_error(self) -> HttpsError:
-        """Return the error for a wait that timed out."""
+        """Return the error for a wait that timed out: Silent before *until*, else RequestTimedOut."""
         if time.monotonic() >= self._until:
             return RequestTimedOut()
         return Silent(f"no data for {self._silence_seconds:g} s")
@@ -113,7 +113,7 @@ class HttpsResponse:
         return self._response.headers.get(name, "")
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body in pieces as it arrives. Raises an HttpsError if it does not arrive completely."""
+        """Yield the body in pieces as it arrives. Raises HttpsError if the body is not complete."""
         while True:
             with _translated(self._limit):
                 piece = self._response.read1(_CHUNK_BYTES)
@@ -131,10 +131,10 @@ def request(
     context: ssl.SSLContext,
     limit: Limit,
 ) -> Iterator[HttpsResponse]:
-    """Send a request for *path* (not quoted yet); yield the response, whatever its status.
+    """Send a request for *path*, which is quoted here; yield the response, whatever the status.
 
     Raises:
-        HttpsError: there was no response; each subclass is one cause.
+        HttpsError: there was no response; the subclass tells the cause.
     """
     target = urllib.parse.quote(path)
     for _ in range(_REDIRECTS):
@@ -151,7 +151,10 @@ def request(
 
 
 def tls_context(*, ca_file: str, ca_directory: str, certificate_file: str) -> ssl.SSLContext:
-    """Return the TLS context: trusted authorities (by default the system's), client certificate and key.
+    """Return the TLS context for requests.
+
+    If *ca_file* and *ca_directory* are empty, the system's authorities are trusted. *certificate_file*
+    contains the client's certificate and private key; an empty path stands for no certificate.
 
     Raises:
         Unreachable: a file cannot be read.
@@ -190,7 +193,7 @@ def _connected(endpoint: Endpoint, context: ssl.SSLContext, limit: Limit) -> htt
 
 
 def _socket(endpoint: Endpoint, limit: Limit) -> socket.socket:
-    """Connect to the first address that accepts."""
+    """Return a socket connected to the first address of *endpoint* that accepts a connection."""
     reason = "it has no address"
     for family, address in _addresses(endpoint, limit):
         seconds = min(CONNECT_SECONDS, limit.wait_seconds())
@@ -203,7 +206,7 @@ def _socket(endpoint: Endpoint, limit: Limit) -> socket.socket:
 
 
 def _connection(family: int, address: Any, seconds: float) -> socket.socket:
-    """Connect to one address. Raises OSError, also if this host lacks the family."""
+    """Return a socket connected to *address*. Raises OSError, also if the host lacks the address family."""
     connection = socket.socket(family, socket.SOCK_STREAM)
     try:
         connection.settimeout(seconds)
@@ -215,7 +218,7 @@ def _connection(family: int, address: Any, seconds: float) -> socket.socket:
 
 
 def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:
-    """Resolve the host in a thread, since a resolver has no time limit of its own."""
+    """Return (family, address) of each address of the host; a thread resolves the name, to apply *limit*."""
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def resolve() -> None:
@@ -235,7 +238,7 @@ def _addresses(endpoint: Endpoint, limit: Limit) -> list[tuple[int, Any]]:
 
 
 def _redirected(endpoint: Endpoint, target: str, location: str) -> str:
-    """Return the target of a redirect. Raises RefusedRedirect if it is another server."""
+    """Return the path and query to which *location* redirects. Raises RefusedRedirect for another server."""
     here = urllib.parse.urlsplit(f"https://{endpoint.address}{target}")
     there = urllib.parse.urlsplit(urllib.parse.urljoin(here.geturl(), location))
     try:

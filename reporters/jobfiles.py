@@ -1,13 +1,13 @@
 """A queued job's directory ``job-*`` at the site: its files, and the scripts that write and read them.
 
 The batch system runs ``script``. ``cancel`` cancels the job by its name and removes itself when the job is
-gone; with it, a later run cancels a job whose reporter was killed or whose number never arrived. ``started``
-and ``ended`` have the times of the job, in seconds since the epoch at the site; ``ended`` has the exit status
-too. ``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's own output. A job does not
-begin if it finds ``cancelled``, or no directory.
+gone; with this script, a later run cancels a job whose reporter was killed or whose number never arrived.
+``started`` and ``ended`` contain the stamps of the job: the time in seconds since the epoch at the site and,
+in ``ended``, the exit status. ``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's
+own output. A job does not run the program if it finds a file ``cancelled`` or if its directory is gone.
 
 The program runs in a session of its own, which batch systems that track a session or process group would
-lose. A guard in a third session kills it when the script is gone, even by SIGKILL.
+lose. A guard in a third session kills the program when the script has ended, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ _SUBMITTED = re.compile(r"^submitted (\d+(?:\.\d+)?).*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class JobStamps:
-    """A job's own stamps; times in seconds since the epoch, by the clock where it ran."""
+    """A job's own record of its start, end and exit status.
+
+    Times are in seconds since the epoch, by the clock of the host where the job ran.
+    """
 
     started: float | None = None
     ended: float | None = None
@@ -125,7 +128,7 @@ class JobStamps:
 
 
 def parse_stamps(text: str) -> JobStamps:
-    """Parse the output of ``WATCH``. The times have the resolution of the site's ``date``."""
+    """Return the stamps in the output of ``WATCH``. Times are as exact as ``date`` at the site."""
     stamps = {stamp["event"]: stamp for stamp in _STAMP.finditer(text)}
     times = {event: float(stamp["at"]) for event, stamp in stamps.items()}
     status = stamps["ended"]["status"] if "ended" in stamps else None
@@ -133,13 +136,20 @@ def parse_stamps(text: str) -> JobStamps:
 
 
 def parse_submitted(text: str) -> tuple[float | None, str]:
-    """Return the time of submission (None if the command did not run) and the command's output."""
+    """Parse the output of ``SUBMIT``: return the time of submission and the submit command's output.
+
+    The time is in seconds since the epoch; None if the command did not run.
+    """
     match = _SUBMITTED.match(text)
     return (float(match[1]), text[match.end() :]) if match else (None, text)
 
 
 def script(argv: Sequence[str], *, directory: str, job: str, label: str, wall_seconds: float) -> str:
-    """Return the script for the batch system."""
+    """Return the script that the batch system runs: it stamps the start, runs *argv*, stamps the end.
+
+    *job* is the name of the job's directory below *directory*; *label* names the run in the program's
+    environment. The program is killed after *wall_seconds*.
+    """
     return _SCRIPT.format(
         label=shlex.quote(label),
         directory=shlex.quote(directory),
@@ -154,7 +164,8 @@ def script(argv: Sequence[str], *, directory: str, job: str, label: str, wall_se
 def cancel_script(name: str, listing: str, removing: str) -> str:
     """Return the script that cancels the jobs called *name*.
 
-    *listing* prints their numbers, *removing* takes them as "$@".
+    *listing* is a shell command that prints the jobs' numbers, *removing* is a shell command that cancels the
+    jobs with the numbers "$@".
     """
     return _CANCEL.format(
         name=shlex.quote(name), listing=listing, removing=removing, patience_seconds=_PATIENCE_SECONDS

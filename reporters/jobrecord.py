@@ -1,4 +1,4 @@
-"""The state of a job: its own stamps and the record of its batch system."""
+"""The state of a job: the stamps that the job writes, and the record of its batch system."""
 
 from __future__ import annotations
 
@@ -28,17 +28,20 @@ class JobRequest:
 
     @property
     def whole_wall_seconds(self) -> int:
-        """The wall limit, rounded up; the job itself ends exactly at its limit."""
+        """The wall limit for the batch system, rounded up; the job's script applies the exact limit."""
         return math.ceil(self.wall_seconds)
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A batch system's record of a job; times in seconds since the epoch by its own clock.
+    """A batch system's record of a job. Times are in seconds since the epoch by the batch system's clock.
 
-    *phase* is WAITING, RUNNING or OVER. *state* and *reason* are the batch system's own words. *status* is
-    the job's exit status, as a shell reports it. *how* is how the batch system ended the job (WALL_LIMIT,
-    CANCELLED ...), empty if the job ended by itself.
+    Attributes:
+        phase: WAITING, RUNNING or OVER.
+        state: the state in the batch system's words.
+        reason: the reason for the state in the batch system's words.
+        status: the job's exit status; 128 + n for signal n.
+        how: how the batch system ended the job (WALL_LIMIT, CANCELLED ...); empty if the job ended by itself.
     """
 
     phase: str
@@ -55,7 +58,7 @@ class JobRecord:
 
     @property
     def ended_how(self) -> str:
-        """Describe how the batch system ended the job, as in "was cancelled: CANCELLED by 0"."""
+        """Describe how the batch system ended the job, such as "was cancelled: CANCELLED by 0"."""
         return f"{self.how or 'was ended by the batch system'}: {self}"
 
 
@@ -64,7 +67,7 @@ UNKNOWN_JOB = JobRecord(OVER, "the batch system does not know it any more", how=
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job's own stamps, its record in the batch system, and the error output of the status command."""
+    """A job's stamps, the batch system's record of the job, and the stderr of the status command."""
 
     stamps: JobStamps
     record: JobRecord | None
@@ -80,8 +83,9 @@ class JobStatus:
 def queue_seconds(submitted: float, stamps: JobStamps, record: JobRecord | None) -> float:
     """Return the seconds from the submission to the start of a job.
 
-    The batch system's record has whole seconds; the job's own stamp refines it within these. *submitted* is
-    by the clock of the host of the submission, which may differ from the host of the job.
+    The record has whole seconds. If the job's own stamp differs from the record by less than a second, the
+    result uses the stamp, otherwise the record. The reason is that *submitted* is by the clock of the host
+    where the submit command ran, and the job's host may have a different clock.
     """
     own = None if stamps.started is None else max(0.0, stamps.started - submitted)
     if record is None or record.submitted is None or record.started is None:

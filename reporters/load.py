@@ -22,8 +22,8 @@ def check(
 ) -> None:
     """Raise TooBusy if the one-minute load average of a resource is above *max_load1*.
 
-    If the load of a resource cannot be read, a warning is logged and the run goes on: if the resource is
-    unreachable, the first stage of the run fails and says so.
+    If the load of a resource cannot be read, a warning is logged and the run continues: if the resource is
+    unreachable, the first stage of the run reports this failure.
     """
 
     def load_of(resource: str) -> tuple[float | None, str]:

@@ -25,7 +25,7 @@ _HAS_TYPE: Mapping[str, Callable[[Any], bool]] = {
 
 
 def invalid_option(options: Mapping[str, Any], types: Mapping[str, str]) -> str:
-    """Return what is wrong with the first invalid one of *options*; empty if all are valid."""
+    """Return a message about the first invalid option, by the *types* of options; empty if all are valid."""
     for name, value in options.items():
         if not any(_HAS_TYPE[type_name](value) for type_name in types[name].split(" | ")):
             return f"{name}: expected {types[name]}, got {value!r}"

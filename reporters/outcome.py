@@ -15,7 +15,7 @@ HARMLESS = (NoData, TooBusy)  # no failure, but no value either
 
 @dataclass(frozen=True)
 class StageException:
-    """An exception of a stage."""
+    """An exception that a stage raised."""
 
     stage: str
     error: BaseException
@@ -29,9 +29,10 @@ class RunVerdict:
 
 
 def decide(troubles: Sequence[StageException]) -> RunVerdict:
-    """Return the verdict on a run whose stages raised *troubles*, in order.
+    """Return the verdict on a run whose stages raised *troubles*, in this order.
 
-    The first error decides. NoData and TooBusy are no errors: they decide only if the cleanup succeeded.
+    The first error decides. NoData and TooBusy are no errors: they decide only if there is no error, for
+    example of the cleanup.
     """
     failures = [trouble for trouble in troubles if not isinstance(trouble.error, HARMLESS)]
     if failures:

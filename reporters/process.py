@@ -2,19 +2,20 @@
 
 Every program runs under a guardian (``guardian.py``), a small process that ends the program and everything
 the program started: at the time limit, when the program itself has ended, and when the reporter dies, even by
-SIGKILL. A guardian costs 20 ms of CPU time. A program that starts no other, and ends by itself when the
-reporter is gone, may run without one (*guarded*). Output is kept in bounded memory and cut in the middle.
+SIGKILL. A guardian costs 20 ms of CPU time. A program that starts no other program, and ends by itself when
+the reporter is gone, may run without a guardian (*guarded* false). Output is kept in bounded memory: its
+middle is cut.
 
-Logins and launchers may print text before the program does. With *marker*, the program first prints that line
-on stdout and on stderr, and output up to it is discarded. If the line never comes, that output is kept,
-because it tells why.
+Logins and launchers may print text before the program does. With *marker*, the program must first print the
+line *marker* on stdout and on stderr; all output up to this line is discarded. If the line never comes, the
+output is kept, because it tells why.
 
 Errors::
 
     ProcessError
-    |-- ProgramMissing    no such program, or it cannot be executed           permanent
-    |-- TimedOut          it ran longer than its limit and was stopped        temporary
-    `-- GuardianLost      the guardian was killed, and the program with it    temporary
+    |-- ProgramMissing    the program does not exist or cannot be executed        permanent
+    |-- TimedOut          the program ran longer than its limit and was stopped   temporary
+    `-- GuardianLost      the guardian was killed, and the program with it        temporary
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ _CHUNK_BYTES = 65536
 
 
 class ProcessError(Exception):
-    """Base of the errors of this module. A non-zero exit status is none."""
+    """The base class of the errors of this module. A non-zero exit status is no error."""
 
 
 class ProgramMissing(ProcessError):
-    """No such program, or it cannot be executed."""
+    """The program does not exist or cannot be executed."""
 
 
 class TimedOut(ProcessError):
-    """The program ran longer than its limit. *partial* has its output so far."""
+    """The program ran longer than its limit. *partial* has the output of the program so far."""
 
     def __init__(self, program: str, limit_seconds: float, partial: Completed) -> None:
         super().__init__(f"{program} ran longer than {limit_seconds:g} s and was stopped")
@@ -72,7 +73,10 @@ def run(
     guarded: bool = True,
     marker: str = "",
 ) -> Completed:
-    """Run *argv* to its end. The returncode is -n if signal n killed it; the seconds exclude the guardian.
+    """Run *argv* to its end. The returncode is -n if signal n killed the program.
+
+    The seconds in the result do not include the start of the guardian. The module describes *guarded* and
+    *marker*.
 
     Raises:
         ProgramMissing: the program does not exist or cannot be executed.
@@ -92,12 +96,15 @@ def start(
     guarded: bool = True,
     marker: str = "",
 ) -> Running:
-    """Start *argv* and return at once. Without *input*, its stdin stays open until ``close_input``."""
+    """Start *argv* and return at once. Without *input*, stdin stays open until ``close_input``.
+
+    The module describes *guarded* and *marker*.
+    """
     return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded, marker=marker)
 
 
 class Running:
-    """A running program with all its child processes. As a context manager, it stops them at the end."""
+    """A running program with all its child processes. As a context manager, it stops the program on exit."""
 
     def __init__(
         self,
@@ -141,7 +148,10 @@ class Running:
             return self._printed()
 
     def poll(self) -> Completed | None:
-        """Return the result of the program, or None while it runs. Raises as ``run``, but never TimedOut."""
+        """Return the result of the program, or None while it runs.
+
+        Raises the errors of ``run`` except TimedOut.
+        """
         with self._changed:
             return self._completed() if self._ended else None
 
@@ -159,7 +169,7 @@ class Running:
             return self._completed()
 
     def wait_for_output(self, wanted: Callable[[str], bool], timeout_seconds: float) -> bool:
-        """Wait until *wanted* is true of the stdout so far; return whether it is.
+        """Wait until *wanted*, called with the stdout so far, is true; return the last result of *wanted*.
 
         Returns early if the program ends, and at the latest after *timeout_seconds*.
         """
@@ -173,7 +183,7 @@ class Running:
             self._stdin.close()
 
     def stop(self) -> None:
-        """Stop the program and all processes that it started; return when none is left."""
+        """Stop the program and all processes that it started; return when no process is left."""
         with self._changed:
             if not self._ended:
                 with contextlib.suppress(OSError):
@@ -190,7 +200,7 @@ class Running:
         return Completed(-1, self._stdout.text(), self._stderr.text(), seconds)
 
     def _completed(self) -> Completed:
-        """Return the result that the guardian reported."""
+        """Return the result that the guardian reported. Raises ProgramMissing or GuardianLost."""
         kind, _, rest = self._status.decode().strip().partition(" ")
         if kind in ("exit", "signal"):
             number, _, seconds = rest.partition(" ")
@@ -221,7 +231,7 @@ class Running:
         self._status += data
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Serve the pipes until all are at their end, or ``_DRAIN_SECONDS`` after the guardian's end."""
+        """Serve the pipes until all are closed, at most ``_DRAIN_SECONDS`` longer than the guardian lives."""
         until: float | None = None
         while selector.get_map():
             wait = None if until is None else until - time.monotonic()
@@ -235,7 +245,7 @@ class Running:
                     self._close_input(selector)
 
     def _take(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> bool:
-        """Read the available data; return False at the end of the file."""
+        """Read the available data of one pipe; return False at the end of the file."""
         data = os.read(key.fd, _CHUNK_BYTES)
         if not data:
             selector.unregister(key.fd)
@@ -264,7 +274,7 @@ class Running:
 
 
 def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]]]:
-    """Return its stdin, and its stdout and stderr."""
+    """Return the guardian's stdin, and the pair of its stdout and stderr."""
     if guardian.stdin is None or guardian.stdout is None or guardian.stderr is None:
         raise AssertionError("a pipe is missing")
     return guardian.stdin, (guardian.stdout, guardian.stderr)

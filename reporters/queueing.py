@@ -1,7 +1,8 @@
 """The common part of batch systems with a queue; commands and parsers are in ``batch/``.
 
-A job is submitted under a unique name. One command at the site, run less and less often, reads the job's own
-stamps (``jobfiles``) and the batch system's record. The job survives the loss of the reporter's connection.
+A job is submitted under a unique name. While the reporter waits, it repeats one command at the site at
+growing intervals. The command reads the job's own stamps (``jobfiles``) and the batch system's record. The
+job survives the loss of the reporter's connection.
 """
 
 from __future__ import annotations
@@ -47,7 +48,13 @@ _SETTLE_SECONDS = 3.0  # for stamps to arrive after the batch system reports the
 
 
 class QueueingSystem(BatchSystem):
-    """Base class. Options: *queue*, *account*, and *extra* arguments for the submit command."""
+    """A batch system with a queue.
+
+    Args:
+        queue: the queue, by default chosen by the batch system.
+        account: the account of the jobs.
+        extra: further arguments for the submit command.
+    """
 
     survives_its_session: ClassVar[bool] = True
     # Shell commands: print the record of the job "$id"; print the numbers of the jobs called "$name" that are
@@ -82,14 +89,17 @@ class QueueingSystem(BatchSystem):
 
     @abc.abstractmethod
     def parse_id(self, text: str) -> str:
-        """Parse the job's number from the output of ``submit_command``; empty if there is none."""
+        """Return the job's number from the output of ``submit_command``; empty without a number."""
 
     @abc.abstractmethod
     def parse_status(self, text: str, complaint: str) -> JobRecord | None:
-        """Parse the output of ``status`` and its stderr; None if the batch system did not answer."""
+        """Return the record in the output of ``status``; None if the batch system did not answer.
+
+        *text* is the stdout of the command, *complaint* is its stderr.
+        """
 
     def submit(self, argv: Sequence[str], *, directory: str, cpus: int, wall_seconds: float) -> SubmittedJob:
-        """Submit a job. One whose number does not arrive is cancelled when its directory is removed."""
+        """Submit a job. If its number does not arrive, the job is cancelled when its directory is removed."""
         token = uuid.uuid4().hex[:12]
         name, job = f"gc-{token}", f"job-{token}"
         files = f"{directory}/{job}"
@@ -107,7 +117,11 @@ class QueueingSystem(BatchSystem):
         return TrackedJob(self, files, number, submitted, wall_seconds)
 
     def _not_submitted(self, files: str, done: Completed, *, reached: bool) -> JobFailed:
-        """Return the error for a job without a number. It may still be queued, so ``cancel`` stays."""
+        """Return the error for a job whose number did not arrive.
+
+        *reached* tells whether the submit command ran. The job may be queued, so its file ``cancel`` stays
+        unless the command reached no server.
+        """
         resource = self.shell.resource
         reason = decisive_line(done.stderr) or decisive_line(done.stdout) or describe_exit(done.returncode)
         arrived = self.never_arrived.search(done.stderr) is None
@@ -125,7 +139,11 @@ class QueueingSystem(BatchSystem):
 
 
 def run_cancel(shell: ResourceShell, files: str) -> None:
-    """Cancel the job with the directory *files*; return when it is gone. Raises ProbeFailed if it is not."""
+    """Cancel the job with the directory *files* and wait until the job is gone.
+
+    Raises:
+        ProbeFailed: the job is not gone in time.
+    """
     shell.check(
         ["sh", "-c", jobfiles.RUN_CANCEL, "sh", f"{files}/cancel"],
         timeout_seconds=jobfiles.CANCEL_SECONDS,
@@ -134,7 +152,7 @@ def run_cancel(shell: ResourceShell, files: str) -> None:
 
 
 class TrackedJob(SubmittedJob):
-    """A job in a queue. *files* is its directory, *submitted* the time by the site's clock."""
+    """A submitted job with the directory *files*; *submitted* is in seconds since the epoch at the site."""
 
     def __init__(
         self, system: QueueingSystem, files: str, number: str, submitted: float, wall_seconds: float
@@ -173,7 +191,7 @@ class TrackedJob(SubmittedJob):
         self._cancelled = True
 
     def _recorded_seconds(self, record: JobRecord) -> float:
-        """Return the run time in the batch system's *record*; for jobs without an end stamp.
+        """Return the run time, in seconds, of a job without an end stamp, from the batch system's *record*.
 
         Raises:
             JobFailed: the job failed, or the batch system ended it.
@@ -191,7 +209,10 @@ class TrackedJob(SubmittedJob):
         return self._failed(self._describe_end(replace(record, status=status)), status)
 
     def _final_record(self) -> JobRecord | None:
-        """Wait until the batch system reports that a killed job is over; return its record, or None."""
+        """Wait until the batch system reports that a killed job is over; return its record.
+
+        Returns None if the batch system does not answer or still reports the job after the wait.
+        """
         until = time.monotonic() + _SETTLE_SECONDS
         while True:
             record = self._look("record", 0.0, 0.1).record
@@ -202,7 +223,7 @@ class TrackedJob(SubmittedJob):
             time.sleep(0.1)
 
     def _describe_end(self, record: JobRecord) -> str:
-        """Describe how a job ended."""
+        """Return in words how the job ended, such as "failed with exit status 1"."""
         if record.how == WALL_LIMIT:
             return f"{WALL_LIMIT} of {self._wall_seconds:g} s"
         if record.how or not record.status:
@@ -210,7 +231,11 @@ class TrackedJob(SubmittedJob):
         return f"{'was' if record.status > 128 else 'failed with'} {describe_exit(record.status)}"
 
     def _wait(self, event: str, timeout_seconds: float) -> JobStatus:
-        """Wait until *event*, or until it can no longer come. Raises JobStuck at the time limit."""
+        """Wait until *event* ("started" or "ended") happens or is impossible; return the job's status.
+
+        Raises:
+            JobStuck: the time limit is reached.
+        """
         began = time.monotonic()
         over_since: float | None = None
         while True:
@@ -236,7 +261,11 @@ class TrackedJob(SubmittedJob):
         return 0.0 if self._cancelled else self._system.forgets_for_seconds
 
     def _update(self, event: str, waited: float, timeout_seconds: float, *, settling: bool) -> None:
-        """Read the state again; rounds grow with the waited time, within the remaining time."""
+        """Read the job's status in one command at the site, which waits longer for *event* each time.
+
+        *waited* is in seconds. *settling* means that the batch system has reported the end of the job, so
+        that the command waits only briefly for the stamps.
+        """
         round_seconds = 0.2 if settling else min(max(waited / 4, 0.5), 30.0)
         pause_seconds = min(max(waited / 100, 0.05), 2.0)
         try:
@@ -259,7 +288,7 @@ class TrackedJob(SubmittedJob):
         return JobStatus(jobfiles.parse_stamps(stamps), record, decisive_line(done.stderr))
 
     def _run(self, argv: Sequence[str], timeout_seconds: float) -> Completed:
-        """Run a command; if the connection was lost, which the job survives, reconnect and run it again."""
+        """Run a command; if the connection was lost, reconnect and run the command again."""
         try:
             return self._shell.run(argv, timeout_seconds=timeout_seconds)
         except ConnectionLost:
@@ -287,7 +316,7 @@ class TrackedJob(SubmittedJob):
         )
 
     def _stderr(self) -> str:
-        """Return the end of the job's stderr, or of the batch system's; empty if unreadable."""
+        """Return the end of the job's stderr, or else of the batch system's output; empty if unreadable."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
             argv = ["sh", "-c", jobfiles.STDERR, "sh", self._files]

@@ -1,6 +1,6 @@
-"""Plug-ins of a package: one module each, found by listing the package's folder.
+"""Plug-ins of a package: each plug-in is one module, found by listing the package's folder.
 
-A package of plug-ins declares its registry once and publishes its two methods::
+A package of plug-ins declares its registry once and publishes the methods of the registry::
 
     _registry = PluginRegistry[type[ResourceShell]](__name__, __path__, "Shell", noun="shell")
     names, load = _registry.names, _registry.load
@@ -21,7 +21,7 @@ PlugIn = TypeVar("PlugIn")
 
 
 class UnknownPlugin(LookupError):
-    """The folder has no plug-in of that name; nothing was imported."""
+    """The package has no plug-in of this name. No module was imported."""
 
 
 class PluginRegistry(Generic[PlugIn]):

@@ -1,8 +1,9 @@
 """The wire format, version 1: one JSON object per run. Shared with the server.
 
-A report describes one run, identified by (series, slot). ``run_id`` derives the UUID from these two, so a
-report delivered twice is stored once. Unknown fields are kept in ``extra`` and written back. Other versions
-are refused. A report has at most ``MAX_BYTES``: ``to_json`` cuts the log in its middle and notes that in it.
+A report describes one run, identified by (series, slot). ``run_id`` derives the UUID from series and slot, so
+a report delivered twice is stored once. ``from_json`` keeps unknown fields in ``extra``, ``to_json`` writes
+them back. Reports of another version are refused. A report has at most ``MAX_BYTES``: ``to_json`` cuts longer
+reports and notes each cut.
 
 Errors::
 
@@ -45,7 +46,7 @@ Item = TypeVar("Item")
 
 
 class ReportError(ValueError):
-    """Base of the errors of this module."""
+    """The base class of the errors of this module."""
 
 
 class MalformedReport(ReportError):
@@ -69,7 +70,7 @@ def rfc3339(time: datetime) -> str:
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """Parse a time with any offset. Raises ValueError for another format."""
+    """Parse an RFC 3339 time with any offset. Raises ValueError for any other text."""
     return parse_time(text)
 
 
@@ -90,7 +91,7 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first error of a run, verbatim."""
+    """The first error of a run, with the texts of the error unchanged."""
 
     stage: str
     resource: str | None
@@ -152,10 +153,10 @@ class Report:
 
 
 def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
-    """Return the sums of stage durations in seconds: (i) all, (ii) essential, (iii) core.
+    """Return the metrics ``total.seconds``, ``total_essential.seconds`` and ``total_core.seconds``.
 
-    Essential excludes the categories setup and cleanup, core also queue. Stages that ran at the same time all
-    count in full.
+    Each is a sum of stage durations: over all stages; without the categories setup and cleanup; without
+    setup, cleanup and queue. Stages that ran at the same time all count in full.
     """
     timed = list(stages)
 
@@ -172,8 +173,8 @@ def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
 def to_json(report: Report) -> bytes:
     """Write *report* as compact JSON, sorted by name, of at most ``MAX_BYTES``.
 
-    A report that is too long loses lines from the middle of its log, then the middles of its longest texts;
-    each cut leaves a note.
+    A report that is too long loses lines from the middle of its log and the middles of its longest texts.
+    Each cut leaves a note.
 
     Raises:
         MalformedReport: a value has no JSON form, or the fields that are never cut are too large.
@@ -211,7 +212,7 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def _merge_extra(extra: Mapping[str, Any], document: dict[str, Any]) -> None:
-    """Merge the result of ``Fields.unread`` into *document* without overwriting a known field."""
+    """Merge *extra*, a result of ``Fields.unread``, into *document* without overwriting a known field."""
     for name, value in extra.items():
         present = document.get(name)
         if name not in document:
@@ -280,7 +281,7 @@ def _probe(fields: Fields) -> ProbeIdentity:
 
 
 def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[Item, ...]:
-    """Read every item; refuse a name that occurs twice."""
+    """Return ``read(fields)`` for each of *each*, whose ``name`` must be unique."""
     seen: set[str] = set()
     for fields in each:
         name = fields.text("name", maximum=_NAME_CHARACTERS, empty=False)

@@ -19,7 +19,7 @@ _signature = functools.cache(inspect.signature)  # each run needs several
 
 
 def check(resource: ResourceConfig) -> None:
-    """Raise InvalidParameters unless the configuration of *resource* is valid. Connects to nothing."""
+    """Raise InvalidParameters unless the configuration of *resource* is valid. Opens no connection."""
     if not resource.scratch.startswith("/"):
         raise InvalidParameters(f"resource {resource.name}: scratch {resource.scratch!r} is not absolute")
     shell = shell_of(resource, "")
@@ -29,7 +29,9 @@ def check(resource: ResourceConfig) -> None:
 
 
 def option_types(method: str, kind: str) -> Mapping[str, str]:
-    """Return the options of *kind* of a *method* (shell, transfer, batch) with their types.
+    """Return the type of each option of *kind*, by the name of the option.
+
+    *method* is "shell", "transfer" or "batch"; *kind* is a kind of this method, such as "ssh".
 
     Raises:
         UnknownPlugin: there is no such kind.
@@ -42,16 +44,16 @@ def option_types(method: str, kind: str) -> Mapping[str, str]:
 
 
 def shell_of(resource: ResourceConfig, label: str) -> ResourceShell:
-    """Return the shell of *resource*, not connected yet.
+    """Return the shell of *resource*, not connected yet; *label* names the run to the site's admins.
 
     Raises:
-        InvalidParameters: its kind is unknown, or its options are invalid.
+        InvalidParameters: the kind of the shell is unknown, or its options are invalid.
     """
     return _create(resource, "shell", resource.shell, shells.load, resource.name, label)
 
 
 def batch_of(resource: ResourceConfig, shell: ResourceShell) -> BatchSystem:
-    """Return the batch system of *resource*. Raises as ``shell_of``."""
+    """Return the batch system of *resource*. Raises InvalidParameters as ``shell_of`` does."""
     return _create(resource, "batch", resource.batch, batch.load, shell)
 
 
@@ -102,7 +104,11 @@ def _create(
     load: Callable[[str], type[Loaded]],
     *arguments: Any,
 ) -> Loaded:
-    """Return an instance of the kind in *options*, with the other options as keyword arguments."""
+    """Return an instance of the plug-in ``options["kind"]``, which *load* finds.
+
+    The constructor gets *arguments* and, as keyword arguments, the options other than the kind. Messages name
+    *method*, which is "shell" or "batch".
+    """
     kind = options.get("kind")
     plugin = _load(resource, method, kind, load)
     others, signature = options_of(options), _signature(plugin)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ _ANSWER_SECONDS = 60.0
 
 
 class ResourceSession:
-    """One resource of a run: its shell, its scratch directory, its jobs."""
+    """The shell, the scratch directory and the jobs of one run at one resource."""
 
     def __init__(
         self, resource: ResourceConfig, assignment: Assignment, deadline: Deadline, log: Callable[[str], None]
@@ -60,7 +60,7 @@ class ResourceSession:
         return str(address or "127.0.0.1")
 
     def login(self) -> float:
-        """Log in again, run ``true``, log out; return the seconds without the logout."""
+        """Log in again, run ``true``, log out; return the seconds of the login and ``true``."""
         shell = self.new_shell()
         began = time.monotonic()
         try:
@@ -91,7 +91,7 @@ class ResourceSession:
         return job
 
     def clean_up(self) -> None:
-        """Cancel the jobs and remove the directory; reconnect if needed.
+        """Cancel the jobs and remove the scratch directory; reconnect if the connection was lost.
 
         Raises:
             ProbeFailed: the resource is unreachable, a job is still alive, or a file is left.
@@ -112,7 +112,7 @@ class ResourceSession:
 
 
 class GridJob:
-    """A job whose waits are limited by the run and whose CPU time is counted."""
+    """A job of a run. The run's deadline limits every wait; *meter* counts the CPU time."""
 
     def __init__(self, job: SubmittedJob, resource: str, deadline: Deadline, meter: JobMeter) -> None:
         self._job = job
@@ -142,7 +142,7 @@ class GridJob:
 
 
 def check_answers(shell: BoundedShell) -> None:
-    """Raise ProbeFailed unless a program can be run."""
+    """Raise ProbeFailed unless *shell* can run a program."""
     shell.check(["true"], timeout_seconds=_ANSWER_SECONDS, doing="run a program after logging in")
 
 
@@ -150,7 +150,7 @@ def check_answers(shell: BoundedShell) -> None:
 def serving(
     shell: BoundedShell, argv: Sequence[str], deadline: Deadline, within_seconds: float
 ) -> Iterator[str]:
-    """Run *argv* behind *shell* while in this context; yield its first line of output.
+    """Run *argv* with *shell* while in this context; yield the first line of its output.
 
     Raises:
         ProbeFailed: no line came *within_seconds*, or the program could not be started.
@@ -170,7 +170,7 @@ def serving(
 
 
 def _not_serving(resource: str, program: str, running: Running, within_seconds: float) -> ProbeFailed:
-    """Return the error for a server that printed no line."""
+    """Return the error for a server *program* that printed no line *within_seconds*."""
     try:
         done = running.poll()
     except ProcessError as error:

@@ -1,4 +1,4 @@
-"""Run one probe and return a report, whatever happens. The only place that catches every exception.
+"""Run one probe and return a report, whatever happens. Only this module catches every exception.
 
 The stages of a probe are called in order and timed with the monotonic clock. The cleanup stage always comes
 last, with a limit of its own. The sites are cleaned up even if the probe's own cleanup fails.
@@ -44,7 +44,7 @@ _CLEANUP_STAGE = Stage(CLEANUP, "cleanup")
 
 @dataclass(frozen=True)
 class RunnerTools:
-    """The dependencies of a runner. Tests pass their own."""
+    """The dependencies of ``run``, which tests replace: loader of probes, grid and clocks."""
 
     load: Callable[[str], type[Probe]] = probes.load
     grid: Callable[[Assignment, Deadline, Callable[[str, str], None]], Any] = RunGrid
@@ -60,8 +60,8 @@ def run(
 ) -> Report:
     """Run *assignment*, after its warm-ups, and report on it. Calls *on_stage* with the name of each stage.
 
-    The first warm-up that does not pass ends the run. The only exceptions raised are those that end a
-    process, such as KeyboardInterrupt; the cleanup comes first.
+    The first warm-up that does not pass ends the run; ``run`` then returns the report of the warm-up. ``run``
+    raises only exceptions that end a process, such as KeyboardInterrupt, after the cleanup.
     """
     log: list[LogLine] = []
     used: Mapping[str, ResourceUsage] = {}
@@ -78,7 +78,7 @@ def run(
 
 
 def _warm_up_log(label: str, report: Report) -> list[LogLine]:
-    """Return the warnings and errors of a warm-up and its duration, all with the time of the run's start."""
+    """Return log lines with a warm-up's warnings, errors and duration, all at 0 seconds of the run."""
     duration = LogLine("info", 0.0, f"{label} took {report.seconds:.3f} s; its values are discarded")
     problems = [line for line in report.log if line.level in ("warning", "error")]
     return [*(LogLine(line.level, 0.0, f"{label}: {line.text}") for line in problems), duration]
@@ -105,7 +105,7 @@ class _Run:
         self._grid: Any = None
 
     def report(self) -> Report:
-        """Run all stages and the cleanup."""
+        """Run all stages and the cleanup; return the report."""
         probe = self._prepared()
         try:
             if probe is not None:
@@ -116,7 +116,7 @@ class _Run:
         return self._report()
 
     def _prepared(self) -> Probe | None:
-        """Return the probe, ready to run, or None if that failed."""
+        """Return the probe, ready to run, or None if its preparation failed."""
         probes: list[Probe] = []
         self._attempt(PREPARE, lambda: probes.append(self._prepare()))
         return probes[0] if probes else None
@@ -148,7 +148,7 @@ class _Run:
         self._run_stage(_CLEANUP_STAGE, *actions)
 
     def _run_stage(self, stage: Stage, *actions: Callable[[], Iterable[Measurement] | None]) -> bool:
-        """Run all *actions* as one stage, also after a failure; return whether none failed."""
+        """Run all *actions* as one stage, even if one of them fails; return whether all succeeded."""
         self._announce(stage.name)
         began = self._tools.monotonic()
         try:
@@ -166,7 +166,7 @@ class _Run:
             self._metrics.append(MetricValue(metric.name, float(metric.value), metric.unit))
 
     def _attempt(self, stage: str, action: Callable[[], None]) -> bool:
-        """Call *action* and record its exception; return whether it raised none."""
+        """Call *action* and record its exception, if any; return whether *action* succeeded."""
         try:
             action()
         except Exception as error:  # noqa: BLE001  # the only place that catches every exception
@@ -220,7 +220,7 @@ class _Run:
 
 @functools.cache
 def identity(name: str, probe: type[Probe]) -> ProbeIdentity:
-    """Return the probe's name, version and the hash of its source, which may lie in a zip archive."""
+    """Return the probe's name, version and SHA-256 of the source of its module, also from a zip archive."""
     try:
         source = inspect.getsource(sys.modules[probe.__module__])
     except (OSError, TypeError):  # a class without a source file

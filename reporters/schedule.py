@@ -1,9 +1,9 @@
 """Slots of a series: pure functions of (schedule, time).
 
-A schedule is a cron expression (``reporters.cron``), the time zone in which it is read, and an optional
-start and end. A slot is the instant at which the zone's clock *first* shows a minute that the expression
-matches. If the clock skips that minute, the slot is the next minute it shows. So a minute that does not exist
-runs once, a minute that exists twice runs once, and matches that fall on the same instant are one slot.
+A schedule is a cron expression (``reporters.cron``), the time zone to which it applies, and an optional start
+and end. A slot is the instant at which the zone's clock *first* shows a minute that the expression matches.
+If the clock skips such a minute, the slot is the next minute that the clock shows. So a skipped minute and a
+minute that is shown twice have one slot each, and matches that fall on the same instant are one slot.
 
 Errors::
 
@@ -41,7 +41,7 @@ class NoZoneDatabase(InvalidSchedule):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The slots of one series. Made by ``parse_schedule``."""
+    """The schedule of one series, made by ``parse_schedule``."""
 
     cron: Cron
     clock: tzinfo
@@ -51,7 +51,8 @@ class Schedule:
     def slots(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Yield the slots in (*after*, *until*] in order, in UTC.
 
-        Adjoining windows together yield each slot exactly once. Raises ValueError for times without a zone.
+        Calls for adjoining ranges together yield each slot exactly once. Raises ValueError for times without
+        a zone.
         """
         after, until = self._bounded(after, until)
         times = _times_of_day(self.cron.hours, self.cron.minutes)
@@ -75,7 +76,7 @@ class Schedule:
         return _clamped(after), _clamped(min(until, self.ends_at or _LATEST))
 
     def _midnight(self, time: datetime) -> datetime:
-        """Return the midnight, without a zone, of the day that the clock shows at *time*."""
+        """Return the midnight, without a zone, of the local day that contains *time*."""
         local = time.astimezone(self.clock)
         return datetime(local.year, local.month, local.day)  # noqa: DTZ001 - a local wall-clock time
 
@@ -99,7 +100,7 @@ def parse_schedule(
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
 ) -> Schedule:
-    """Return the schedule of the series *name*.
+    """Return the schedule of the series *name*; *expression* is cron, *zone* an IANA name.
 
     Raises:
         InvalidSchedule: the expression is malformed or never matches, the zone is unknown, a time has no
@@ -149,7 +150,10 @@ def _times_of_day(hours: tuple[int, ...], minutes: tuple[int, ...]) -> tuple[tim
 
 
 def _first_shown(clock: tzinfo, midnight: datetime, times: tuple[timedelta, ...]) -> list[datetime]:
-    """Return the instants at which *clock* first shows *times* of that day, or skips them."""
+    """Return the slots, in UTC, of *times* since *midnight* of one day.
+
+    A slot is the first instant at which *clock* shows the time, or the next minute if *clock* skips the time.
+    """
     instants: list[datetime] = []
     local = midnight
     for time in times:
@@ -165,7 +169,7 @@ def _first_shown(clock: tzinfo, midnight: datetime, times: tuple[timedelta, ...]
 def _is_skipped(clock: tzinfo, local: datetime) -> bool:
     """Return whether *clock* never shows *local*.
 
-    PEP 495: in a gap, fold=0 has the offset from before it and fold=1 the larger offset from after it.
+    PEP 495: in a gap, fold=0 has the offset before the gap and fold=1 the larger offset after the gap.
     """
     return _offset(clock, local) < _offset(clock, local.replace(fold=1))
 

@@ -112,7 +112,10 @@ _MISSING = 'for tool; do command -v "$tool" > /dev/null || echo "$tool"; done'
 
 
 def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
-    """Create the directory of *run*, remove what earlier runs of *series* left; return its path."""
+    """Remove the remains of earlier runs of *series*; create the directory of *run* and return its path.
+
+    *root* is the scratch directory of the resource.
+    """
     shell.check(
         ["sh", "-c", _MAKE, "sh", root, series, run, shell.resource],
         timeout_seconds=_REMOVE_SECONDS,
@@ -122,7 +125,7 @@ def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
 
 
 def remove(shell: ResourceShell, root: str, series: str, run: str) -> None:
-    """Remove the directory made by ``make``, and those above it up to *root* that are empty now."""
+    """Remove the directory made by ``make``, and its parent directories below *root* that are then empty."""
     shell.check(
         ["sh", "-c", _REMOVE, "sh", root, series, run, shell.resource],
         timeout_seconds=_REMOVE_SECONDS,
@@ -148,7 +151,7 @@ def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
 
 
 def check_tools(shell: ResourceShell, tools: Sequence[str]) -> None:
-    """Raise ResourceUnfit if some *tools* are not on the PATH; names them."""
+    """Raise ResourceUnfit if *tools* are missing from the PATH; the message names them."""
     listed = shell.check(
         ["sh", "-c", _MISSING, "sh", *tools], timeout_seconds=_CHECK_SECONDS, doing="look for tools"
     )
@@ -161,7 +164,7 @@ def check_tools(shell: ResourceShell, tools: Sequence[str]) -> None:
 
 
 def parse_free_bytes(text: str, resource: str) -> int:
-    """Parse the available bytes from ``df -Pk``. Raises ProbeFailed for unreadable output."""
+    """Return the available bytes from the output of ``df -Pk``. Raises ProbeFailed if unreadable."""
     words = text.strip().splitlines()[-1].split() if text.strip() else []
     numbers = [index for index, word in enumerate(words) if word.endswith("%") and index >= 1]
     if not numbers or not words[numbers[0] - 1].lstrip("-").isdigit():

@@ -1,7 +1,7 @@
 """Start programs under a guardian (``guardian.py``) or under a watching thread (``watcher.py``).
 
-Two pipes connect the reporter with each: one for commands, one for the status. Functions raise the OSError
-and ValueError of ``subprocess.Popen``.
+Two pipes connect the reporter with a guardian or watcher: one for commands, one for the status. The functions
+raise the OSError and ValueError of ``subprocess.Popen``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Spawned = tuple["subprocess.Popen[bytes]", int, int]
 def guarded(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, grace_seconds: float
 ) -> Spawned:
-    """Start a guardian for *argv*."""
+    """Start a guardian that runs *argv*; *grace_seconds* pass between SIGTERM and SIGKILL."""
     command_end, control = os.pipe()
     status_end, status = os.pipe()
     code = _guardian_code()
@@ -45,7 +45,7 @@ def guarded(
 def watched(
     argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, grace_seconds: float
 ) -> Spawned:
-    """Start *argv* itself."""
+    """Start *argv* without a guardian; a thread watches the program. *grace_seconds* is as in ``guarded``."""
     command_end, control = os.pipe()
     status_end, status = os.pipe()
     try:

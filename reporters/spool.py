@@ -1,11 +1,11 @@
-"""A directory of reports that wait for delivery. A report leaves it only with a receipt, or to ``bad/``.
+"""A directory of reports that wait for delivery.
 
-Several processes may use one spool: files appear and disappear atomically. A file is named after its run, so
-a run has at most one report.
+A report is removed only with a receipt, or moved to ``bad/``. Several processes may use one spool: files
+appear and disappear atomically. A file is named after its run, so a run has at most one report.
 
 Errors::
 
-    SpoolError      the directory cannot be written or read, with the reason; temporary
+    SpoolError      the directory cannot be written or read; the message has the reason; temporary
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class SpoolError(Exception):
 
 @dataclass(frozen=True)
 class SpooledReport:
-    """One waiting report."""
+    """A report in the spool: *body* is the JSON document."""
 
     run: uuid.UUID
     body: bytes
 
 
 class Spool:
-    """The reports in *directory*, which is created if it is missing, readable by its owner only."""
+    """The reports in *directory*. A missing directory is created, readable by its owner only."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -49,7 +49,7 @@ class Spool:
             self._bad.mkdir(mode=0o700, exist_ok=True)
 
     def put(self, run: uuid.UUID, body: bytes) -> None:
-        """Store *body* as the report of *run*, in place of an earlier one.
+        """Store *body* as the report of *run*, in place of an earlier report.
 
         The report survives the death of any process, but a power failure only after ``sync``.
 
@@ -67,16 +67,19 @@ class Spool:
                     _sync(path)
 
     def __contains__(self, run: uuid.UUID) -> bool:
-        """Return whether the report of *run* waits."""
+        """Return whether the report of *run* is in the spool."""
         return self._file(run).exists()
 
     def any(self) -> bool:
-        """Return whether any report waits."""
+        """Return whether the spool has a report."""
         with self._listing() as files:
             return any(True for _ in files)
 
     def pending(self, most: int | None = None) -> Iterator[SpooledReport]:
-        """Yield the reports in at most *most* files, oldest first; set other files aside."""
+        """Yield the reports of the *most* oldest files (None: all files), oldest first.
+
+        Files that are no reports are moved to ``bad/``.
+        """
         self._remove_half_written()
         for path in self._oldest(most):
             entry = self._read(path)
@@ -84,18 +87,21 @@ class Spool:
                 yield entry
 
     def remove(self, run: uuid.UUID) -> None:
-        """Remove the report of *run*, for which there is a receipt."""
+        """Remove the report of *run*. Call this only with a receipt for the report."""
         with _spool_errors(f"cannot remove the report of {run} from {self._directory}"):
             self._file(run).unlink(missing_ok=True)
 
     def set_aside(self, run: uuid.UUID, reason: str) -> None:
-        """Move the report of *run* to ``bad/`` for inspection, with the *reason* beside it."""
+        """Move the report of *run* to ``bad/`` for inspection; write *reason* to a file beside the report."""
         if run in self:
             self._set_aside(self._file(run), reason)
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[bool]:
-        """Lock the spool in this context; yield whether that succeeded. A lock ends with its process."""
+        """Lock the spool in this context without waiting; yield False if another process has the lock.
+
+        The lock ends with the process.
+        """
         with _spool_errors(f"cannot lock the spool {self._directory}"):
             descriptor = os.open(self._directory / ".lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -108,7 +114,7 @@ class Spool:
 
     @contextlib.contextmanager
     def _listing(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """Yield the waiting files, unordered."""
+        """Yield an iterator over the files of reports, in any order."""
         with (
             _spool_errors(f"cannot read the spool {self._directory}"),
             os.scandir(self._directory) as entries,
@@ -148,7 +154,7 @@ class Spool:
                 path.replace(self._bad / path.name)
 
     def _remove_half_written(self) -> None:
-        """Remove partial files of killed processes. A recent one may still be written."""
+        """Remove partial files of killed processes; keep recent files, which a process may be writing."""
         with _spool_errors(f"cannot tidy the spool {self._directory}"):
             for path in self._directory.glob(".*.part"):
                 with contextlib.suppress(FileNotFoundError):
@@ -166,7 +172,7 @@ def _locked(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def _spool_errors(action: str) -> Iterator[None]:
-    """Turn an OSError into a SpoolError that begins with *action*, as in "cannot read x"."""
+    """Turn an OSError into a SpoolError that begins with *action*, such as "cannot read x"."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Parse a server's progress report on a third-party copy (HTTP-TPC of the WLCG).
 
 The body of the response has markers ("Perf Marker ... Stripe Bytes Transferred: 1048576 ... End") and ends
-with the result, "success: Created" or "failure: reason". The HTTP status is sent before the copy and does not
-tell the result.
+with the result, "success: Created" or "failure: reason". The server sends the HTTP status before the copy, so
+the status does not tell the result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _VERDICT = re.compile(r"(?P<success>success)|(?P<failure>fail(?:ure|ed)|aborted|
 
 
 class CopyReport:
-    """The parsed body of a response, fed piece by piece. Keeps only its tail, without the *secrets*."""
+    """Parses the body of a response, which ``feed`` takes piece by piece. Keeps only the end of the body.
+
+    Each of *secrets* is replaced by "[secret]".
+    """
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
         self._secrets = secrets
@@ -44,7 +47,7 @@ class CopyReport:
         self._line = (self._line + rest)[:_LONGEST_LINE_BYTES]
 
     def end(self) -> None:
-        """Note the end of the body; the last line may lack its newline."""
+        """Parse the last line of the body, which may lack a newline. Call this after the last ``feed``."""
         self._take(self._line)
         self._line = b""
 

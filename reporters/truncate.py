@@ -1,4 +1,4 @@
-"""Shorten a report that is too long. Each cut leaves a note. Works on the plain JSON document."""
+"""Shorten a report that is too long, given as its JSON document. Each cut leaves a note."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _clean(value: object) -> object:
 
 
 def fitted(document: Mapping[str, Any], max_bytes: int) -> bytes:
-    """Encode *document* in at most *max_bytes*: cut lines from the middle of ``log``, then shorten texts.
+    """Encode *document* in at most *max_bytes*: shorten its texts, cut lines from the middle of ``log``.
 
     Raises:
         Unwritable: *document* does not fit even when it is cut, or it has no JSON form.
@@ -66,7 +66,7 @@ def fitted(document: Mapping[str, Any], max_bytes: int) -> bytes:
 
 
 def _clipped(document: Mapping[str, Any], characters: int) -> dict[str, Any]:
-    """Return a copy with the reason, the failure's texts and the log lines cut to *characters* each."""
+    """Return a copy of *document*: reason, failure texts and log lines cut to *characters* each."""
     failure = document["failure"]
     if failure is not None:
         failure = {
@@ -79,7 +79,7 @@ def _clipped(document: Mapping[str, Any], characters: int) -> dict[str, Any]:
 
 
 def clip(text: str, characters: int) -> str:
-    """Cut *text* in its middle to about *characters*, with a note of how many were cut."""
+    """Cut *text* in its middle to about *characters*; a note counts the characters cut."""
     surplus = len(text) - characters
     if surplus <= 0:
         return text
@@ -88,7 +88,7 @@ def clip(text: str, characters: int) -> str:
 
 
 def _cut_log(lines: Sequence[Mapping[str, Any]], room_bytes: int) -> list[Mapping[str, Any]]:
-    """Return the first and last lines that fit, with a line between them that counts the rest."""
+    """Return the first and last lines that fit into *room_bytes*; a line between counts the lines cut."""
     sizes = [len(encoded(line)) + 1 for line in lines]
     if sum(sizes) <= room_bytes:
         return list(lines)

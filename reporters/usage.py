@@ -1,4 +1,4 @@
-"""Count the use of resources by a run: bytes of completed copies, CPU time of its jobs."""
+"""Count the use of resources by a run: bytes of completed copies, CPU time of jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ResourceUsage:
-    """The use of one resource. A job's seconds count once for each processor that it requested."""
+    """The use of one resource. A second of a job counts once for each processor that the job requested."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -26,7 +26,7 @@ class ResourceUsage:
 
 
 class UsageMeter:
-    """Counts the usage of a run while it goes on. Thread-safe."""
+    """Counts the usage of a run during the run. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -59,8 +59,7 @@ class UsageMeter:
 class JobMeter:
     """The CPU time of one job.
 
-    A job that passed reports its run time itself. For any other job, the time during which it was observed to
-    run counts.
+    A job that passed reports its run time. For any other job, the time from ``began`` to ``ended`` counts.
     """
 
     def __init__(self, cpus: int, clock: Callable[[], float]) -> None:
@@ -74,7 +73,7 @@ class JobMeter:
         self._began = self._clock()
 
     def ended(self, run_seconds: float | None = None) -> None:
-        """Note that the job is over; *run_seconds* is the job's own report, None if there is none."""
+        """Note that the job is over; *run_seconds* is the run time that the job reported, or None."""
         self._seconds = self._seen_seconds() if run_seconds is None else run_seconds
 
     @property
@@ -87,7 +86,7 @@ class JobMeter:
 
 
 def added(first: Mapping[str, ResourceUsage], other: Mapping[str, ResourceUsage]) -> dict[str, ResourceUsage]:
-    """Return the sum by resource."""
+    """Return the sum of two usages, by resource."""
     return {
         name: first.get(name, ResourceUsage()) + other.get(name, ResourceUsage())
         for name in {**first, **other}
@@ -95,7 +94,7 @@ def added(first: Mapping[str, ResourceUsage], other: Mapping[str, ResourceUsage]
 
 
 def format_bytes(size_bytes: int) -> str:
-    """Format with an SI unit, as in "1.2 MB"."""
+    """Format a size with an SI unit, such as "1.2 MB"."""
     power = min(max(len(str(abs(size_bytes))) - 1, 0) // 3, 5)
     unit = ("bytes", "kB", "MB", "GB", "TB", "PB")[power]
     return f"{size_bytes} bytes" if power == 0 else f"{size_bytes / 1000**power:.1f} {unit}"

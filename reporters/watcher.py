@@ -1,7 +1,7 @@
 """Watch one program from a thread of the reporter, in place of a guardian.
 
-The protocol over the pipes is that of ``guardian.py``. A watcher ends only the program's process group, but
-needs no Python process of its own.
+The pipes have the protocol of ``guardian.py``. A watcher ends only the program's process group, but needs no
+Python process of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 
 
 def can_watch() -> bool:
-    """Return whether the system can wait for a process and a pipe at once (Linux 5.3, Python 3.9)."""
+    """Return whether one call can wait for a process and a pipe (from Linux 5.3 and Python 3.9 on)."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -26,7 +26,9 @@ def can_watch() -> bool:
 
 
 def watch(program: subprocess.Popen[bytes], control: int, status: int, grace_seconds: float) -> None:
-    """Start to watch *program*: end its group at a byte on *control*; write to *status* how it ended.
+    """Start a thread that ends *program* at a byte on *control*.
+
+    The thread sends SIGTERM and, after *grace_seconds*, SIGKILL. It writes to *status* how the program ended.
 
     Raises OSError if no descriptor or no thread is left.
     """
@@ -67,7 +69,7 @@ def _end(pid: int, process: int, grace_seconds: float) -> None:
 
 
 def _readable(wanted: int, other: int | None = None, *, seconds: float | None = None) -> bool:
-    """Wait until one of the two is readable, or the time is over; return whether *wanted* is."""
+    """Wait until *wanted* or *other* is readable, at most *seconds*; return whether *wanted* is readable."""
     poller = select.poll()  # select() cannot watch a descriptor above 1023
     for descriptor in (wanted, other):
         if descriptor is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.conf import settings as django_settings
@@ -121,15 +121,21 @@ def django_db_modify_db_settings(
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
             with using_settings({"NAME": TEMPLATE}):
                 call_command("migrate", verbosity=0)
-                partitions.create_for([NOON, datetime.now(UTC)])
+                _create_partitions()
     connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
+
+
+def _create_partitions() -> None:
+    """Create the partitions for the times that most tests use; an expansion looks back a week."""
+    times = (NOON, datetime.now(UTC))
+    partitions.create_for([*times, *(time - timedelta(days=7) for time in times)])
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Add partitions for the times that most tests use; in the end, close connections left by threads."""
+    """Add partitions; in the end, close connections left by threads."""
     with django_db_blocker.unblock():
-        partitions.create_for([NOON, datetime.now(UTC)])
+        _create_partitions()
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(

@@ -1,8 +1,8 @@
 """The commands of ``python -m forecasting``, one file each. The folder is the registry.
 
 A command is a module with ``add(subparsers)``, which defines its name and arguments, and ``run(arguments)``,
-which prints the result and returns the exit status. It raises a ``ForecastingError`` of one line for invalid
-input.
+which prints the result and returns the exit status. For invalid input, ``run`` raises a ``ForecastingError``
+with a message of one line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Command(Protocol):
 
 
 def names() -> list[str]:
-    """Return the commands, sorted: every module of this package. On the command line ``_`` is ``-``."""
+    """Return the sorted names of the command modules; on the command line ``_`` is written ``-``."""
     return sorted(info.name for info in pkgutil.iter_modules(__path__))
 
 
@@ -39,7 +39,7 @@ def load(name: str) -> Command:
 
 
 def add_warm_up(parser: ArgumentParser) -> None:
-    """Add the option of the commands that score forecasts."""
+    """Add the option ``--warm-up``, which all commands that score forecasts have."""
     parser.add_argument(
         "--warm-up",
         type=whole_number,
@@ -50,14 +50,14 @@ def add_warm_up(parser: ArgumentParser) -> None:
 
 
 def whole_number(text: str) -> int:
-    """Convert an argument that is a count."""
+    """Convert a command-line argument to a whole number; raise ArgumentTypeError for other text."""
     if not (text.isascii() and text.isdigit()):
         raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
     return int(text)
 
 
 def probability(text: str) -> float:
-    """Convert an argument that is a probability between 0 and 1, exclusive."""
+    """Convert a command-line argument to a probability inside (0, 1); raise ArgumentTypeError otherwise."""
     try:
         number = float(text)
     except ValueError:

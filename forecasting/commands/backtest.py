@@ -1,4 +1,4 @@
-"""``backtest``: the scores of every method on measured runs."""
+"""The command ``backtest``: score every method on measured runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ other scores over the series."""
 
 
 class EvaluationTask(NamedTuple):
-    """One series, to be forecast by the methods *names*."""
+    """One series to forecast, with the observations of its predictors.
+
+    *names* are the methods to score; the first *warm_up* runs do not count.
+    """
 
     history: RunHistory
     of_predictors: PredictorObservations
@@ -123,7 +126,7 @@ def _tasks(all_histories: Sequence[RunHistory], arguments: Namespace) -> list[Ev
 
 
 def all_scores(tasks: Sequence[EvaluationTask], processes: int) -> Iterator[list[MethodScores]]:
-    """Yield the scores of each of *tasks*, in their order, as soon as they are available."""
+    """Yield the scores of each task, in the order of *tasks*; compute them in up to *processes* processes."""
     if min(processes, len(tasks)) <= 1:
         yield from map(EvaluationTask.scores, tasks)
         return
@@ -143,7 +146,7 @@ def all_scores(tasks: Sequence[EvaluationTask], processes: int) -> Iterator[list
 
 
 def _ignore_interrupts() -> None:
-    """Ignore interrupts: the parent process handles them and ends this one."""
+    """Ignore interrupts in a child process: the parent process handles an interrupt and ends its children."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -1,4 +1,4 @@
-"""``choose``: the probe and the method by which an application is forecast best, if any helps."""
+"""The command ``choose``: find the probe and the method that forecast an application best, if any helps."""
 
 from __future__ import annotations
 

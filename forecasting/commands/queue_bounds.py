@@ -1,4 +1,4 @@
-"""``queue-bounds``: the scores of bounds on the waits of a batch system, given when jobs are submitted."""
+"""The command ``queue-bounds``: bound the queue wait of each job at its submission; score the bounds."""
 
 from __future__ import annotations
 

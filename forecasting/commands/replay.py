@@ -1,4 +1,4 @@
-"""``replay``: the forecasts of a method after each value of a file."""
+"""The command ``replay``: print the forecast of a method after each value of a file."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _replay(values: Iterable[tuple[float, float]], name: str) -> Iterator[Sequen
 
 
 def _values(file: str) -> Iterator[tuple[float, float]]:
-    """Yield the times and values of *file*; times must not go back."""
+    """Yield (time in seconds, value) for each row of *file*; times must not go back."""
     before = -math.inf
     for row in rows(file, NEEDED):
         time_seconds = row.time_seconds("time")

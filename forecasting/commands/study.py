@@ -1,4 +1,4 @@
-"""``study``: the prediction table of the study of two grids, for measured runs."""
+"""The command ``study``: print the table of errors of the study of two grids, for measured runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def lines(cells: Mapping[str, Mapping[str, StudyCell]]) -> Iterator[str]:
 
 
 def _short(metric: str) -> str:
-    """Return the distinctive part of *metric*, such as compute for stage.compute.seconds."""
+    """Return the distinctive part of *metric*: "compute" for "stage.compute.seconds"."""
     return metric.removeprefix("stage.").removesuffix(".seconds") or "value"
 
 

@@ -1,1 +1,1 @@
-"""Scores of forecasts, and the choice between methods and predictors by them."""
+"""Scores of forecasts, and the choice of methods and predictors by scores."""

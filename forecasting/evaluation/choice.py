@@ -1,14 +1,15 @@
-"""Choose the predictor and the method from which a metric is forecast best, if any helps at all.
+"""Choose the predictor and the method that forecast a metric best, or the metric's own history alone.
 
-A candidate is one method with one predictor. The *own history* is its rival: the forecast from earlier values
-of the metric alone. At each value the losses of all candidates and of the own history are added up, before
-they learn the value: later values never influence a choice.
+A candidate is one method with one predictor. All candidates compete with the *own history*, which is the
+forecast from earlier values of the metric alone. Each new value is scored before it is learned: its losses
+are added to the sums of the candidates and of the own history. So later values never influence a choice.
 
-There are two steps. First, each predictor has a pick: the method that saves the largest share of the own
-history's loss so far. The loss of a predictor is that of its picks, each counted while it was the pick.
-Second, the pick that saves most is chosen among the predictors whose loss is significantly below that of the
-own history; if there are none, the own history forecasts. A predictor without significant savings is dropped,
-but its candidates are still scored, so it may come back.
+The choice has two steps. First, each predictor has a pick: the method that saves the largest share of the own
+history's loss so far. The loss of a predictor is the loss of its picks; the loss of a method counts only
+while the method is the pick. Second, each predictor whose loss is not significantly below the loss of the own
+history is dropped. Among the other predictors, the predictor that saves most is chosen, with its pick. If all
+predictors are dropped, the own history forecasts. The candidates of a dropped predictor are still scored, so
+the predictor may be chosen later.
 """
 
 from __future__ import annotations
@@ -32,9 +33,14 @@ OWN = "blend"
 class PredictorCandidate:
     """The record of a candidate: one *method* with one *predictor*.
 
-    *own_loss* is the loss of the own history and *loss* that of the candidate, both means over *n* values.
-    *gain* is the share of *own_loss* that the candidate saves, and *helps* is whether this is significant.
-    *used* marks the chosen candidate.
+    Attributes:
+        n: number of scored values.
+        own_loss: mean loss of the own history.
+        loss: mean loss of the candidate, for the same values.
+        gain: share of *own_loss* that the candidate saves.
+        p_value: probability of such a gain by chance alone.
+        helps: whether the gain is significant.
+        used: whether the candidate is the chosen candidate.
     """
 
     predictor: Source
@@ -50,7 +56,7 @@ class PredictorCandidate:
 
 @dataclass(slots=True)
 class MethodTrial:
-    """One method with its residuals. It uses the own history alone, or one predictor as well."""
+    """One method, with the own history alone or with one predictor in addition, and the method's record."""
 
     methods: MethodsByName  # exactly one
     residuals: Residuals = field(default_factory=Residuals, init=False)
@@ -61,7 +67,7 @@ class MethodTrial:
         return method
 
     def quantile(self, at_seconds: float, probability: float) -> float | None:
-        """Return the forecast quantile of *probability*; None if there is none yet."""
+        """Return the forecast quantile of *probability*; None if the method has no forecast yet."""
         median = self._median(at_seconds)
         if median is None or probability == 0.5:
             return median
@@ -92,22 +98,22 @@ def _trial(name: str) -> MethodTrial:
 
 @dataclass(slots=True)
 class PredictorTrials:
-    """All methods with one predictor, and the *record* of their picks."""
+    """All methods with one predictor, and the *record* of the predictor's picks."""
 
     by_method: dict[str, MethodTrial]
     record: LossComparison = field(default_factory=LossComparison, init=False)
 
     def pick(self) -> str:
-        """Return the method with the highest gain so far; among equals, the first."""
+        """Return the name of the method with the highest gain so far; the first of several such methods."""
         return max(self.by_method, key=lambda name: self.by_method[name].record.gain)
 
 
 @dataclass(slots=True)
 class PredictorChoice:
-    """Follows one metric: it learns by ``update`` and ``observe_predictor``, as methods do.
+    """Follows one metric and chooses its predictor and method. Learns like a forecasting method.
 
-    For the *probability* one half the loss is the absolute error, otherwise the pinball loss of this
-    quantile. A predictor is on trial from its first value on.
+    The loss is the pinball loss of the quantile of *probability*; for one half this is the absolute error,
+    halved. A predictor is on trial from its first value on.
     """
 
     among: tuple[str, ...] = METHODS
@@ -137,7 +143,7 @@ class PredictorChoice:
             trial.method().observe_predictor(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
-        """Score all candidates by the next *value* of the metric, then let them learn it."""
+        """Score all candidates by the next *value* of the metric; then all candidates learn the value."""
         self._age.add(time_seconds, value)
         own = self._own.quantile(time_seconds, self.probability)
         for trials in self._trials.values():
@@ -145,7 +151,7 @@ class PredictorChoice:
         self._own.learn(time_seconds, value)
 
     def candidates(self) -> list[PredictorCandidate]:
-        """Return the records of all candidates, also of useless ones, the highest gain first."""
+        """Return the records of all candidates, whether they help or not; the highest gain comes first."""
         chosen = self._chosen()
         rows = [
             self._candidate(key, name, trial, used=(key, name) == chosen)
@@ -161,7 +167,7 @@ class PredictorChoice:
         ]
 
     def forecast(self, at_seconds: float) -> ValueForecast:
-        """Return the forecast of the chosen candidate, or from the own history if no candidate helps.
+        """Return the forecast of the chosen candidate, or of the own history if no candidate helps.
 
         Raises:
             Abstained: no value is known yet.
@@ -215,9 +221,14 @@ def choose(
     own: str = OWN,
     probability: float = 0.5,
 ) -> PredictorChoice:
-    """Return the choice after all *observations* of a metric and all observations *of_predictors*.
+    """Return the choice after learning all *observations* of a metric and all observations *of_predictors*.
 
-    Observations are used in the order in which they became known; unusable ones are ignored.
+    Observations are used in the order in which they became known; unusable observations are ignored.
+
+    Args:
+        among: names of the methods of the candidates.
+        own: name of the method of the own history.
+        probability: probability of the quantile whose losses are compared; 0.5 is the median.
 
     Raises:
         UnknownMethod: *own* or one of *among* is not a file in ``forecasting/methods/``.

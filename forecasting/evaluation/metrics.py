@@ -21,7 +21,7 @@ Numbers = Sequence[float] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ForecastScores:
-    """The scores of *n* forecasts."""
+    """The scores of *n* forecasts; None for a score that cannot be computed."""
 
     n: int
     mean_absolute_error: float | None
@@ -40,9 +40,10 @@ def forecast_scores(
     level: float = 0.8,
     last_value: Numbers | None = None,
 ) -> ForecastScores:
-    """Score medians, and intervals from *lower* to *upper* that are to cover *level*.
+    """Score the forecasts *median* and the intervals from *lower* to *upper* by the *actual* values.
 
-    *last_value* is the baseline: the newest value known when the forecast was issued, NaN if it is unknown.
+    An interval should contain the actual value with the probability *level*. *last_value* is the baseline:
+    the newest value known when the forecast was issued, NaN if no value was known.
     """
     return ForecastScores(
         n=len(actual),
@@ -77,7 +78,7 @@ def relative_error(actual: Numbers, forecast: Numbers) -> float | None:
 
 
 def relative_error_variation(actual: Numbers, forecast: Numbers) -> float | None:
-    """Return the coefficient of variation of the relative errors: standard deviation by mean."""
+    """Return the coefficient of variation of the relative errors: standard deviation divided by mean."""
     errors = relative_errors(actual, forecast)
     errors = errors[~np.isnan(errors)]
     average = _average(errors)
@@ -87,11 +88,11 @@ def relative_error_variation(actual: Numbers, forecast: Numbers) -> float | None
 
 
 def mean_absolute_scaled_error(actual: Numbers, forecast: Numbers, last_value: Numbers) -> float | None:
-    """Return the mean absolute error as a ratio to that of the last value; below 1 is better than it.
+    """Return the mean absolute error of *forecast* divided by the error of the baseline *last_value*.
 
-    Both are over the forecasts whose *last_value* is known, not NaN. Source: Hyndman, Koehler, "Another look
-    at measures of forecast accuracy", International Journal of Forecasting 22 (2006), with the scale of the
-    same period.
+    A forecast with a result below 1 beats the baseline. Both means are over the forecasts whose *last_value*
+    is not NaN. Source: Hyndman, Koehler, "Another look at measures of forecast accuracy", International
+    Journal of Forecasting 22 (2006), with the scale of the same period.
     """
     values, forecasts, last_values = (
         np.asarray(column, dtype=np.float64) for column in (actual, forecast, last_value)
@@ -103,9 +104,10 @@ def mean_absolute_scaled_error(actual: Numbers, forecast: Numbers, last_value: N
 
 
 def pinball_loss(actual: Numbers, quantile: Numbers, probability: float) -> float | None:
-    """Return the mean pinball loss of *quantile*, least for the true quantile of *probability*.
+    """Return the mean pinball loss of *quantile*, forecasts of the quantile of *probability*.
 
-    A value above the quantile costs *probability* times its distance, one below it the rest. Source:
+    The true quantile minimises the expected loss. A value above the forecast costs *probability* times its
+    distance from the forecast; a value below the forecast costs 1 - *probability* times its distance. Source:
     Koenker, Bassett, "Regression quantiles", Econometrica 46 (1978).
     """
     values, quantiles = _aligned(actual, quantile)
@@ -114,15 +116,16 @@ def pinball_loss(actual: Numbers, quantile: Numbers, probability: float) -> floa
 
 
 def coverage(actual: Numbers, lower: Numbers, upper: Numbers) -> float | None:
-    """Return the share of actual values inside their interval, ends included."""
+    """Return the share of actual values inside their intervals, ends included."""
     values, low, high = _aligned(actual, lower, upper)
     return _average((low <= values) & (values <= high))
 
 
 def winkler_score(actual: Numbers, lower: Numbers, upper: Numbers, level: float = 0.8) -> float | None:
-    """Return the mean width of the intervals; a value outside adds its distance times 2 / (1 - *level*).
+    """Return the mean Winkler score of intervals: width, plus a penalty if the actual value is outside.
 
-    Less is better. Source: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972).
+    The penalty is the distance from the interval times 2 / (1 - *level*). Less is better. Source: Winkler, "A
+    decision-theoretic approach to interval estimation", JASA 67 (1972).
     """
     values, low, high = _aligned(actual, lower, upper)
     distances = np.maximum(low - values, 0.0) + np.maximum(values - high, 0.0)

@@ -1,7 +1,7 @@
-"""Rolling origin: the forecast of each run at its start, from what was known then.
+"""Rolling origin: forecast each run from what was known at its start, and score the forecasts.
 
-Nothing is chosen, fitted or scaled by later values: the ``Forecaster`` uses no value before it was known,
-here as in service.
+Later values never choose, fit or scale anything: here, as in service, the ``Forecaster`` uses no value before
+the value was known.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PredictorObservations = Sequence[tuple[Source, Observation]]
 class RollingForecasts:
     """The forecasts of one method for the runs of a series, in the order of their starts.
 
-    They are NaN where it abstained. *quantiles* are by probability.
+    Forecasts are NaN where the method abstained. *quantiles* has a column of quantiles for each probability.
     """
 
     method: str
@@ -51,10 +51,19 @@ class RollingForecasts:
 class MethodScores:
     """The scores of one method on one series; None for a score that cannot be computed.
 
-    Absolute and relative errors are those of the median, squared errors those of the mean. An error ratio is
-    relative to the error of the last value over the same runs. *interval_ratio* compares Winkler scores: that
-    of the method's 90 % interval, divided by that of a simple interval: the NWS MAE pick +- 1.645 times the
-    root mean square of its earlier errors.
+    Attributes:
+        n: number of scored runs.
+        abstained: number of runs without a forecast.
+        mae: mean absolute error of the median.
+        rmse: root mean squared error of the mean.
+        relative_error: mean relative error of the median.
+        relative_error_variation: coefficient of variation of the relative errors.
+        mae_ratio: *mae* divided by the error of the last value over the same runs.
+        rmse_ratio: *rmse* divided by the error of the last value over the same runs.
+        interval_ratio: Winkler score of the method's 90 % interval divided by the score of a simple interval.
+            The simple interval is the NWS MAE pick +- 1.645 times the root mean square of the pick's earlier
+            errors.
+        ms_per_update: mean CPU time to learn one value, in milliseconds.
     """
 
     method: str
@@ -83,7 +92,14 @@ def rolling_origin(
     floor: float | None = None,
     clock: Callable[[], float] = time.process_time,
 ) -> RollingForecasts:
-    """Return the forecasts of *method* for each of *observations*, with the predictor values known then."""
+    """Forecast each of *observations* by *method*, from what was known at its start.
+
+    Args:
+        of_predictors: the observations of the predictors, each with its source.
+        levels: probabilities of the central intervals.
+        floor: forecasts below this number are raised to it; None: no limit.
+        clock: measures the time to learn, in seconds.
+    """
     forecaster = Forecaster(method)
     for source, observation in of_predictors:
         forecaster.observe(_known_after_start(observation), source)
@@ -110,7 +126,7 @@ def rolling_origin(
 
 
 def _known_after_start(observation: Observation) -> Observation:
-    """Return *observation* as known after the start of its run, even if the run took no time by its clock."""
+    """Return *observation*, known only after its start even if its run took 0 seconds by the clock."""
     earliest = math.nextafter(observation.time_seconds, math.inf)
     return replace(observation, known_at_seconds=max(observation.known_at_seconds, earliest))
 
@@ -141,7 +157,7 @@ class Baselines:
     battery: RollingForecasts
 
     def score(self, forecasts: RollingForecasts, warm_up: int = WARM_UP) -> MethodScores:
-        """Score *forecasts*, without its first *warm_up* runs and those where it or a baseline abstained."""
+        """Score *forecasts*, except the first *warm_up* runs and runs without a forecast or a baseline."""
         counted = np.arange(len(forecasts.actual)) >= warm_up
         answered = np.isfinite(forecasts.median)
         is_scored = (
@@ -181,9 +197,10 @@ class Baselines:
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """The scores of one method over the *series* on which it has forecasts.
+    """The mean scores of one method over all series on which the method has forecasts.
 
-    They are geometric means of ratios, and means of the other scores; None for a score that no series has.
+    *series* is the number of these series. Ratios are averaged by the geometric mean, other scores by the
+    arithmetic mean. A score that no series has is None. *abstained* is a total.
     """
 
     method: str
@@ -207,7 +224,8 @@ def evaluate(
 ) -> list[MethodScores]:
     """Score the methods *names* on a series, with the observations of its predictors.
 
-    A series without negative values gets a floor of 0, as durations and rates have.
+    The first *warm_up* runs are not scored. If no observed value is negative, all forecasts are at least 0:
+    the series is taken for durations or rates.
     """
     floor = 0.0 if all(observation.value >= 0.0 for observation in observations) else None
     forecasts: dict[str, RollingForecasts] = {}
@@ -218,7 +236,7 @@ def evaluate(
 
 
 def summaries(series: Iterable[Iterable[MethodScores]]) -> list[MethodSummary]:
-    """Summarise the scores of each method over all *series*, in the order of the first series."""
+    """Summarise the scores of each method over all *series*, in the order of methods in the first series."""
     by_method: dict[str, list[MethodScores]] = {}
     for scores in series:
         for score in scores:
@@ -255,7 +273,10 @@ def geometric_mean(ratios: Iterable[float | None]) -> float | None:
 
 
 def _simple_interval(forecasts: RollingForecasts, level: float) -> tuple[Column, Column]:
-    """Return the intervals for normal errors of constant variance, estimated from the earlier errors."""
+    """Return the lower and the upper ends of the intervals of *level* around the medians of *forecasts*.
+
+    Errors are assumed normal. Their variance is the mean square of the earlier errors.
+    """
     errors = np.abs(np.nan_to_num(forecasts.actual - forecasts.median))
     scale = errors.max(initial=0.0) or 1.0
     squares = np.cumsum(np.square(errors / scale))

@@ -1,11 +1,10 @@
-"""The study of two grids, repeated: the errors of forecasts of an application from its own history, from a
-probe that ran before it, and from both.
+"""Repeat the study of two grids: the errors of forecasts from own history, from a probe, and from both.
 
-Seven methods forecast seven metrics of each run of an application when it starts. *TSP* is the NWS battery on
-the application's own history. *LRP* is a straight line through pairs of application and probe, applied to the
-newest run of the probe; it is fitted to all pairs, the last 10, or a fixed first x. *TSP+LRP* forecasts the
-probe with the battery to the time asked for, and applies the line to that. A metric of the application is
-predicted from the same metric of the probe.
+Seven methods forecast seven metrics of each run of an application at its start. *TSP* is the NWS battery on
+the application's own history. *LRP* is a straight line through pairs of a probe's and the application's
+value, applied to the newest value of the probe; the line is fitted to all pairs, to the last 10, or to a
+fixed number of first pairs. *TSP+LRP* forecasts the probe by the battery for the start of the run, and
+applies the line to this forecast. A metric of the application is predicted from the same metric of the probe.
 """
 
 from __future__ import annotations
@@ -23,7 +22,13 @@ from forecasting.reading.histories import RunHistory
 
 @dataclass(frozen=True)
 class StudiedMethod:
-    """A *method* with its *label* in the study, and the error of the total published there, in percent."""
+    """A method of the study.
+
+    Attributes:
+        label: name of the method in the study.
+        method: name of the method in ``forecasting/methods/``.
+        published: error that the study reports for the total time, in percent.
+    """
 
     label: str
     method: str
@@ -52,7 +57,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class StudyCell:
-    """The mean relative error over *n* runs, and its coefficient of variation; None if there is none."""
+    """The mean of *n* relative errors and their coefficient of variation; None if not computable."""
 
     n: int
     relative_error: float | None
@@ -64,9 +69,10 @@ def error_table(
 ) -> dict[str, dict[str, StudyCell]]:
     """Return the cells by metric and method over all runs of applications in *histories*.
 
-    Each application is paired with each probe of its group. The metrics are *wanted*, or those of the study
-    that occur, or all if none of these does. A run counts if each of the seven methods has a forecast, and it
-    is not among the first *warm_up* of its series.
+    Each application is paired with each probe of its group. The metrics are *wanted*. If *wanted* is empty,
+    they are the metrics of the study that occur in *histories*, or all metrics if no metric of the study
+    occurs. A run counts if all seven methods have a forecast and the run is not among the first *warm_up*
+    runs of its series.
     """
     pairs = list(_pairs(histories))
     metrics_of_pairs = {target.source.metric for target, _ in pairs}
@@ -78,7 +84,7 @@ def error_table(
 
 
 def _pairs(histories: Sequence[RunHistory]) -> Iterator[tuple[RunHistory, RunHistory]]:
-    """Yield each metric of each application with the same metric of each probe of its group."""
+    """Yield (application, probe) for the same metric of each application and each probe of its group."""
     for target in histories:
         for probe in histories:
             alike = (probe.group, probe.source.metric) == (target.group, target.source.metric)

@@ -1,1 +1,1 @@
-"""Building blocks of methods: each learns value by value and knows no series, files or services."""
+"""Building blocks of methods. Each learns value by value and is independent of series and files."""

@@ -1,23 +1,24 @@
 """Blend the forecasts of several experts by weights that are learned as actual values come.
 
-The weight of an expert follows from its regret: by how much less the blend would have lost, had it leaned
-further towards that expert. An expert that would have improved the blend gets weight, another gets none. So
-the loss of the blend approaches that of the best fixed mixture, which is lower than that of the best expert.
+The weight of an expert follows from its regret: by how much less the blend would have lost with more weight
+on that expert. Only experts that would have improved the blend get weight. So the loss of the blend
+approaches the loss of the best fixed mixture, which is at most the loss of the best expert.
 
 This is the polynomially weighted average forecaster (Cesa-Bianchi, Lugosi, "Prediction, Learning, and Games",
-2006, section 2.1) on gradients of the loss (2.5), with a learning rate for each expert, as in ML-Poly
-(Gaillard, Stoltz, van Erven, "A second-order bound with excess losses", COLT 2014), and with experts that may
-sleep (Freund et al., "Using and combining predictors that specialize", STOC 1997). It has no rate to tune.
-For series that change, and about which nothing is known beforehand,
+2006, section 2.1) on gradients of the loss (section 2.5). Each expert has its own learning rate, as in
+ML-Poly (Gaillard, Stoltz, van Erven, "A second-order bound with excess losses", COLT 2014). Experts may
+sleep: a sleeping expert abstains from a value (Freund et al., "Using and combining predictors that
+specialize", STOC 1997). There is no rate to tune. For series that change in unknown ways,
 
 - regrets are measured in typical errors of the blend, so that a noisy past does not outweigh a calm present;
-- no single regret counts more than a few of those, so that no outlier decides alone;
+- a single regret counts as at most a few typical errors, so that no outlier decides alone;
 - after a shift of level (``forecasting.learning.level_shift``) experts at the old level are muted;
-- old regrets fade slowly, and none sinks below a limit; an expert at the limit is reset: it starts again with
-  the learning rate of a new one. So an expert that was wrong for long has weight within some ten values of
-  being right. This does what sharing a part of the weights does (Herbster, Warmuth, "Tracking the best
-  expert", Machine Learning 32, 1998) and costs nothing while nothing changes; the same limit makes "regret
-  matching+" follow changes (Tammelin et al., "Solving heads-up limit Texas hold'em", IJCAI 2015).
+- old regrets fade slowly, and no regret sinks below a limit; an expert at the limit is reset: it starts again
+  with the learning rate of a new expert. So an expert that was wrong for a long time gets weight within about
+  ten values once its forecasts are right. The limit has the effect of sharing a part of the weights
+  (Herbster, Warmuth, "Tracking the best expert", Machine Learning 32, 1998) and costs nothing while nothing
+  changes; the same limit makes "regret matching+" follow changes (Tammelin et al., "Solving heads-up limit
+  Texas hold'em", IJCAI 2015).
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _ROUNDING = 1e-9
 class Aggregation:
     """The weights of experts, learned for one loss: the squared error if *squared*, else the pinball loss.
 
-    The pinball loss is that of the quantile *probability*, doubled, so that it is the absolute error for 0.5.
-    All arrays of forecasts have the same order of experts, with NaN for an expert that sleeps. The blend is
-    never outside the range of the forecasts.
+    The pinball loss is the loss of the quantile of *probability*, doubled; for the probability 0.5 it is the
+    absolute error. All arrays of forecasts have the same order of experts, with NaN for an expert that
+    sleeps. The blend is never outside the range of the forecasts.
     """
 
     probability: float = 0.5
@@ -68,11 +69,11 @@ class Aggregation:
         return origin + float(self._weights(awake, len(forecasts)) @ beyond)
 
     def weights(self, forecasts: Numbers) -> Numbers:
-        """Return the weight of each expert: at least 0, for sleeping ones 0, 1 in total."""
+        """Return the weight of each expert: at least 0, exactly 0 for sleeping experts, 1 in total."""
         return self._weights(self._centred(forecasts)[2], len(forecasts))
 
     def update(self, forecasts: Numbers, value: float) -> None:
-        """Learn the actual *value* for which there were *forecasts*."""
+        """Learn the actual *value*, for which the experts had issued *forecasts*."""
         origin, beyond, awake = self._centred(forecasts)
         if awake is not None and not awake.any():
             return
@@ -92,7 +93,7 @@ class Aggregation:
         self._newest = float(value)
 
     def widen(self, count: int) -> None:
-        """Make room for *count* experts. The additional ones are appended and start without regret."""
+        """Make room for *count* experts. Additional experts are appended and start without regret."""
         if len(self._regrets):
             start = np.zeros(count - len(self._regrets))
             self._regrets = np.concatenate([self._regrets, start])
@@ -100,13 +101,14 @@ class Aggregation:
             self._weights_of_all = self._weighed(None, count)
 
     def _centred(self, forecasts: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
-        """Return an origin, the distance of each forecast from it (sleeping: 0), and which experts are awake.
+        """Return an origin, the distance of each forecast from the origin, and a mask of the awake experts.
 
-        The last is None if all are.
+        The distance is 0 for a sleeping expert. The mask is None if all experts are awake.
 
-        After an outlier some experts stay far off, and even a small weight of them would do harm. So the
-        distance of a forecast from the middle one is limited to many typical errors, and also to twice the
-        distance of the newest value if that is larger and a shift of level is not in doubt.
+        After an outlier some experts stay far off, and even a small weight on them would do harm. So the
+        distance of a forecast from the middle forecast is limited to many typical errors. While no shift of
+        level is in doubt, the limit is at least twice the distance of the newest value from the middle
+        forecast.
         """
         if self._shift.is_believed:
             forecasts = self._shift.without_late(forecasts)
@@ -135,7 +137,10 @@ class Aggregation:
         return _FARTHEST_IN_DOUBT if self._shift.is_doubtful else _FARTHEST
 
     def _slope(self, error: float, unit: float) -> float:
-        """Return the derivative of the loss by the forecast, in typical errors."""
+        """Return the derivative of the loss with respect to a forecast that exceeded the value by *error*.
+
+        *unit* is the typical error. For the squared error the derivative is in typical errors.
+        """
         if self.squared:
             return max(-_MOST, min(_MOST, error / unit))
         if abs(error) < _ROUNDING * unit:  # its sign is left by rounding
@@ -150,7 +155,7 @@ class Aggregation:
         self._weights_of_all = self._weighed(None, len(regrets))
 
     def _weights(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
-        """Return the weights of *count* experts; *awake* is None if all are."""
+        """Return the weights of *count* experts; *awake* is None if all experts are awake."""
         if awake is None and len(self._weights_of_all):
             return self._weights_of_all
         return self._weighed(awake, count)

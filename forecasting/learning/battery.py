@@ -33,9 +33,10 @@ SMOOTHERS = range(2, 2 + len(GAINS))
 class AdaptiveMedian:
     """The median of a window whose width changes by one at a time.
 
-    At each value it compares the medians of three widths: *width* - *step*, *width* and *width* + *step*. It
-    moves one towards the width whose median is nearest to the value. Adaptation starts when there are *most*
-    values, the largest width. With *exact* the narrowest candidate is a window of *step*, as in the original.
+    Each value is compared with the medians of three widths: *width* - *step*, *width* and *width* + *step*.
+    The width moves by one towards the width whose median is nearest to the value, within *least* and *most*.
+    Adaptation starts when *most* values are known. With *exact* the narrowest candidate is a window of *step*
+    values, as in the original program.
     """
 
     width: int
@@ -112,14 +113,20 @@ class Primaries:
 
 
 def trimmed_mean(ordered: list[float], share: float) -> float:
-    """Return the mean of *ordered* without int(*share* of it) at each end."""
+    """Return the mean of the sorted numbers *ordered* without the *share* of them at each end.
+
+    The number of omitted numbers is rounded down.
+    """
     cut = int(share * len(ordered))
     inner = ordered[cut : len(ordered) - cut]
     return reduce(add, inner) / len(inner)  # not sum(), whose rounding differs between versions of Python
 
 
 def _median_of_last(window: SortedWindow, width: int) -> float:
-    """Return the median of the last *width* values; for a width below 2, what the original reads there."""
+    """Return the median of the last *width* values.
+
+    For a width below 2 the result is the number that the original program uses in place of the median.
+    """
     if width < 0:
         return 0.0
     if width < 2:

@@ -1,4 +1,4 @@
-"""The typical gap between values: the unit of elapsed time."""
+"""The typical gap between the values of a series, which serves as the unit of elapsed time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Cadence:
     newest_seconds: float = field(default=-math.inf, init=False)
 
     def add(self, time_seconds: float) -> float:
-        """Add the time of the next value, and return the gap before it in typical gaps."""
+        """Add the time of the next value; return the time since the previous value, in typical gaps."""
         gap_seconds = self._since_newest(time_seconds)
         self.newest_seconds = max(self.newest_seconds, time_seconds)
         if gap_seconds:
@@ -32,7 +32,7 @@ class Cadence:
         return self._in_gaps(gap_seconds)
 
     def ahead(self, at_seconds: float) -> float:
-        """Return how far *at_seconds* is ahead of the newest value, in typical gaps; 0 if one is unknown."""
+        """Return the time from the newest value to *at_seconds* in typical gaps; 0 if the gap is unknown."""
         return self._in_gaps(self._since_newest(at_seconds))
 
     def _since_newest(self, time_seconds: float) -> float:

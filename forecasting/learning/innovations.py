@@ -1,4 +1,4 @@
-"""The innovation in the newest value of a series: its difference from what the history led to expect.
+"""The innovation in the newest value of a series: the value minus the prediction by the earlier values.
 
 A long run of a probe that always takes long carries no information. A probe that took longer than its own
 history predicts indicates the present state of the grid, which affects an application as well. Innovations
@@ -27,10 +27,11 @@ Numbers = NDArray[np.float64]
 
 
 class Innovation(NamedTuple):
-    """A value minus its expectation.
+    """A value minus its expectation, on the scale of the series.
 
-    For *short_term* the expectation is a mean of simple forecasts with short and long memories; for
-    *long_term* it is the median of the last 31 values.
+    Attributes:
+        short_term: the expectation is a mean of simple forecasts with short and long memories.
+        long_term: the expectation is the median of the last 31 values.
     """
 
     short_term: float
@@ -39,7 +40,9 @@ class Innovation(NamedTuple):
 
 @dataclass(slots=True)
 class InnovationTracker:
-    """Follows a series by four simple means, weighted by the inverse square of their errors.
+    """Computes the innovations of a series. The short-term expectation is a weighted mean of four forecasts.
+
+    Each forecast has the inverse square of its recent errors as weight.
 
     Source: Bates, Granger, "The combination of forecasts", Operational Research Quarterly 20 (1969).
     """
@@ -50,7 +53,7 @@ class InnovationTracker:
     _errors: list[float] = field(default_factory=lambda: [_NO_ERROR] * 4, init=False)
 
     def update(self, value: float) -> Innovation:
-        """Learn *value* and return its innovation, on the scale that fits the series from now on."""
+        """Learn *value* and return its innovation. The first value <= 0 makes the scale linear."""
         if not self.fits_scale(value):
             self._leave_logarithms()
         scaled = self.scaled(value)
@@ -71,28 +74,28 @@ class InnovationTracker:
         return innovation
 
     def fits_scale(self, value: float) -> bool:
-        """Tell whether the series keeps its scale with *value*."""
+        """Return whether *value* fits the scale of the series: a logarithmic scale needs a positive value."""
         return value > 0.0 or not self.is_logarithmic
 
     def scaled(self, value: float) -> float:
-        """Return *value* on the scale of the series."""
+        """Return *value* on the scale of the series: its logarithm while all values are positive."""
         return log(value) if self.is_logarithmic else value
 
     def shifted(self, value: float, distances: Numbers) -> Numbers:
-        """Return the values *distances* above *value* on the scale of the series; inf on overflow."""
+        """Return the values at *distances* above *value* on the scale of the series; inf on overflow."""
         with np.errstate(over="ignore"):
             if self.is_logarithmic:
                 return value * np.exp(np.minimum(distances, _LARGEST_LOG))
             return value + distances
 
     def distance(self, value: float, origin: float) -> float:
-        """Return how far *value* is above *origin* on the scale of the series; 0 without a logarithm."""
+        """Return how far *value* is above *origin* on the series' scale; 0 if a logarithm is undefined."""
         if not self.is_logarithmic:
             return value - origin
         return log(value) - log(origin) if value > 0.0 < origin else 0.0
 
     def median(self) -> float:
-        """Return the median of the last 31 values; at least one must be known."""
+        """Return the median of the last 31 values; at least one value must be known."""
         return median_of_sorted(self._window.ordered, len(self._window))
 
     def _means(self) -> list[float]:

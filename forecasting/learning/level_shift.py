@@ -1,8 +1,8 @@
 """Detect a shift of the level of a series: experts that still predict the old level are then muted.
 
-A value far away from the level is either an outlier or the first value of a new level. How many values near
-each other prove a shift depends on the series: two, unless this was wrong more often than right so far; one,
-if earlier far values began a new level and were no outliers; three always.
+A value far away from the level is either an outlier or the first value of a new level. How many such values
+near each other prove a shift depends on the series: one value, if earlier far values mostly began a new
+level; two values, unless two far values were mostly outliers so far; three values always.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_TRUST = 3
 
 @dataclass(slots=True)
 class LevelShift:
-    """Compares the actual values with the expected ones, to detect a shift."""
+    """Compares the actual values with their forecasts to detect a shift of level."""
 
     is_believed: bool = field(default=False, init=False)
     _values: int = field(default=0, init=False)  # consecutive far values; 0 at the old level
@@ -38,15 +38,24 @@ class LevelShift:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the newest values are far away, but a shift is not proved."""
+        """Whether the newest values are far away from the level, but do not prove a shift."""
         return self._values > 0 and not self.is_believed
 
     def without_late(self, forecasts: Numbers) -> Numbers:
-        """Return *forecasts* with NaN for those that still predict the old level; unchanged if all do."""
+        """Return *forecasts* with NaN in place of late forecasts, which still predict the old level.
+
+        If all forecasts are late, they are returned unchanged.
+        """
         return np.where(self._are_late(forecasts), np.nan, forecasts)
 
     def update(self, forecasts: Numbers, expected: float, value: float, usual_error: float) -> None:
-        """Learn the actual *value*; *forecasts* predicted it, and *expected* is their blend."""
+        """Learn the actual *value*.
+
+        Args:
+            forecasts: the forecasts of *value* by the experts.
+            expected: the forecast of *value* by the blend.
+            usual_error: the usual absolute error of the blend.
+        """
         if self._values and self._continues(forecasts, value):
             self._values += 1
             self.is_believed = self.is_believed or self._is_trusted()
@@ -58,7 +67,10 @@ class LevelShift:
             self.is_believed = self._is_trusted()
 
     def _continues(self, forecasts: Numbers, value: float) -> bool:
-        """Tell whether *value* is at the new level while a forecast is still at the old one."""
+        """Return whether *value* continues the shift: the value is at the new level.
+
+        After a proved shift, at least one forecast must still be late as well.
+        """
         distance = abs(self._new_level - self._old_level)
         short_by = self._short_by(value)
         room_beyond = _NEAR * distance if self._values == 1 else _ONWARD * distance
@@ -73,11 +85,11 @@ class LevelShift:
         return count > len(_REQUIRED_TRUST) or self._trust[count - 1] >= _REQUIRED_TRUST[count - 1]
 
     def _are_late(self, forecasts: Numbers) -> NDArray[np.bool_]:
-        """Tell which forecasts are not near the new level; all False if none is near it."""
+        """Return a mask of the forecasts short of the new level; all False if all are short of it."""
         near = min(_NEAR * abs(self._new_level - self._old_level), _FAR * self._usual_error)
         short_by = self._short_by(forecasts)
         return (short_by > near) & (short_by <= near).any()
 
     def _short_by(self, numbers: T) -> T:
-        """Return the distance from *numbers* to the new level; negative beyond it."""
+        """Return how far *numbers* are short of the new level; negative for numbers beyond the new level."""
         return (self._new_level - numbers) * math.copysign(1.0, self._new_level - self._old_level)

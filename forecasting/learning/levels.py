@@ -1,14 +1,14 @@
-"""The level of a series: several smoothers that forget at different speeds; the recently best one is used.
+"""The level of a series: several smoothers forget at different speeds; the recently best smoother is used.
 
 Weights decay with elapsed time and not with each value, which suits irregular times (Wright, "Forecasting
 data published at irregular time intervals using an extension of Holt's method", Management Science 32, 1986).
-A value far from the level moves it no further than one at the edge of the usual errors (Huber's function;
-Gelper, Fried, Croux, "Robust forecasting with exponential and Holt-Winters smoothing", Journal of Forecasting
-29, 2010). So an outlier leaves little behind, while the level follows a lasting shift within a few values,
-since the usual error grows meanwhile.
+A value far from the level moves the level no further than a value at the edge of the usual errors (Huber's
+function; Gelper, Fried, Croux, "Robust forecasting with exponential and Holt-Winters smoothing", Journal of
+Forecasting 29, 2010). So an outlier leaves little behind, while the level follows a lasting shift within a
+few values, since the usual error grows meanwhile.
 
-A forecast for later than the next value leans towards the slowest level that did well: the current state of
-the series ages, its usual state does not.
+A forecast for a time after the next value leans towards the slowest level that did well: knowledge of the
+current state of the series ages, knowledge of the usual state does not.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ _LARGEST_SQUARE = 1e300
 
 @dataclass(slots=True)
 class Levels:
-    """Smoothers side by side. Elapsed time is in gaps between values: usually 1; 0 if a clock stands still.
+    """Smoothers side by side. Elapsed time is in typical gaps between values, so usually 1.
 
-    *MEMORIES* are their time constants in gaps, the slowest last. A value farther away than *REACH* typical
-    errors counts as if it were at that distance. The best smoother has the least loss, the error to the power
-    *POWER*; each value multiplies old losses by *LOSS_DECAY*. The state stays finite.
+    The best smoother is the smoother with the least loss. The state stays finite.
+
+    Attributes:
+        MEMORIES: time constants of the smoothers in gaps, the slowest last.
+        REACH: a value farther away than this number of typical errors counts as if it were at this distance.
+        POWER: the loss is the sum of the absolute errors to this power.
+        LOSS_DECAY: each new value multiplies the sum of the earlier errors by this factor.
     """
 
     MEMORIES: ClassVar[tuple[float, ...]]
@@ -46,7 +50,7 @@ class Levels:
     _typical_error: TypicalSize = field(default_factory=TypicalSize, init=False)
 
     def update(self, value: float, elapsed: float) -> float:
-        """Learn *value*, which came *elapsed* gaps after the one before.
+        """Learn *value*, which came *elapsed* gaps after the previous value.
 
         Returns:
             The absolute error of the forecast of *value*; 0 for the first value.
@@ -68,17 +72,17 @@ class Levels:
 
     @property
     def usual_error(self) -> float:
-        """The typical absolute error; 0 before there is one."""
+        """The typical absolute error; 0 before the second value."""
         return self._typical_error.size
 
     def change_scale(self, converted: Callable[[float], float], factor: float) -> None:
-        """Convert the levels to another scale, on which distances are *factor* times as large."""
+        """Convert the levels by *converted* to a scale on which distances are *factor* times as large."""
         self._levels = [converted(level) for level in self._levels]
         self._losses = [0.0] * len(self._losses)
         self._typical_error.size *= factor
 
     def expected(self, elapsed: float) -> float:
-        """Return the forecast for *elapsed* gaps after the newest value; at least one must be known."""
+        """Return the forecast for *elapsed* gaps after the newest value; at least one value must be known."""
         late, best = 1.0 - elapsed, self.best()
         level = self._levels[best]
         if late >= 0.0:
@@ -91,7 +95,7 @@ class Levels:
         return self._losses.index(min(self._losses))
 
     def all_expected(self, elapsed: float) -> list[float]:
-        """Return the forecast of each smoother, in the order of ``MEMORIES``."""
+        """Return the forecast of each smoother for *elapsed* gaps after the newest value."""
         late = 1.0 - elapsed
         if late >= 0.0:
             return self._levels
@@ -117,7 +121,10 @@ class Levels:
         return error
 
     def _usual(self) -> float:
-        """Return the slowest level with about the least loss; after a shift of level this is no slow one."""
+        """Return the slowest level whose loss is close to the least loss.
+
+        After a shift the losses of slow levels are larger.
+        """
         tolerable = _TOLERANCE * min(self._losses)
         slowest = len(self._losses) - 1
         while self._losses[slowest] > tolerable:
@@ -126,7 +133,7 @@ class Levels:
 
 
 class MedianLevels(Levels):
-    """Levels for absolute losses: fast, and hardly moved by outliers."""
+    """Levels for the least absolute errors: they follow quickly, and outliers hardly move them."""
 
     __slots__ = ()
     MEMORIES = (2.0, 8.0, 32.0)
@@ -136,7 +143,7 @@ class MedianLevels(Levels):
 
 
 class MeanLevels(Levels):
-    """Levels for squared losses: slow, and moved by all but the most extreme values."""
+    """Levels for the least squared errors: they follow slowly, and only extreme values are limited."""
 
     __slots__ = ()
     MEMORIES = (4.0, 16.0, 64.0)

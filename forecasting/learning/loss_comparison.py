@@ -22,7 +22,7 @@ class LossComparison:
     _squares: float = field(default=0.0, init=False)  # sum of squared deviations of gains from their mean
 
     def add(self, own_loss: float, loss: float) -> None:
-        """Add the losses of both forecasts of one value."""
+        """Add the losses for one value: *own_loss* of the own history, *loss* of the alternative."""
         own_loss, loss = min(own_loss, _LARGEST_SQUARABLE), min(loss, _LARGEST_SQUARABLE)
         self.n += 1
         self.own_loss += (own_loss - self.own_loss) / self.n
@@ -34,12 +34,12 @@ class LossComparison:
 
     @property
     def gain(self) -> float:
-        """The share of the own history's loss that the alternative saves; negative where it is worse."""
+        """The share of the own history's loss that the alternative saves; negative if it loses more."""
         return self._gain / self.own_loss if self.own_loss else 0.0
 
     @property
     def p_value(self) -> float:
-        """The probability of at least this gain by chance alone; small where the alternative helps.
+        """The probability of at least this gain by chance alone; small if the alternative helps.
 
         The test is for forecasts of the next value. Sources: Diebold, Mariano, "Comparing predictive
         accuracy", Journal of Business and Economic Statistics 13 (1995); the correction for few values and
@@ -54,5 +54,5 @@ class LossComparison:
 
     @property
     def helps(self) -> bool:
-        """Whether the alternative's loss is significantly lower."""
+        """Whether the loss of the alternative is significantly lower than the loss of the own history."""
         return self.gain > 0.0 and self.p_value <= SIGNIFICANCE

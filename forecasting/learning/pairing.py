@@ -1,4 +1,4 @@
-"""Forecasts from pairs: the value of a predictor before a run, and the value of the run."""
+"""Forecast from pairs: the value of a run, and the predictor's newest value known when the run started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_PAIRS = 3
 
 @dataclass(slots=True)
 class Pairing:
-    """One predictor: its newest values, the pairs with it, and the errors of forecasts from it."""
+    """One predictor: its newest values, its pairs, and the errors of the forecasts from the pairs."""
 
     number: int  # the position of the predictor, by the time of its first value
     n: int = field(default=0, init=False)
@@ -30,19 +30,19 @@ class Pairing:
     error: TypicalSize = field(default_factory=TypicalSize, init=False)
 
     def keep(self, predictor_value: float, value: float, maximum: int) -> None:
-        """Append a pair to *newest*, which keeps at most *maximum* pairs."""
+        """Append the pair (*predictor_value*, *value*) to *newest*; keep at most *maximum* pairs."""
         self.newest.append((predictor_value, value))
         del self.newest[:-maximum]
 
 
 @dataclass(slots=True)
 class PairedMethod(ForecastMethod):
-    """Base class of methods that forecast from pairs; a subclass decides from which pairs, and how.
+    """A method that forecasts from pairs; subclasses decide which pairs to use, and how.
 
-    The predictor with the least error is used; recent errors weigh more. While no predictor whose value is
-    known has three pairs, the last value is the forecast. A forecast lies outside the range of earlier values
-    by at most the width of this range, since a straight line is no guide beyond that. The stages of the
-    series' own runs (a source whose series is "") are no predictors.
+    The predictor with the least error is used; recent errors weigh more. While no predictor has three pairs,
+    the last value is the forecast. A forecast lies outside the range of earlier values by at most the width
+    of this range, since a straight line is no guide beyond this distance. The stages of the series' own runs
+    (a source whose series is "") are no predictors.
     """
 
     USES_PREDICTORS: ClassVar[bool] = True
@@ -76,12 +76,12 @@ class PairedMethod(ForecastMethod):
         return self._age.forecast(self._last if value is None else value, self.NAME, at_seconds)
 
     def forecast_from_predictor(self, at_seconds: float) -> float | None:
-        """Return the forecast if it comes from a predictor, else None."""
+        """Return the forecast from the best predictor; None if no predictor is usable."""
         best = self._best(at_seconds)
         return self._limited(*best) if best else None
 
     def predictor(self, at_seconds: float) -> Source | None:
-        """Return the source of the forecast for *at_seconds*; None if the forecast is the last value."""
+        """Return the predictor used for *at_seconds*; None if the forecast is the last value."""
         best = self._best(at_seconds)
         if not best:
             return None
@@ -90,17 +90,17 @@ class PairedMethod(ForecastMethod):
         )
 
     def pairing(self, key: str) -> Pairing:
-        """Return the pairing with the predictor *key*; create it if there is none."""
+        """Return the pairing with the predictor *key*; the first call for a key creates the pairing."""
         if key not in self._pairings:
             self._pairings[key] = Pairing(len(self._pairings))
         return self._pairings[key]
 
     def add_pair(self, pairing: Pairing, predictor_value: float, value: float) -> None:
-        """Learn one more pair."""
+        """Learn the pair of *predictor_value* and *value*."""
         pairing.line.learn(predictor_value, value)
 
     def fitted(self, pairing: Pairing, predictor_value: float) -> float:
-        """Return the value that the pairs lead to expect after *predictor_value*."""
+        """Return the value that the pairs predict for *predictor_value*."""
         return pairing.line.at(predictor_value)
 
     def _learn(self, pairing: Pairing, predictor_value: float, value: float) -> None:
@@ -127,7 +127,7 @@ class PairedMethod(ForecastMethod):
 
 @dataclass(slots=True)
 class ExpectedPairedMethod(PairedMethod):
-    """A method that pairs values with the forecast of the predictor by the battery (``nws``)."""
+    """Pairs each value with the forecast of the predictor by the battery (``nws``), not with its value."""
 
     _batteries: dict[str, nws.Method] = field(default_factory=dict, init=False)
 

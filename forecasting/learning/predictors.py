@@ -1,4 +1,4 @@
-"""Corrections of a forecast by the innovations of one predictor, and how much they improve it."""
+"""Correct a forecast by the innovations of one predictor, and measure the improvement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIN_AGES = 5  # the first ages, which are learned even from stale values
 
 @dataclass(slots=True)
 class Predictor:
-    """One source: the innovations of its values, and the regression of the correction on them alone."""
+    """One predictor: its innovations, and the regression of the correction on these innovations alone."""
 
     regression: RidgeSlope = field(default_factory=lambda: RidgeSlope(PENALTY, DECAY, REACH), init=False)
     record: LossComparison = field(default_factory=LossComparison, init=False)
@@ -40,14 +40,14 @@ class Predictor:
         return self.record.n >= _MIN_TRIALS and self.record.gain <= 0.0
 
     def observe(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        """Learn the next *value*."""
+        """Learn the next *value*, which happened at *time_seconds* and became known at *known_at_seconds*."""
         if not self._tracker.fits_scale(value):  # later innovations will be on another scale
             self._values, self._sizes = PredictorValues(), [TypicalSize(), TypicalSize()]
         self._cadence.add(time_seconds)
         self._values.add(known_at_seconds, [time_seconds, *self._tracker.update(value)])
 
     def innovation(self, at_seconds: float) -> Innovation | None:
-        """Return the innovation known at *at_seconds*, in usual sizes; None if there is no fresh one."""
+        """Return the newest innovation known at *at_seconds*, in usual sizes; None if unknown or too old."""
         row = self._values.newest(at_seconds)
         if not row or self._is_stale(_age_seconds(row, at_seconds)):
             return None
@@ -55,7 +55,7 @@ class Predictor:
         return Innovation(short_term.standardised(row[1], LIMIT), long_term.standardised(row[2], LIMIT))
 
     def learn(self, at_seconds: float, correction: float) -> None:
-        """Learn that the forecast for *at_seconds* needed this *correction*, in usual sizes."""
+        """Learn the *correction* (actual minus forecast, in usual sizes) of the forecast for *at_seconds*."""
         row = self._values.newest(at_seconds)
         if not row:
             return
@@ -69,7 +69,7 @@ class Predictor:
                 size.add(number)
 
     def _is_stale(self, age_seconds: float) -> bool:
-        """Tell whether the newest value is older than usual, so that the next one is overdue."""
+        """Return whether the newest value is so old that the next value is overdue."""
         return self._pairs > 0 and age_seconds > 2.0 * self._age.size + self._cadence.typical_seconds
 
 

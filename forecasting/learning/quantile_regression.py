@@ -1,10 +1,10 @@
 """A quantile as a weighted sum of signals, learned one value after another.
 
 The loss is the pinball loss, whose slope depends only on whether the value was above the answer. So the
-regression learns from a job as soon as its wait exceeds the bound, before the wait has ended. The steps are
-those of AdaGrad (Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
-optimization", JMLR 12, 2011): the more a weight has been moved, the less it moves. Signals are
-centred and scaled by those before, so their units do not matter.
+regression learns from a job as soon as the job's wait exceeds the bound, before the wait has ended. The steps
+are those of AdaGrad (Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
+optimization", JMLR 12, 2011): the more a weight has been moved, the less it moves. Each signal is centred and
+scaled by its earlier values, so its unit does not matter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIN_SQUARES = 1e-2
 
 @dataclass(slots=True)
 class QuantileRegression:
-    """A linear quantile regression: ``weights[0]`` is the level, the others belong to the signals."""
+    """A linear quantile regression: ``weights[0]`` is the level, each other weight belongs to a signal."""
 
     weights: Numbers
     _squares: Numbers  # sums of squared slopes
@@ -37,7 +37,7 @@ class QuantileRegression:
 
     @classmethod
     def of(cls, signals: int) -> Self:
-        """Return a regression on this number of *signals* that answers 0 at first."""
+        """Return a new regression on *signals* signals; its answer is 0 until it learns."""
         size = 1 + signals
         return cls(np.zeros(size), np.full(size, _MIN_SQUARES), np.zeros(signals), np.zeros(signals))
 
@@ -49,7 +49,7 @@ class QuantileRegression:
         self._powers += numbers * numbers
 
     def scaled(self, signals: Sequence[float]) -> Numbers:
-        """Return 1 (for the level), then each signal's distance from its mean in standard deviations."""
+        """Return 1 (for the level), then the distance of each signal from its mean in standard deviations."""
         scaled = np.ones(len(self.weights))
         if not self._n:
             scaled[1:] = 0.0
@@ -64,9 +64,10 @@ class QuantileRegression:
         return float(self.weights @ scaled)
 
     def learn(self, scaled: Numbers, slope: float) -> None:
-        """Move the weights by the *slope* of the loss.
+        """Move the weights against the *slope* of the loss, given the signals as ``scaled`` returns them.
 
-        The slope is 1 - quantile if the answer was high enough, else -quantile.
+        The slope is 1 - p if the answer was at least the actual value, else -p, where p is the probability of
+        the quantile.
         """
         slopes = slope * scaled
         self._squares += slopes * slopes

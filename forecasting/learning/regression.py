@@ -1,4 +1,4 @@
-"""Regressions that learn pair by pair: of one number on another, or on several."""
+"""Regressions of one number on another number, or on several numbers; they learn pair by pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(slots=True)
 class RidgeSlope:
-    """``Ridge`` on a single number."""
+    """The regression of ``Ridge`` for a single number."""
 
     penalty: float
     decay: float
@@ -25,7 +25,7 @@ class RidgeSlope:
     _product: float = field(default=0.0, init=False)
 
     def expected(self, number: float) -> float:
-        """Return the number that is expected with *number*."""
+        """Return the prediction of the actual number from *number*."""
         return number * self._product / (self._square + self.penalty)
 
     def learn(self, number: float, actual: float) -> None:
@@ -39,12 +39,12 @@ class RidgeSlope:
 class Ridge:
     """Ridge regression with forgetting, through the origin, on several standardised numbers.
 
-    The coefficients are those of least squares; each new pair multiplies the weights of the older ones by
-    *decay*. The *penalty*, in pairs, is not multiplied, so a number that no longer occurs loses its influence
+    The coefficients are fitted by least squares; each new pair multiplies the weights of the older pairs by
+    *decay*. The *penalty*, in pairs, does not decay, so a number that no longer occurs loses its influence
     (Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970; recursive least squares with exponential
-    forgetting). A pair whose error is beyond *reach* gets the weight at which it pulls as if it were at
-    *reach* (Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964;
-    in one pass).
+    forgetting). A pair whose error is above *reach* gets less weight, so that it pulls like a pair with an
+    error of *reach* (Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics
+    35, 1964; in one pass).
     """
 
     penalty: float
@@ -55,12 +55,12 @@ class Ridge:
     _products: Vector = field(default_factory=lambda: np.zeros(0), init=False)
 
     def expected(self, numbers: Vector) -> float:
-        """Return the number that is expected with *numbers*; numbers that are in no pair yet are ignored."""
+        """Return the prediction from *numbers*; ignore numbers at the end that no learned pair has."""
         width = len(self.coefficients)
         return float(np.dot(numbers[:width], self.coefficients))
 
     def learn(self, numbers: Vector, actual: float) -> None:
-        """Learn the pair of *numbers* and *actual*; *numbers* may have grown at the end."""
+        """Learn the pair of *numbers* and *actual*; later pairs may have additional numbers at the end."""
         if len(numbers) > len(self.coefficients):
             self._widen(len(numbers))
         weighted = numbers * (self.reach / max(abs(actual - self.expected(numbers)), self.reach))
@@ -83,7 +83,7 @@ class Ridge:
 
 @dataclass(slots=True)
 class LeastSquaresLine:
-    """Ordinary least squares of one number on another over all pairs, from sums alone."""
+    """Ordinary least squares of y on x over all pairs. The state is a few sums, not the pairs."""
 
     n: int = field(default=0, init=False)
     _x: float = field(default=0.0, init=False)
@@ -104,10 +104,10 @@ class LeastSquaresLine:
         self._product += product
 
     def at(self, x: float, *, penalty: float = 0.0) -> float:
-        """Return the height of the line at *x*: the mean if there is no slope, 0 if there are no pairs.
+        """Return the height of the line at *x*.
 
-        A *penalty* flattens the slope: with *penalty* pairs it is half as steep as without, and it gets
-        steeper with more pairs.
+        If all learned x are equal, the height is the mean of y. Without pairs it is 0. A *penalty* flattens
+        the slope by the factor n / (n + *penalty*) for n pairs.
         """
         if not self._square:
             return self._y
@@ -129,11 +129,12 @@ def _neighbours(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def theil_sen(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the height at 0 and the slope of the line with the median of the slopes between all *pairs*.
+    """Return (height at 0, slope) of the Theil-Sen line through *pairs*.
 
-    Up to 29 % of the pairs may be arbitrarily wrong. Sources: Theil, "A rank-invariant method of linear and
-    polynomial regression analysis", 1950; Sen, "Estimates of the regression coefficient based on Kendall's
-    tau", JASA 63 (1968); the height is the median of the residuals of the slope. NaN if numbers overflow.
+    The slope is the median of the slopes between all pairs; the height is the median of y - slope * x. Both
+    are NaN if numbers overflow. Up to 29 % of the pairs may be arbitrarily wrong. Sources: Theil, "A
+    rank-invariant method of linear and polynomial regression analysis", 1950; Sen, "Estimates of the
+    regression coefficient based on Kendall's tau", JASA 63 (1968).
     """
     xs, ys = np.array(pairs).T
     first, second = _neighbours(len(xs))
@@ -155,9 +156,9 @@ def _median(numbers: Vector) -> float:
 def same_quantile(pairs: Sequence[tuple[float, float]], x: float) -> float:
     """Map *x* to the second number of *pairs* that has the same rank as *x* among the first numbers.
 
-    The result is interpolated between neighbours and limited to the range of the second numbers. If *x* has
-    ties, their middle rank counts. Known as quantile mapping (Panofsky, Brier, "Some applications of
-    statistics to meteorology", 1958).
+    The result is interpolated between neighbours and limited to the range of the second numbers. If several
+    first numbers equal *x*, their middle rank counts. Known as quantile mapping (Panofsky, Brier, "Some
+    applications of statistics to meteorology", 1958).
     """
     xs, ys = (sorted(column) for column in zip(*pairs, strict=True))
     below, upto = bisect_left(xs, x), bisect_right(xs, x)

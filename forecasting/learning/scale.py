@@ -1,4 +1,4 @@
-"""The usual size of numbers, as the unit by which further numbers are large or small."""
+"""The usual size of numbers, which serves as the unit for further numbers of the same kind."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SMALLEST = 1e-300
 
 @dataclass(slots=True)
 class TypicalSize:
-    """A running mean of absolute values, usually of errors, that is robust against outliers."""
+    """A running mean of absolute numbers, mostly errors, that limits outliers."""
 
     n: int = 0
     size: float = 0.0  # 0 until a number other than 0 is known
 
     def add(self, error: float, value: float = 0.0) -> None:
-        """Add a finite *error* of any sign; *value* is the magnitude of the values that it belongs to."""
+        """Add a finite *error* of any sign; *value* is the magnitude of the number that has the error."""
         self.n += 1
         error = abs(error)
         if self.size:
@@ -28,9 +28,9 @@ class TypicalSize:
             self.size = error
 
     def unit(self, value: float = 0.0) -> float:
-        """Return the unit for errors of values of the magnitude of *value*; never 0."""
+        """Return the usual size, raised above rounding errors of values of the magnitude *value*; never 0."""
         return max(self.size, _RESOLUTION * abs(value), _SMALLEST)
 
     def standardised(self, number: float, limit: float) -> float:
-        """Return *number* in usual sizes, at most *limit* of them; 0 if no size is known."""
+        """Return *number* divided by the usual size, within +- *limit*; 0 if no size is known."""
         return max(-limit, min(number / self.size, limit)) if self.size else 0.0

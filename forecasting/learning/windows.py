@@ -13,7 +13,7 @@ from itertools import islice
 class SortedWindow:
     """The last *size* values: ``recent`` in order of arrival, ``ordered`` from the smallest to the largest.
 
-    A place is found in O(log size). Values must be comparable numbers, so never NaN.
+    A search takes O(log size) comparisons. Values must not be NaN.
     """
 
     size: int
@@ -31,7 +31,7 @@ class SortedWindow:
         insort(self.ordered, value)
 
     def drop_oldest(self, count: int) -> None:
-        """Drop the *count* oldest values; none if *count* is not above 0."""
+        """Drop the *count* oldest values; no value if *count* is 0 or negative."""
         for _ in range(min(count, len(self.recent))):
             del self.ordered[bisect_left(self.ordered, self.recent.popleft())]
 
@@ -42,6 +42,9 @@ class SortedWindow:
 
 
 def median_of_sorted(ordered: Sequence[float], count: int) -> float:
-    """Return the median of the first *count* of *ordered*; the mean of the middle two for an even *count*."""
+    """Return the median of the first *count* sorted numbers.
+
+    For an even *count* the median is the mean of the middle two numbers.
+    """
     half = count // 2
     return ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2.0

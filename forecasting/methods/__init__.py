@@ -17,10 +17,10 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> type[ForecastMethod]:
-    """Return the class of the method called *name*; each series gets an instance, made without arguments.
+    """Return the class of the method called *name*. Each series needs an instance, made without arguments.
 
     Raises:
-        UnknownMethod: *name* is not in the listing; nothing was imported.
+        UnknownMethod: *name* is not one of ``names()``; no module was imported.
     """
     existing = names()
     if name not in existing:  # checked first: a name from outside must never choose the imported module
@@ -30,5 +30,5 @@ def load(name: str) -> type[ForecastMethod]:
 
 
 def unknown(name: str, existing: Iterable[str]) -> UnknownMethod:
-    """Return the error for *name*, with the *existing* methods in its message."""
+    """Return the error for an unknown method *name*; its message lists the *existing* methods."""
     return UnknownMethod(f"there is no forecasting method {name!r}; known are {', '.join(existing)}")

@@ -1,10 +1,11 @@
 """Nearest neighbours: the values that followed pairs of values similar to the last two.
 
-The method assumes nothing about how a value depends on those before, so it also fits a series that jumps
-between two states, or that comes back from a peak at once. The values that followed the nearest moments
-estimate the distribution of the next value, given the last two (Lorenz, "Atmospheric predictability as
-revealed by naturally occurring analogues", J. Atmos. Sci. 26, 1969; Yakowitz, "Nearest-neighbour methods for
-time series analysis", J. Time Series Analysis 8, 1987).
+The method assumes nothing about how a value depends on earlier values, so it also fits a series that jumps
+between two states, or that comes back from a peak at once. A moment is a pair of consecutive values; it is
+near if its values are similar to the last two. The values that followed the nearest moments estimate the
+distribution of the next value, given the last two (Lorenz, "Atmospheric predictability as revealed by
+naturally occurring analogues", J. Atmos. Sci. 26, 1969; Yakowitz, "Nearest-neighbour methods for time series
+analysis", J. Time Series Analysis 8, 1987).
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ class Method(ForecastMethod):
         return self._age.forecast(self._forecasts[-2], "analog", at_seconds, median=self._forecasts[1])
 
     def expert_forecasts(self, _at_seconds: float) -> Sequence[float]:
-        """Return the median for each number in ``NEIGHBOURS``, then the mean for each."""
+        """Return the median of the nearest values for each number in ``NEIGHBOURS``, then the means."""
         self._age.require(1)
         return self._forecasts
 
     def _followers(self) -> list[float]:
-        """Return the values after the nearest moments, nearest and newest first; or the only value."""
+        """Return the values after the nearest moments, nearest first.
+
+        While fewer than three values are known, the only element is the newest value.
+        """
         backwards = self._values[::-1]
         if len(backwards) <= _LAGS:
             return [float(backwards[0])]

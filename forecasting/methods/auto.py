@@ -1,21 +1,22 @@
-"""The default method: the blend of the own history, corrected by the innovations of probes.
+"""The default method: the forecast of ``blend`` from the own history, corrected by the innovations of probes.
 
 A probe that ran shortly before indicates the present state of the grid: its innovation is the difference from
-what its own history predicts (``forecasting.learning.innovations``). Regressions on innovations correct the
-forecast from the own history. The corrected forecasts and the uncorrected one are experts, weighted by their
-past errors: if no probe helps, the answer is the uncorrected forecast. The experts are
+what the probe's own history predicts (``forecasting.learning.innovations``). Regressions on innovations
+correct the blend, which is the forecast from the own history. The corrected forecasts and the uncorrected
+forecast are experts, weighted by their past errors: if no probe helps, the answer is the uncorrected
+forecast. The experts are
 
 - the blend as it is;
 - the blend, corrected by the short-term innovations of all predictors together;
-- the median of the last 31 values, corrected by both innovations of all predictors, and by the distance of
-  the blend from that median;
+- the median of the last 31 values, corrected by the short-term and long-term innovations of all predictors,
+  and by the distance of the blend from that median;
 - the robust line (``lrp_robust``) on its best predictor;
 - for each predictor the blend, corrected by its short-term innovation alone.
 
-A predictor without a known value, or whose next value is overdue, is left out. A predictor that alone has not
-helped is dropped from the regressions on all predictors, but its own correction is still evaluated.
-Innovations in usual sizes, and ridge regressions that forget, keep everything bounded. The stages of the
-series itself (a source whose series is "") are not used.
+A predictor without a known value, or whose next value is overdue, is left out. A predictor that has not
+helped alone is dropped from the regressions on all predictors, but its own correction is still evaluated.
+Innovations are in usual sizes and limited, and ridge regressions forget, so corrections stay bounded. The
+stages of the series itself (a source whose series is "") are not used.
 """
 
 from __future__ import annotations
@@ -52,10 +53,15 @@ def _ridge() -> Ridge:
 
 
 class PredictorRecord(NamedTuple):
-    """The record of one predictor: how well it alone corrects the blend.
+    """The record of one predictor: how well this predictor alone corrects the blend.
 
-    Over *n* values it saves the share *gain* of the absolute errors; *p_value* is the probability of this by
-    chance. It *helps* if the gain is significant, and is *dropped* if many trials gave no gain.
+    Attributes:
+        predictor: source of the predictor's values.
+        n: number of values for which the predictor's correction was scored.
+        gain: share of the blend's absolute errors that the correction saves.
+        p_value: probability of such a gain by chance alone.
+        helps: whether the gain is significant.
+        dropped: whether many trials gave no gain.
     """
 
     predictor: Source
@@ -67,7 +73,15 @@ class PredictorRecord(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of the regressions, in usual sizes. *apart* is the distance from the level to the blend."""
+    """The inputs of the regressions, in usual sizes.
+
+    Attributes:
+        innovations: the innovation of each predictor, None if unknown or too old.
+        apart: distance from the level (the median of 31 values) to the blend, on the scale of the series, not
+            in usual sizes.
+        short_term: the short-term innovations, the input of the regression that corrects the blend.
+        of_level: *apart* and all innovations, the input of the regression that corrects the level.
+    """
 
     innovations: list[Innovation | None]
     apart: float
@@ -76,7 +90,14 @@ class Inputs(NamedTuple):
 
 
 class ExpertForecasts(NamedTuple):
-    """The forecast from the *own* history, the *inputs*, and each expert's forecast; NaN if it has none."""
+    """The forecasts of all experts and the data from which they follow; NaN for an expert that abstains.
+
+    Attributes:
+        own: the forecast from the own history.
+        inputs: the inputs of the regressions.
+        medians: the median forecast of each expert.
+        means: the mean forecast of each expert.
+    """
 
     own: ValueForecast
     inputs: Inputs
@@ -86,7 +107,7 @@ class ExpertForecasts(NamedTuple):
 
 @dataclass(slots=True)
 class UsualSizes:
-    """The usual errors of the blend and of the level (the median of 31 values); how far these are apart."""
+    """The usual error of the blend, the usual error of the level, and the usual distance between the two."""
 
     blend: TypicalSize = field(default_factory=TypicalSize, init=False)
     level: TypicalSize = field(default_factory=TypicalSize, init=False)
@@ -95,7 +116,7 @@ class UsualSizes:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """The blend, corrected by predictors."""
+    """Forecasts with the blend, corrected by predictors."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False
@@ -149,11 +170,11 @@ class Method(ForecastMethod):
         return ValueForecast(mean, median, "auto", own.n, own.age_seconds)
 
     def parts(self) -> Mapping[str, ForecastMethod]:
-        """Return the blend and its experts, and the robust line."""
+        """Return the robust line (``lrp_robust``), the blend, and the blend's experts, by name."""
         return {"lrp_robust": self._robust, "blend": self._blend, **self._blend.parts()}
 
     def predictors(self) -> list[PredictorRecord]:
-        """Return the records of all predictors, the most helpful first."""
+        """Return the records of all predictors, the highest gain first."""
         records = [
             PredictorRecord(
                 predictor_values.source(key),
@@ -192,7 +213,10 @@ class Method(ForecastMethod):
         return Inputs(innovations, apart, short_term, of_level)
 
     def _corrections(self, inputs: Inputs) -> Numbers:
-        """Return each expert's correction of the blend on the scale of the series; NaN for no forecast."""
+        """Return the correction of the blend by each expert, on the scale of the series.
+
+        The correction is NaN for an expert without one: it abstains or forecasts without the blend.
+        """
         size = self._sizes.blend.size
         corrections = [math.nan] * _EXPERTS
         corrections[_OWN] = 0.0
@@ -208,7 +232,11 @@ class Method(ForecastMethod):
         return np.array(corrections)
 
     def _corrected(self, origin: float, corrections: Numbers, robust: float | None) -> Numbers:
-        """Return the forecast of each expert, where *origin* is the blend; NaN for no forecast."""
+        """Return the forecast of each expert: the blend's forecast *origin* plus the expert's correction.
+
+        The forecast is NaN for an expert without a correction. If *robust* is not None, it is the forecast of
+        the expert ``lrp_robust``.
+        """
         forecasts = self._tracker.shifted(origin, corrections)
         if robust is not None:
             forecasts[_ROBUST] = robust
@@ -216,7 +244,7 @@ class Method(ForecastMethod):
         return forecasts
 
     def _learn(self, before: ExpertForecasts, time_seconds: float, value: float) -> None:
-        """Learn the corrections that *value* shows to have been right, and the weights of the experts."""
+        """Learn the corrections and the weights of the experts from *value* and its forecasts *before*."""
         own, inputs, medians, means = before
         error = self._tracker.distance(value, own.median)
         if any(inputs.innovations):

@@ -1,8 +1,8 @@
 """A weighted mean of the forecasts of all quick methods, from the values of the series alone.
 
-Every method of this folder with ``EXPERT = True`` gives its expert forecasts. One set of weights is learned
-for absolute errors, which gives the median, and one for squared errors, which gives the mean; see
-``forecasting.learning.aggregation``.
+The experts are the methods of this folder with ``EXPERT = True``. One set of weights is learned for absolute
+errors and blends the median. Another set is learned for squared errors and blends the mean
+(``forecasting.learning.aggregation``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Method(ForecastMethod):
     _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Add the experts that a loaded state lacks: they join at the next value, with no weight yet."""
+        """Add the experts that a loaded state lacks; they learn from the next value on."""
         missing = [name for name in expert_names() if name not in self._experts]
         if missing:
             self._experts.update({name: methods.load(name)() for name in missing})
@@ -78,11 +78,11 @@ class Method(ForecastMethod):
         return self._memo.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
 
     def parts(self) -> Mapping[str, ForecastMethod]:
-        """Return the experts."""
+        """Return the experts, by name."""
         return self._experts
 
     def all_forecasts(self, at_seconds: float) -> NDArray[np.float64]:
-        """Return the expert forecasts of all experts; NaN for those of an expert that abstains."""
+        """Return the ``expert_forecasts`` of all experts in one array; NaN for an expert that abstains."""
         cached = self._expert_memo.get(at_seconds)
         if cached is not None:
             return cached

@@ -1,7 +1,7 @@
-"""A level whose evidence decays with elapsed time: for values that come irregularly.
+"""A level in which the weight of a value decays with elapsed time: for values that come irregularly.
 
 Time is measured in typical gaps between values, so the method needs no parameter for their frequency. After a
-long gap, old values weigh little compared with the next one. A forecast for a time long after the newest
+long gap, old values weigh little compared with the next value. A forecast for a time long after the newest
 value leans towards the usual level. ``forecasting.learning.levels`` has the algorithm and its sources.
 """
 
@@ -17,7 +17,7 @@ from forecasting.learning.levels import MeanLevels, MedianLevels
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts two levels: as median the one with the least absolute errors, as mean the least squared."""
+    """Forecasts the level with the least absolute errors (median) or the least squared errors (mean)."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False  # equals seasonal where there is no season

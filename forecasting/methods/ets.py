@@ -1,20 +1,21 @@
 """Exponential smoothing as a state space model, its parameters fitted by maximum likelihood (statsmodels).
 
 There are two models: a level, and a level with a damped trend (A,N,N and A,Ad,N of Hyndman, Koehler, Ord,
-Snyder, "Forecasting with Exponential Smoothing", 2008). A fit estimates both from the last 500 values and
-keeps the model with the lower corrected Akaike criterion. The first fit is at 20 values; the next one is due
-whenever the number of values has grown by half. Another fit follows, at least 20 values after the last one,
-if the forecast errors are mostly on one side, as after a level shift that slow parameters do not follow: if
-the smoothed error exceeds half of the smoothed absolute error (Trigg, "Monitoring a forecasting system",
-Operational Research Quarterly 15, 1964). Between fits each value updates the filter by a few multiplications;
-the result is the same as that of ``append`` in statsmodels.
+Snyder, "Forecasting with Exponential Smoothing", 2008). A fit estimates both models from the last 500 values
+and keeps the model with the lower corrected Akaike criterion. The first fit is at 20 values; the next fit is
+due whenever the number of values has grown by half. An additional fit follows, at least 20 values after the
+last fit, if the forecast errors are mostly on one side, as after a level shift that slow parameters do not
+follow: if the smoothed error exceeds half of the smoothed absolute error (Trigg, "Monitoring a forecasting
+system", Operational Research Quarterly 15, 1964). Between fits each value updates the filter by a few
+multiplications; the result is the same as with ``append`` of statsmodels.
 
 The import of statsmodels needs two seconds and 150 MiB, so it happens at the first fit. The matrices of a fit
-have three rows, so more than one thread makes it slower: run forecasters with ``OPENBLAS_NUM_THREADS=1``. The
-number of iterations is limited. If a fit fails, or exceeds its time limit, the parameters stay as they are.
+have three rows, so more than one thread makes a fit slower: run forecasters with ``OPENBLAS_NUM_THREADS=1``.
+The number of iterations is limited. If a fit fails, or exceeds its time limit, the parameters stay as they
+are.
 
-Before a value is learned, its forecast error is limited to three typical errors: a model that is fitted by
-squared errors would follow outliers.
+Before the model learns a value, the value is moved to within three typical errors of its forecast: a model
+that is fitted by squared errors would follow outliers.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _LEAST_SPREAD = 1e-9  # share of the values' size: a smaller spread is rounding 
 
 @dataclass(slots=True)
 class Smoother:
-    """The state and the parameters of a model; the defaults, used before the first fit, have no trend.
+    """The state and the parameters of a model. The defaults serve before the first fit; they have no trend.
 
-    A value moves the level by *gain* times its forecast error, and the trend by *trend_gain* times this
-    error. Each step multiplies the trend by *damping*.
+    A value moves the level by *gain* times the forecast error of the value, and the trend by *trend_gain*
+    times this error. Each step multiplies the trend by *damping*.
     """
 
     gain: float = 0.2
@@ -59,7 +60,7 @@ class Smoother:
     trend: float = 0.0
 
     def expected(self, steps: float = 1.0) -> float:
-        """Return the forecast for the value *steps* after the newest one; *steps* is at least 1."""
+        """Return the forecast for *steps* values after the newest value; *steps* is at least 1."""
         damping = self.damping
         return self.level + self.trend * damping * (1.0 - math.pow(damping, steps)) / (1.0 - damping)
 
@@ -132,11 +133,11 @@ class Method(ForecastMethod):
 
 
 class _FitTimedOut(Exception):
-    """A fit exceeds its time limit."""
+    """A fit exceeded its time limit."""
 
 
 def fitted(values: NDArray[np.float64], max_seconds: float = MAX_FIT_SECONDS) -> Smoother | None:
-    """Return the smoother that fits *values* best, in its state after the last value; None without a fit.
+    """Return the smoother that fits *values* best, in its state after the last value; None if no fit works.
 
     There must be at least ``FIRST_FIT`` values, of any magnitude. The result is None if the values are
     constant, or if both models fail. The fit of a model fails after *max_seconds*.
@@ -161,7 +162,10 @@ def _criterion(fit: tuple[float, Smoother | None]) -> float:
 
 
 def _fit(numbers: NDArray[np.float64], max_seconds: float, *, trend: bool) -> tuple[float, Smoother | None]:
-    """Fit one model; return its criterion, infinite if it failed, and the smoother."""
+    """Fit one model; return (Akaike criterion, smoother), or (infinity, None) if the fit failed.
+
+    *trend* selects the model with a damped trend. The fit fails after *max_seconds*.
+    """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # reaching the limit of iterations is normal
@@ -193,7 +197,10 @@ def _smoother(gain: float, *others: float) -> Smoother:
 
 
 def state_space(numbers: NDArray[np.float64], *, trend: bool) -> Any:
-    """Return the model of statsmodels for *numbers*; its initial state is a line through the first ten."""
+    """Return the statsmodels model of *numbers*, with a damped trend if *trend*.
+
+    A line through the first ten numbers is the initial state.
+    """
     from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing  # noqa: PLC0415
 
     return ExponentialSmoothing(numbers, trend=trend, damped_trend=trend, initialization_method="heuristic")

@@ -1,9 +1,9 @@
 """A wandering level with noise: exponential smoothing with the gain that has fitted best so far.
 
 Exponential smoothing is the optimal forecast of a random walk plus noise (Muth, "Optimal properties of
-exponentially weighted forecasts", JASA 55, 1960), and with normal noise the gain of maximum likelihood, given
-the first value as the level, is the one of the least squared one-step errors. A bank of smoothers, one for
-each gain of a grid, keeps that sum up to date, so no fit is needed.
+exponentially weighted forecasts", JASA 55, 1960). With normal noise, and the first value as the initial
+level, the gain of maximum likelihood is the gain with the least sum of squared one-step errors. A smoother
+for each of 20 gains keeps this sum up to date, so no fit is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GAINS = tuple(step / 20 for step in range(1, 21))
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level of the smoother with the least squared error so far, the first of equals."""
+    """Forecasts the level of the smoother with the least sum of squared errors so far."""
 
     VERSION: ClassVar[int] = 1
     EXPERT: ClassVar[bool] = True

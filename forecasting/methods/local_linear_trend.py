@@ -1,9 +1,9 @@
 """A level and a damped trend: for series that rise or fall for a while.
 
-Holt's method with a damped trend (Gardner, McKenzie, "Forecasting trends in time series", Management Science
-31, 1985), which is the recursion of the innovations model A,Ad,N that ``ets`` fits. Here several smoothers
-run side by side and the one with the least recent loss is used, so nothing is fitted. As in
-``forecasting.learning.levels`` an error counts no more than one at the edge of the usual errors (Gelper,
+The method is Holt's method with a damped trend (Gardner, McKenzie, "Forecasting trends in time series",
+Management Science 31, 1985). Its recursion is the recursion of the innovations model A,Ad,N, which ``ets``
+fits. Here several smoothers run side by side and the smoother with the least recent loss is used, so nothing
+is fitted. As in ``forecasting.learning.levels`` an error is limited to the edge of the usual errors (Gelper,
 Fried, Croux, "Robust forecasting with exponential and Holt-Winters smoothing", J. of Forecasting 29, 2010).
 """
 
@@ -23,7 +23,7 @@ _LOSS_DECAY = 0.98  # factor of old losses at each value
 
 @dataclass(slots=True)
 class Trends:
-    """Smoothers with a damped trend, one for each of ``GAINS``. Steps are gaps between values."""
+    """Smoothers with a damped trend, one for each of ``GAINS``. A step is a typical gap between values."""
 
     REACH: ClassVar[float] = 1.2  # typical errors
 
@@ -54,11 +54,11 @@ class Trends:
         ]
 
     def expected(self, steps: float) -> float:
-        """Return the forecast of the best smoother for *steps*, at least one, after the newest value."""
+        """Return the forecast of the best smoother for *steps* (at least 1) after the newest value."""
         return self.all_expected(steps)[self._best()]
 
     def all_expected(self, steps: float) -> list[float]:
-        """Return the forecast of each smoother, in the order of ``GAINS``."""
+        """Return each smoother's forecast for *steps* after the newest value, in the order of ``GAINS``."""
         part = DAMPING if steps <= 1.0 else DAMPING * (1.0 - DAMPING**steps) / (1.0 - DAMPING)
         return [level + part * trend for level, trend in zip(self._levels, self._trends, strict=True)]
 
@@ -68,7 +68,7 @@ class Trends:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the level after its trend has continued, ever slower, until the requested time."""
+    """Forecasts the level at the requested time if the damped trend continues."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
@@ -89,6 +89,6 @@ class Method(ForecastMethod):
         return self._age.forecast(expected, "local_linear_trend", at_seconds)
 
     def expert_forecasts(self, at_seconds: float) -> tuple[float]:
-        """Return the one forecast: the mean is the median."""
+        """Return the only forecast, which is both median and mean."""
         self._age.require(1)
         return (self._trends.expected(max(self._cadence.ahead(at_seconds), 1.0)),)

@@ -1,11 +1,12 @@
 """The level of the logarithm: for positive values whose scatter is relative to their size.
 
-On the scale of logarithms a run that took three times as long is as far away as one that took a third, so a
-few very long runs move the level little. The exponential of the level is a median. The mean of skewed values
-is larger: with normal scatter of variance s^2 around the level by the factor exp(s^2 / 2) (Finney, "On the
-distribution of a variate whose logarithm is normally distributed", Supplement to the JRSS 7, 1941).
+On the scale of logarithms a run that took three times as long is as far away as a run that took a third of
+the time, so a few very long runs move the level little. The exponential of the level is a median. The mean of
+skewed values is larger: if the logarithms have normal scatter of variance s^2, by the factor exp(s^2 / 2)
+(Finney, "On the distribution of a variate whose logarithm is normally distributed", Supplement to the JRSS 7,
+1941).
 
-From the first value on that is not positive, the method continues from the same levels without logarithms.
+At the first value that is not positive, the method converts its levels and continues without logarithms.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MAX_ADDED = 1.0  # to the logarithm of the mean: a larger term means that value
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Like ``decaying``, on logarithms (of the ratio to the first value) while all values are positive."""
+    """Forecasts like ``decaying``, but from logarithms while all values are positive."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = True
@@ -69,7 +70,7 @@ class Method(ForecastMethod):
         return self._value(mean + min(variance / 2.0, _MAX_ADDED)), self._value(median)
 
     def _logarithm(self, value: float) -> float:
-        """Return the logarithm of the ratio to the first value, with which constant values stay exact."""
+        """Return the logarithm of the ratio of *value* to the first value; exactly 0 for constant values."""
         logarithm = math.log(value)
         if self._age.n == 1:
             self._first_log, self._first = logarithm, value
@@ -81,7 +82,7 @@ class Method(ForecastMethod):
         return math.exp(min(logarithm + self._first_log, _LARGEST_LOG))
 
     def _leave_logs(self) -> None:
-        """Convert the levels to values, and errors by the slope of the exponential there."""
+        """Convert the levels from logarithms to values, and the errors by the slope of the exponential."""
         if self._age.n > 1:
             slope = self._value(self._for_median.expected(0.0))
             self._for_median.change_scale(self._value, slope)

@@ -1,4 +1,4 @@
-"""Linear regression on a predictor, trained once, on the first pairs."""
+"""Linear regression on a predictor, fitted once, to the first pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forecasting.learning.pairing import PairedMethod, Pairing
 
 @dataclass(slots=True)
 class Method(PairedMethod):
-    """Least squares over the *first* pairs, or over all while there are fewer."""
+    """Forecasts by least squares over the first *first* pairs, or over all pairs while there are fewer."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

@@ -1,5 +1,6 @@
-"""Linear regression on a predictor with a slope that grows with the number of pairs: ridge regression on the
-standardised predictor (Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970).
+"""Ridge regression on a predictor: the more pairs, the closer the slope is to the least-squares slope.
+
+Source, on the standardised predictor: Hoerl, Kennard, "Ridge regression", Technometrics 12, 1970.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _PENALTY = 10.0  # pairs after which half the slope is used
 
 @dataclass(slots=True)
 class Method(PairedMethod):
-    """Ridge regression over the full history."""
+    """Forecasts by ridge regression over all pairs."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

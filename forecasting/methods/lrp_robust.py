@@ -14,7 +14,7 @@ _FITS_AT_ONCE = 2  # fits at each value; if there are more predictors, they take
 
 @dataclass(slots=True)
 class Method(PairedMethod):
-    """The median of the slopes between pairs."""
+    """Forecasts by the line whose slope is the median of the slopes between pairs."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

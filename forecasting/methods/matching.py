@@ -1,6 +1,7 @@
-"""Quantile mapping: the application's value with the rank that the probe's value has among the probe's.
+"""Quantile mapping: forecast the application's value that has the same rank as the probe's newest value.
 
-It follows a curved relation as well as a straight one, and stays within the range of the values so far.
+Both ranks are among the values so far. The mapping follows a curved relation as well as a straight one, and
+stays within the range of the values so far.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from forecasting.learning.regression import same_quantile
 
 @dataclass(slots=True)
 class Method(PairedMethod):
-    """Quantile matching over the last 100 pairs."""
+    """Forecasts by quantile mapping over the last 100 pairs."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

@@ -1,22 +1,22 @@
 """The forecaster battery of the Network Weather Service, release 2.0.5.
 
-18 simple *primaries* (``forecasting.learning.battery``) forecast the next value. 16 *selectors* each answer
-with the primary whose errors were least: over all history or over the last few errors, squared or absolute.
-Two final *picks* choose among the selectors by the selectors' own errors over all history: least mean squared
-(MSE) or absolute (MAE) error. In every choice the first of equals wins. Sources: R. Wolski, "Dynamically
-forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998); R. Wolski,
-N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999); and the
-output of the released program.
+18 simple *primaries* (``forecasting.learning.battery``) forecast the next value. Each of 16 *selectors*
+answers with the primary whose errors were least: over all history or over the last few errors, squared or
+absolute. Two final *picks* choose among the selectors by the selectors' own errors over all history: least
+mean squared (MSE) or absolute (MAE) error. Among equal errors the first in order wins. Sources: R. Wolski,
+"Dynamically forecasting network performance using the Network Weather Service", Cluster Computing 1 (1998);
+R. Wolski, N. Spring, J. Hayes, "The Network Weather Service", Future Generation Computer Systems 15 (1999);
+and the output of the released program.
 
 ``Method(exact=True)`` answers as the released program does, bit for bit, oddities included:
 
-- smoothers forecast 0 before there are data, and that first error counts;
-- the MAE pick is scored against 0 at the first value;
-- at most 97 of the last errors are visible, and from 98 on sums are divided by 98;
-- an adaptive median tries windows of its step, not of its window plus or minus its step.
+- smoothers forecast 0 before there are data, and the error of this forecast counts;
+- the MAE pick counts as a forecast of 0 for the first value;
+- at most 97 of the last errors are used, and from 98 errors on sums are divided by 98;
+- an adaptive median tries a window as wide as its step instead of its width minus or plus its step.
 
-``Method()`` has none of these: nothing is scored before there are data, 100 errors are kept, and an adaptive
-median tries the next wider and the next narrower window within its limits.
+``Method()`` has none of these oddities: nothing is scored before there are data, 100 errors are kept, and an
+adaptive median tries the next wider and the next narrower window within its limits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,13 @@ _LEAVING = (np.arange(_KEPT_ERRORS)[:, np.newaxis] - np.array(_WINDOWS)) % _KEPT
 
 @dataclass(frozen=True)
 class Pick:
-    """A final answer: the *forecast*, the mean *error* of earlier answers, the index in ``PRIMARIES``."""
+    """A final answer.
+
+    Attributes:
+        forecast: the forecast of the next value.
+        error: the mean error of the earlier answers.
+        primary: index in ``PRIMARIES`` of the forecaster that gave the answer.
+    """
 
     forecast: float
     error: float
@@ -81,7 +87,7 @@ class Errors:
                 self._sums[:, row] = _with_squares(self._ring[-window:]).sum(1)
 
     def selected(self) -> list[int]:
-        """Return the index of the primary that each selector chooses."""
+        """Return for each selector the index of the primary that the selector chooses."""
         mae, mse = self._totals.argmin(1).tolist()
         recent_mae, recent_mse = self._sums.argmin(2).tolist()
         return [mse, mae, *recent_mse, *recent_mae]
@@ -89,7 +95,7 @@ class Errors:
 
 @dataclass(slots=True)
 class OriginalErrors:
-    """``Errors`` in the way of the original: a ring of sums over all history, whose differences are used."""
+    """``Errors`` as the original program computes them: differences in a ring of sums over all history."""
 
     _added: int = field(default=0, init=False)
     _ring: NDArray[np.float64] = field(
@@ -103,7 +109,7 @@ class OriginalErrors:
         self._ring[self._added % _VISIBLE_SUMS] = newest + errors
 
     def selected(self) -> list[int]:
-        """Return the index of the primary that each selector chooses."""
+        """Return for each selector the index of the primary that the selector chooses."""
         scored = self._added - 1  # smoothers have one more: their forecast before there were data
         counts = np.array([scored + (index in SMOOTHERS) for index in range(len(PRIMARIES))])
         newest = self._sums_before(0)
@@ -169,11 +175,13 @@ class Method(ForecastMethod):
         return [*self._forecasts, *(self._forecasts[primary] for primary in self._picked)]
 
     def primaries(self) -> Sequence[float]:
-        """Return the forecasts of ``PRIMARIES``, in that order; empty before there are data."""
+        """Return the primaries' forecasts in the order of ``PRIMARIES``; empty before the first value."""
         return self._forecasts
 
     def pick(self, loss: Loss) -> Pick:
-        """Return the final answer by *loss*; the error of "mse" is squared.
+        """Return the final answer for *loss*: the MAE pick for "mae", the MSE pick for "mse".
+
+        The error of the MSE pick is a mean square.
 
         Raises:
             Abstained: no value is known yet.
@@ -185,7 +193,7 @@ class Method(ForecastMethod):
         return Pick(self._forecasts[self._picked[index]], error, self._picked[index])
 
     def _score(self, value: float) -> None:
-        """Score all forecasts by *value*."""
+        """Add the errors of all primaries, selectors and picks at *value* to their sums."""
         errors = _with_squares(np.abs(np.array(self._forecasts) - value))
         for index, primary in enumerate(self._picked):
             self._pick_totals[index] += float(errors[index, primary])
@@ -193,7 +201,7 @@ class Method(ForecastMethod):
         self._scores().add(errors)
 
     def _score_nothing(self, value: float) -> None:
-        """Score as the original does at the first value: the MAE pick and the smoothers had forecast 0."""
+        """Score the first *value* as the original program does: MAE pick and smoothers had forecast 0."""
         self._pick_totals[_MAE] += abs(value)
         errors = np.zeros(len(PRIMARIES))
         errors[SMOOTHERS.start : SMOOTHERS.stop] = abs(value)
@@ -212,7 +220,7 @@ class Method(ForecastMethod):
 
 
 def _with_squares(errors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return *errors* and, below them, their squares; sums of both stay finite."""
+    """Return an array of *errors* and of their squares, which are limited so that sums stay finite."""
     both = np.empty((2, *errors.shape))
     both[0] = errors
     np.square(np.minimum(both[0], _LARGEST_SQUARABLE), out=both[1])

@@ -1,7 +1,7 @@
-"""The wait in one queue: its mean and median, and a bound that 95 % of the jobs keep with confidence 95 %.
+"""The wait in one queue: mean, median, and a bound that holds for 95 % of the jobs with confidence 95 %.
 
-The bound is that of the binomial method (``forecasting.queues.binomial``), and exists from 59 known waits on.
-The mean and the median are of the last 59 waits.
+The bound comes from the binomial method (``forecasting.queues.binomial``) and needs 59 known waits. The mean
+and the median are of the last 59 waits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The level since the last change point, which a cumulative sum test detects.
 
-Deviations from the level, in typical errors and limited so that no single value proves a change, are added up
-to either side. Where the sum exceeds what noise does, the level changed when the sum was last zero (Page,
-"Continuous inspection schemes", Biometrika 41, 1954; the limit is Huber's). Between change points the level
-is the median of a long window: as stable as that of a slow smoother, without its delay after a change.
+Deviations from the level are measured in typical errors, and limited so that no single value proves a change.
+They are added up for each side, above and below. If a sum exceeds what noise can reach, the level changed
+when the sum was last zero (Page, "Continuous inspection schemes", Biometrika 41, 1954; the limit is Huber's).
+Between change points the level is the median of a long window: as stable as the level of a slow smoother, but
+without the smoother's delay after a change.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _THRESHOLD = 5.0
 
 @dataclass(slots=True)
 class Side:
-    """The evidence that the level has moved to one side, and the number of values since it began."""
+    """The evidence that the level has moved to one side; it comes from the last *values* values."""
 
     evidence: float = 0.0
     values: int = 0
 
     def add(self, deviation: float) -> bool:
-        """Add the *deviation* of a value to this side, and tell whether the level has changed."""
+        """Add the *deviation* of a value, positive on this side; return whether the level has changed."""
         self.evidence = max(0.0, self.evidence + deviation - _ALLOWANCE)
         self.values = self.values + 1 if self.evidence else 0
         return self.evidence > _THRESHOLD
@@ -68,7 +69,7 @@ class Method(ForecastMethod):
         return median_of_sorted(window.ordered, len(window)), sum(window.ordered) / len(window)
 
     def _values_since_change(self, value: float) -> int:
-        """Return how many values belong to a new level, *value* included; 0 if the level is the old one."""
+        """Return how many values, *value* included, belong to a new level; 0 if the level is unchanged."""
         level = median_of_sorted(self._window.ordered, len(self._window))
         deviation = (value - level) / self._typical.unit(level)
         self._typical.add(value - level, level)

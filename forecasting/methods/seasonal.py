@@ -1,14 +1,15 @@
 """A level plus the effects of the hour of the day and the weekday (UTC), where the data show such effects.
 
 The effect of an hour (or weekday) is the mean distance of its values from the slowest level. About the last
-20 values count, outliers are limited, and the mean is shrunk towards 0 by as much as chance could account
-for: a mean m of standard error s becomes m / (1 + (s/m)^2). The neighbours of an hour count, too.
+20 values of the hour count; the values of the neighbouring hours count half as much. Outliers are limited,
+and the mean is shrunk towards 0 by as much as chance could account for: a mean m of standard error s becomes
+m / (1 + (s/m)^2).
 
-Forecast errors decide whether there is a season, not the fit. Besides the level of the values themselves,
-there are levels of the values without the effects of hours, of weekdays, and of both. One of these, with its
-effects added again, gives the forecast only where it erred significantly less (the statistic of Diebold and
-Mariano, "Comparing predictive accuracy", JBES 13, 1995, with decaying weights); elsewhere the forecast is
-that of the plain level, as of ``decaying``.
+Forecast errors, not the fit, decide whether there is a season. Besides the level of the values themselves,
+there are levels of the values without the effects of hours, of weekdays, and of both. Such a level, with its
+effects added again, gives the forecast only if its errors were significantly smaller (the statistic of
+Diebold and Mariano, "Comparing predictive accuracy", JBES 13, 1995, with decaying weights). Otherwise the
+forecast is the plain level, as in ``decaying``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LARGEST_GAIN = 3.0  # typical errors: the limit of a gain, so that no single va
 
 @dataclass(slots=True)
 class Effects:
-    """The effect of each time of a cycle, such as the hours of the day, on the level."""
+    """The effects of the times of a cycle on the level, such as the effect of each hour of the day."""
 
     sums: list[float]
     weights: list[float]
@@ -51,7 +52,7 @@ class Effects:
         return cls([0.0] * count, [0.0] * count, neighbours_weight)
 
     def at(self, index: int, usual: float) -> float:
-        """Return the effect of time *index* of the cycle, given the *usual* size of deviations."""
+        """Return the effect of time *index* of the cycle, shrunk by the *usual* size of deviations."""
         total, weight = self.sums[index], self.weights[index]
         share = self.neighbours_weight
         if share:
@@ -65,14 +66,17 @@ class Effects:
         return mean / (1.0 + _VARIANCE * doubt * doubt / weight)
 
     def learn(self, index: int, deviation: float) -> None:
-        """Learn the *deviation* of a value from the level."""
+        """Learn the *deviation* from the level of a value at time *index* of the cycle."""
         self.sums[index] = _DECAY * self.sums[index] + deviation
         self.weights[index] = _DECAY * self.weights[index] + 1.0
 
 
 @dataclass(slots=True)
 class Evidence:
-    """The evidence that effects make forecasts better: decaying sums of gains and of their squares."""
+    """The evidence that effects make forecasts better: decaying sums of gains and of squared gains.
+
+    A gain is the decrease of the absolute error, in typical errors.
+    """
 
     gains: float = 0.0
     squares: float = 0.0
@@ -83,7 +87,7 @@ class Evidence:
 
     @property
     def strength(self) -> float:
-        """The gain in standard errors."""
+        """The mean gain, in standard errors of this mean."""
         return self.gains / math.sqrt(self.squares) if self.squares else 0.0
 
 
@@ -96,14 +100,14 @@ class Season:
     _typical: TypicalSize = field(default_factory=TypicalSize, init=False)
 
     def effects(self, time_seconds: float) -> tuple[float, float, float, float]:
-        """Return 0, the effect of the hour, that of the weekday, and that of both."""
+        """Return the effects at a time: 0 (no effect), the hour's, the weekday's, and the sum of both."""
         hour, weekday = _hour_and_weekday(time_seconds)
         usual = self._typical.size
         of_hour, of_weekday = self.hours.at(hour, usual), self.weekdays.at(weekday, usual)
         return 0.0, of_hour, of_weekday, of_hour + of_weekday
 
     def learn(self, time_seconds: float, deviation: float) -> None:
-        """Learn the *deviation* of a value at that time from the level."""
+        """Learn the *deviation* from the level of a value at *time_seconds*."""
         hour, weekday = _hour_and_weekday(time_seconds)
         beyond_hour = deviation - self.hours.at(hour, self._typical.size)
         self._typical.add(deviation)
@@ -156,9 +160,9 @@ class Method(ForecastMethod):
         return self._age.forecast(mean, "seasonal", at_seconds, median=median)
 
     def expert_forecasts(self, at_seconds: float) -> Sequence[float]:
-        """Return the forecasts of all levels, of the best level with each effect, the median and the mean.
+        """Return the expert forecasts: all levels, the best level with each effect, the median and the mean.
 
-        The levels for absolute losses come before those for squared losses.
+        All levels for absolute losses come before all levels for squared losses.
         """
         cached = self._memo.get(at_seconds)
         if cached is not None:
@@ -181,7 +185,11 @@ class Method(ForecastMethod):
         return self._memo.keep(at_seconds, (*medians, *means, *all_best, median, mean))
 
     def _compare(self, errors: Sequence[float]) -> None:
-        """Add the gain of each of the effects at the newest value to the evidence."""
+        """Add the gain of each kind of effects to its evidence.
+
+        *errors* are the absolute errors of the newest value: first without effects, then with each kind of
+        effects.
+        """
         usual = self._for_median[0].usual_error
         if usual:
             for evidence, error in zip(self._evidence, errors[1:], strict=True):
@@ -189,7 +197,7 @@ class Method(ForecastMethod):
                 evidence.add(min(max(gain, -_LARGEST_GAIN), _LARGEST_GAIN))
 
     def _significant(self) -> int:
-        """Return the index of the effects with the strongest evidence; 0 for none."""
+        """Return the index in ``Season.effects`` of the strongest significant effects; 0 for no effect."""
         strengths = [_SIGNIFICANT, *(evidence.strength for evidence in self._evidence)]
         return strengths.index(max(strengths))
 

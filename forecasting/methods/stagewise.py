@@ -1,8 +1,8 @@
 """The sum of the stages of a run, each forecast from the same stage of a probe.
 
-A total need not include every stage: that of the core leaves out setup and cleanup. So the method learns
-which stages are included: it includes or excludes a stage if the unexplained rest of the totals then gets
-clearly smaller. The forecast of the rest is its median.
+A total need not include every stage: the total of the core leaves out setup and cleanup. So the method learns
+which stages a total includes: the method includes or excludes a stage if that makes the unexplained rest of
+the totals clearly smaller. The forecast of the rest is its median.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_LEFT = 0.9  # share of the unexplained rest that may remain after a stage i
 
 
 class StageEstimate(NamedTuple):
-    """The forecast of one stage, and the *predictor* it is made from; None for its own history."""
+    """The forecast of one stage; *predictor* is None if only the stage's own history was used."""
 
     seconds: float
     predictor: Source | None
@@ -46,13 +46,13 @@ class StageHistory:
     line: lrp_robust.Method = field(default_factory=lrp_robust.Method, init=False)
 
     def update(self, time_seconds: float, value: float) -> None:
-        """Learn the duration in the next run."""
+        """Learn *value*, the duration of the stage in the next run."""
         self.newest_seconds, self.newest = time_seconds, value
         self.own.add(value)
         self.line.update(time_seconds, value)
 
     def forecast(self, at_seconds: float) -> StageEstimate:
-        """Forecast the duration in a run at *at_seconds*; at least one is known."""
+        """Forecast the duration in a run at *at_seconds*; at least one duration must be known."""
         seconds = self.line.forecast_from_predictor(at_seconds)
         if seconds is None:
             return StageEstimate(median_of_sorted(self.own.ordered, len(self.own)), None)
@@ -61,10 +61,10 @@ class StageHistory:
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
-    """Forecasts the sum of the stages, each by the robust line (``lrp_robust``) on those of probes.
+    """Forecasts the sum of the stages, each by the robust line (``lrp_robust``) on the same stage of probes.
 
-    A stage is a metric ``stage.<name>.seconds``, of the own run if the series of its source is "". Without
-    stages the forecast is the median of the last 31 values.
+    A stage is a metric ``stage.<name>.seconds``. A source with the series "" is a stage of the own run.
+    Without stages the forecast is the median of the last 31 values.
     """
 
     VERSION: ClassVar[int] = 2
@@ -117,7 +117,7 @@ class Method(ForecastMethod):
         return {name: stage for name, stage in self._stages.items() if len(stage.own)}
 
     def _revise(self, stages: list[StageHistory]) -> None:
-        """Include or exclude one stage if this explains the totals clearly better: the best such stage."""
+        """Include or exclude the stage whose change explains the totals best, if the improvement is clear."""
         best = min(stages, key=lambda stage: stage.unexplained.size)
         if best.unexplained.size >= _MAX_LEFT * self._unexplained.size:
             return

@@ -1,4 +1,4 @@
-"""Regression on the forecast of a predictor, trained once, on the first pairs."""
+"""Regression on the forecast of a predictor, fitted once, to the first pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forecasting.learning.pairing import ExpectedPairedMethod, Pairing
 
 @dataclass(slots=True)
 class Method(ExpectedPairedMethod):
-    """Least squares over the *first* pairs, or over all while there are fewer."""
+    """Forecasts by least squares over the first *first* pairs, or over all pairs while there are fewer."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

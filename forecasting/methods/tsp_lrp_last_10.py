@@ -1,4 +1,4 @@
-"""Regression on the forecast of a predictor, trained on the last 10 pairs."""
+"""Regression on the forecast of a predictor, fitted to the last 10 pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forecasting.learning.regression import least_squares
 
 @dataclass(slots=True)
 class Method(ExpectedPairedMethod):
-    """Least squares over the last 10 pairs."""
+    """Forecasts by least squares over the last 10 pairs."""
 
     VERSION: ClassVar[int] = 2
     EXPERT: ClassVar[bool] = False

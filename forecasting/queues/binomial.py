@@ -4,24 +4,24 @@ The probability that the k-th smallest of n waits exceeds the quantile q follows
 distribution, whatever the distribution of waits. The bound is the k-th smallest wait for the least k for
 which this probability reaches the confidence c: with confidence c, a share q of jobs waits no longer than
 the bound. Such a k exists if q^n <= 1 - c: for q = c = 0.95 this needs 59 waits. Beyond 500 waits the
-binomial distribution is approximated by the normal one.
+binomial distribution is approximated by the normal distribution.
 
 The distribution of waits changes. A job is a *hit* if it waits no longer than its bound, else a *miss*. A run
 of misses or hits too long to be chance marks a change point. The history before it is dropped, except for a
 minimum, which is dropped once as many new waits exist. The more similar consecutive waits are, the longer a
-run must be: its length follows from the autocorrelation at lag 1 of the normal scores of the waits. The
+run must be: the length follows from the autocorrelation at lag 1 of the normal scores of the waits. The
 method is BMBP, later part of QBETS: Brevik, Nurmi, Wolski, "Predicting bounds on queuing delay for
 batch-scheduled parallel machines", PPoPP 2006; Nurmi, Brevik, Wolski, "QBETS: queue bounds estimation from
-time series", JSSPP 2007. This module adds two things to the method. It counts runs of hits: the length of
-such a run is as unlikely as that of a run of misses if jobs are independent. And it uses the jobs that are
-still waiting.
+time series", JSSPP 2007. This module adds two things to the method. It also counts runs of hits: if jobs are
+independent, the run of hits that marks a change point is as unlikely as the run of misses that marks one. And
+it uses the jobs that are still waiting.
 
-A job that has waited for two hours so far will wait longer than that, and while no job starts this is the
-only new information. The waits of waiting jobs so far are censored observations. The bound is the quantile
-k/n of the product-limit estimate (Kaplan, Meier, "Nonparametric estimation from incomplete observations",
-JASA 53, 1958), which is the k-th smallest wait if no job is waiting. So the bound of a queue rises while the
-queue stalls. Only waiting jobs that were submitted since the history begins count: of jobs submitted earlier,
-only the slow ones are still waiting.
+A job that has waited for two hours so far will wait longer than two hours; while no job starts, this is the
+only new information. The times that waiting jobs have waited so far are censored observations. The bound is
+the quantile k/n of the product-limit estimate (Kaplan, Meier, "Nonparametric estimation from incomplete
+observations", JASA 53, 1958), which is the k-th smallest wait if no job is waiting. So the bound of a queue
+rises while the queue stalls. A waiting job counts only if it was submitted after the history begins: of jobs
+submitted earlier, only the slow jobs are still waiting.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def min_history(quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> i
 
 @lru_cache(maxsize=1 << 14)
 def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> int:
-    """Return the rank of the bound among *n* waits, 1 for the smallest; *n* is at least ``min_history``."""
+    """Return the rank of the bound among *n* waits, 1 for the smallest; *n* is at least ``min_history``.
+
+    With *confidence*, the bound holds for the share *quantile* of jobs.
+    """
     if n <= EXACT_UNTIL:
         # the probability that more waits than this are below the quantile is less than 1 - confidence
         below = math.ceil(float(scipy.special.bdtrik(confidence, n, quantile)) - _ROUNDING)
@@ -77,8 +80,7 @@ def binomial_rank(n: int, quantile: float = QUANTILE, confidence: float = CONFID
 def promised_share(scored: int, quantile: float = QUANTILE, confidence: float = CONFIDENCE) -> float:
     """Return the share of *scored* jobs that must be hits to promise the share *quantile* with *confidence*.
 
-    The fewer jobs are *scored*, the higher the result. It is always below 1, and always a little above
-    *quantile*.
+    The fewer jobs are *scored*, the higher the result; it is always below 1 and a little above *quantile*.
     """
     n = max(min(scored, _MAX_SCORED), min_history(quantile, confidence))
     return min(binomial_rank(n, quantile, confidence) / n, (1.0 + quantile) / 2.0)
@@ -94,7 +96,7 @@ def autocorrelation(waits: Sequence[float]) -> float:
 
 
 def run_of_change(correlation: float) -> int:
-    """Return the number of misses in a row that marks a change point; *correlation* is at lag 1."""
+    """Return how many misses in a row mark a change point, given the autocorrelation *correlation*."""
     return RUNS[round(10.0 * min(max(correlation, 0.0), 1.0))]
 
 
@@ -103,9 +105,13 @@ def product_limit(
 ) -> float | None:
     """Return the quantile *level* of all waits, or None if the estimate does not reach *level*.
 
-    *waits* have ended; *ages* are how long waiting jobs have waited so far. Both are sorted. Each age stands
-    for *each* jobs. *level* is not reached if too many jobs have already waited for longer than any wait that
-    has ended.
+    The estimate does not reach *level* if too many jobs have already waited for longer than the longest of
+    *waits*.
+
+    Args:
+        waits: the waits that have ended, sorted.
+        ages: the times that waiting jobs have waited so far, sorted.
+        each: the number of waiting jobs for which each age stands.
     """
     total, share = len(waits) + each * len(ages), 1.0  # share: the weight of a job after the censored ones
     for place, age in enumerate(ages):
@@ -122,7 +128,13 @@ def product_limit(
 
 
 def _ended_for(level: float, total: float, censored: float, share: float) -> int:
-    """Return the number of ended waits with which the estimate reaches *level* after *censored* jobs."""
+    """Return how many ended waits the estimate needs to reach *level*.
+
+    Args:
+        total: number of all jobs, ended or waiting.
+        censored: number of waiting jobs that have waited for less time than these ended waits.
+        share: weight of an ended job that waited for longer than the censored jobs.
+    """
     return max(1, math.ceil(total - censored - (1.0 - level) * total / share - _ROUNDING))
 
 
@@ -151,10 +163,12 @@ class WaitHistory:
         return min_history(self.quantile, self.confidence)
 
     def bound(self, at_seconds: float) -> float | None:
-        """Return the upper bound on the wait of a job submitted now; None if too few waits are known.
+        """Return the upper bound, in seconds, on the wait of a job submitted at *at_seconds*.
+
+        Returns None if too few waits are known.
 
         If too many jobs have already waited for longer than any known wait, the bound is the longest time
-        that a job has waited so far: on average a stall lasts as long again as it has lasted.
+        that a job has waited so far: a stall will on average last for as long as it has lasted so far.
         """
         n, ordered = len(self.history), self.history.ordered
         if n < self.minimum:
@@ -170,15 +184,18 @@ class WaitHistory:
         return max(ordered[-1], ages[-1]) if bound is None else bound
 
     def submit(self, at_seconds: float) -> None:
-        """Add a waiting job."""
+        """Add a job that is submitted at *at_seconds* and waits."""
         insort(self._submitted, at_seconds)
 
     def withdraw(self, submitted_seconds: float) -> None:
-        """Remove the waiting job that was submitted at *submitted_seconds*; no wait is learned."""
+        """Remove a waiting job that was submitted at *submitted_seconds*, without learning a wait."""
         del self._submitted[bisect_left(self._submitted, submitted_seconds)]
 
     def add(self, known_at_seconds: float, wait_seconds: float, bound: float | None) -> None:
-        """Learn a wait that has ended; *bound* is the bound at the job's submission, if there was one."""
+        """Learn a wait that has ended.
+
+        *bound* is the bound at the job's submission, None if too few waits were known then.
+        """
         self.history.add(wait_seconds)
         self._known_at.append(known_at_seconds)
         if self._old:
@@ -205,7 +222,7 @@ class WaitHistory:
         return self._run * math.log1p(-self.quantile) / math.log(self.quantile)
 
     def _shorten(self) -> None:
-        """Drop the history beyond the minimum."""
+        """Drop the oldest waits; keep the minimum that a bound needs."""
         self.history.drop_oldest(len(self.history) - self.minimum)
         while len(self._known_at) > len(self.history):
             self._known_at.popleft()

@@ -1,18 +1,19 @@
-"""Blend several bounds on one wait by their losses in this queue, and correct the blend for its misses.
+"""Blend the bounds of several experts on one wait by their losses in this queue, and correct the blend.
 
 The weight of an expert follows from its record: the pinball losses, in seconds, of its bounds for the jobs
-that have started. This is Bernstein online aggregation (Wintenberger, "Optimal learning with Bernstein online
-aggregation", Machine Learning 106, 2017), whose loss approaches that of the best expert.
+that have started. The method is Bernstein online aggregation (Wintenberger, "Optimal learning with Bernstein
+online aggregation", Machine Learning 106, 2017), whose loss approaches the loss of the best expert.
 
-The expert with the least loss may still miss too often, since misses come by the hundred, from the jobs of
-one user in one hour. So the misses of the issued bounds are counted. Each miss makes the bound more cautious
-and each hit less, as in adaptive conformal inference (Gibbs, Candès, "Adaptive conformal inference under
-distribution shift", NeurIPS 2021), but only while there are too many misses since the beginning (the integral
-of Angelopoulos, Candès, Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023).
-Caution is no margin, which would grow without limit while hundreds of misses are found one after another.
-While there are more misses than the binomial distribution allows for the confidence, it moves the bound from
-the blend to the highest expert. While there are more than the quantile allows, it starts at the bound of the
-first expert, and goes up to twice the longest wait of the queue so far.
+A miss is a job that waits longer than its bound, a hit any other job. The expert with the least loss may
+still miss too often, since misses come by the hundred, from the jobs of one user in one hour. So the misses
+of the issued bounds are counted. Each miss makes the bound more cautious and each hit less cautious, as in
+adaptive conformal inference (Gibbs, Candès, "Adaptive conformal inference under distribution shift", NeurIPS
+2021), but only while there are too many misses since the beginning (the integral of Angelopoulos, Candès,
+Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023). Caution is no margin: a margin
+would grow without limit while hundreds of misses are found one after another. While there are more misses
+than the binomial distribution allows for the confidence, caution moves the bound from the blend towards the
+highest expert. While there are more misses than the quantile allows, caution moves the bound upwards from the
+bound of the first expert, at most to twice the longest wait of the queue so far.
 
 No record helps with jobs of a new kind that are submitted before the first of them has exceeded its bound.
 """
@@ -34,7 +35,7 @@ _MIN_SQUARES = 1e-9
 
 @dataclass(slots=True)
 class BoundExpert:
-    """The record of one expert."""
+    """The record of one expert, from which its learning rate follows."""
 
     regret: float = 0.0  # the loss of the blend minus the loss of this expert
     squares: float = _MIN_SQUARES
@@ -53,7 +54,7 @@ class BoundExpert:
 class BoundEnsemble:
     """The ensemble of at least two *experts* for one queue.
 
-    The first expert should be the one that knows most about the present situation.
+    The first expert should be the expert that knows most about the present situation.
     """
 
     experts: list[BoundExpert]
@@ -65,7 +66,7 @@ class BoundEnsemble:
     _caution: float = field(default=0.0, init=False)
 
     def blend(self, bounds_seconds: Sequence[float]) -> float:
-        """Return the weighted mean, in logarithms, of the *bounds* of the experts."""
+        """Return the weighted mean, in logarithms, of *bounds_seconds*, the bounds of the experts."""
         rates = [expert.rate(len(self.experts)) for expert in self.experts]
         gains = [
             rate * expert.regret - rate * rate * expert.squares
@@ -78,7 +79,10 @@ class BoundEnsemble:
         return min(max(blended, min(bounds_seconds)), max(bounds_seconds))  # in spite of rounding
 
     def bound(self, blended_seconds: float, bounds_seconds: Sequence[float], oldest_seconds: float) -> float:
-        """Return *blended_seconds*, raised by caution; the oldest waiting job has waited *oldest_seconds*."""
+        """Return the bound to issue: *blended_seconds*, the result of ``blend``, raised by caution.
+
+        The oldest waiting job has waited for *oldest_seconds*.
+        """
         if not self._misses_too_often:
             return blended_seconds
         is_short = self._missed > (1.0 - self.quantile) * self._scored
@@ -92,14 +96,18 @@ class BoundEnsemble:
         return math.expm1(math.log1p(highest) + min(self._caution - 1.0, 1.0) * beyond)
 
     def score(self, missed: bool) -> None:
-        """Learn whether a job has waited for longer than its issued bound."""
+        """Learn whether a job *missed*: it waited for longer than its issued bound."""
         self._scored += 1
         self._missed += missed
         step = _STEP * (self.quantile if missed else self.quantile - 1.0)
         self._caution = min(max(self._caution + step, 0.0), self._max_caution)
 
     def learn(self, bounds_seconds: Sequence[float], blended_seconds: float, wait_seconds: float) -> None:
-        """Learn the wait of a job for which the experts had given these *bounds*."""
+        """Learn the wait of a job.
+
+        *bounds_seconds* are the bounds of the experts at the job's submission, *blended_seconds* is their
+        blend.
+        """
         self.longest_seconds = max(self.longest_seconds, wait_seconds)
         share = promised_share(self._scored, self.quantile, self.confidence)
         loss = _loss(share, wait_seconds - blended_seconds)
@@ -118,5 +126,5 @@ class BoundEnsemble:
 
 
 def _loss(share: float, above: float) -> float:
-    """Return the pinball loss of a bound that should hold for a *share*, for a wait so far *above* it."""
+    """Return the pinball loss of a bound for a *share* of jobs; *above* is the wait minus the bound."""
     return max(share * above, (share - 1.0) * above)

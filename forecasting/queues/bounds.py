@@ -1,19 +1,21 @@
 """Upper bounds on the wait of a job, from everything that is known when it is submitted.
 
-The binomial-method bounds of its queue and of its job class summarise past waits. The load of the machine,
-the ages of the waiting jobs and the other jobs of the user show what is different now. A quantile regression
-combines them, in logarithms of waits. Its bound starts as that of the queue, once the queue has its minimum
-history, and moves to the regression as jobs of the queue are scored. The three bounds are the experts of an
-ensemble, with weights and caution for each queue (``forecasting.queues.bound_weights``).
+Bounds of the binomial method, for the job's queue and for its class, summarise past waits. The load of the
+machine, the ages of the waiting jobs and the other jobs of the user show what is different now. A quantile
+regression combines all of these, in logarithms of waits. Once the queue has its minimum history, the
+regression's bound starts as the queue's bound. It moves to the regression's answer as jobs of the queue are
+scored. The three bounds are the experts of an ensemble, with weights and caution for each queue
+(``forecasting.queues.bound_weights``).
 
-The regression has a level for each queue. Every hit lowers it and every miss raises it, by steps that get
-smaller, so that the promised share of jobs keeps its bounds whatever the weights are. The confidence demands
-a promised share above the requested quantile while few jobs are scored; it follows from the binomial
-distribution.
+The regression has a level for each queue. Every hit lowers the level and every miss raises it, by steps that
+get smaller, so that the bounds hold for the promised share of jobs whatever the weights are. While few jobs
+are scored, the confidence demands a promised share above the requested quantile; the promised share follows
+from the binomial distribution.
 
-A job is scored as soon as it starts or has waited for longer than its bound. The weights of the regression
-are corrected by its present answer for the job, not by the issued one. So a first miss of a stall raises the
-answers for all jobs that wait, and the hundreds with the same issued bound do not raise it again.
+A job is scored as soon as the job starts or has waited for longer than its bound. The weights of the
+regression are corrected by its present answer for the job, not by the issued answer. So the first miss of a
+stall raises the answers for all waiting jobs, and the hundreds of jobs with the same issued bound do not
+raise them again.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _NOTHING: Numbers = np.empty(0)
 
 @dataclass(slots=True)
 class QueueLevel:
-    """The logarithm by which the bounds of one queue are raised to keep the promised share."""
+    """The logarithm by which the regression's bounds for one queue are raised to keep the promised share."""
 
     raised: float
     scored: int = 0
@@ -55,7 +57,7 @@ class QueueLevel:
 
 @dataclass(slots=True)
 class WaitingJob:
-    """A waiting job with its bounds at submission; None if too little was known."""
+    """A waiting job with its bounds at submission; a bound is None if too few waits were known."""
 
     job: QueuedJob
     of_queue_seconds: float | None
@@ -69,7 +71,7 @@ class WaitingJob:
 
     @property
     def expert_bounds(self) -> tuple[float, float, float]:
-        """The bounds of the experts; the queue's bound also stands for a missing bound of the class."""
+        """The bounds of regression, queue and class; the queue's bound replaces a missing class bound."""
         of_queue = self.of_queue_seconds or 0.0
         of_class = of_queue if self.of_class_seconds is None else self.of_class_seconds
         return self.regressed_seconds, of_queue, of_class
@@ -77,7 +79,7 @@ class WaitingJob:
 
 @dataclass(slots=True)
 class QueueBounds:
-    """Follows the jobs of one batch system. The calls come in the order of time."""
+    """Follows the jobs of one batch system and bounds their waits. The calls come in the order of time."""
 
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
@@ -101,12 +103,12 @@ class QueueBounds:
     def bound(self, job: QueuedJob) -> float | None:
         """Return the bound on the wait of *job* in seconds; None if too few waits of its queue are known.
 
-        Changes nothing.
+        The state does not change.
         """
         return self._bounds(job)[0].bound_seconds
 
     def submit(self, job: QueuedJob) -> float | None:
-        """Add *job* to the waiting ones, and return its ``bound``.
+        """Add *job* to the waiting jobs, and return the bound on its wait, as ``bound`` does.
 
         Raises:
             InvalidNumber: another job with the number of *job* is already waiting or running.
@@ -130,7 +132,7 @@ class QueueBounds:
         return waiting.bound_seconds
 
     def start(self, number: int, at_seconds: float) -> None:
-        """Learn the wait of a job that starts to run."""
+        """Learn the wait of the job *number*, which starts to run at *at_seconds*."""
         waiting = self._leave(number)
         wait_seconds = max(0.0, at_seconds - waiting.job.submitted_seconds)
         self._longest_seconds = max(self._longest_seconds, wait_seconds)
@@ -148,12 +150,12 @@ class QueueBounds:
         self._state.start(number, at_seconds)
 
     def withdraw(self, number: int) -> None:
-        """Remove a job that was cancelled while it waited."""
+        """Remove the job *number*, which was cancelled while it waited."""
         self._leave(number)
         self._state.withdraw(number)
 
     def end(self, number: int, at_seconds: float) -> None:
-        """Remove a job that has run."""
+        """Remove the job *number*, whose run ended at *at_seconds*."""
         if number in self._waiting or number not in self._state.active_jobs:
             raise InvalidNumber(f"cannot end job {number}: it is not running")
         self._state.end(number, at_seconds)
@@ -167,7 +169,7 @@ class QueueBounds:
         return waiting
 
     def _histories(self, job: QueuedJob) -> tuple[WaitHistory, WaitHistory]:
-        """Return the histories of its queue and of its class."""
+        """Return the histories of waits in the queue and in the class of *job*."""
         histories = []
         for kinds, name in ((self._queues, job.queue), (self._classes, class_of(job))):
             if name not in kinds:
@@ -176,7 +178,7 @@ class QueueBounds:
         return histories[0], histories[1]
 
     def _bounds(self, job: QueuedJob) -> tuple[WaitingJob, list[float]]:
-        """Return *job* with its bounds, and the signals that they were computed from."""
+        """Return *job* with its bounds, and the signals from which the regression computed its bound."""
         at_seconds = job.submitted_seconds
         of_queue, of_class = (
             history.bound(at_seconds) if history else None
@@ -199,7 +201,10 @@ class QueueBounds:
         return BoundEnsemble([BoundExpert(), BoundExpert(), BoundExpert()], self.quantile, self.confidence)
 
     def _regressed(self, waiting: WaitingJob, of_queue_seconds: float) -> float:
-        """Return the bound of the regression for a job submitted now; at first that of its queue."""
+        """Return the bound of the regression, in seconds, for a job at its submission.
+
+        While few jobs of the queue are scored, the result is close to *of_queue_seconds*, the queue's bound.
+        """
         if not (level := self._levels.get(waiting.job.queue)):
             return of_queue_seconds
         share = level.scored / (level.scored + _HALF_WAY)
@@ -208,12 +213,12 @@ class QueueBounds:
         return min(math.expm1(log), LONGER * max(self._longest_seconds, oldest_seconds))
 
     def _log_of_regression(self, waiting: WaitingJob) -> float:
-        """Return the present bound of the regression for a job, as a logarithm."""
+        """Return log(1 + seconds) of the present bound of the regression for a job."""
         log = self._regression.answer(waiting.scaled) + self._levels[waiting.job.queue].raised
         return min(max(log, 0.0), _MAX_LOG)
 
     def _score_overdue(self, at_seconds: float) -> None:
-        """Score the jobs that have exceeded their bounds by now."""
+        """Score the jobs that have exceeded their bounds by *at_seconds*, as misses."""
         for number in _popped(self._due, at_seconds):
             if waiting := self._waiting.get(number):
                 self._score(waiting, missed=True)
@@ -224,7 +229,10 @@ class QueueBounds:
                 self._check_overdue(waiting, at_seconds)
 
     def _check_overdue(self, waiting: WaitingJob, at_seconds: float) -> None:
-        """Move the weights if the job has exceeded its present bound; else check again when it will have."""
+        """Move the weights of the regression if the job has exceeded its present bound.
+
+        Otherwise schedule a check for the time at which the job exceeds the bound.
+        """
         submitted_seconds, bound_log = waiting.job.submitted_seconds, self._log_of_regression(waiting)
         age_seconds = at_seconds - submitted_seconds
         if math.log1p(age_seconds) > bound_log:
@@ -234,30 +242,30 @@ class QueueBounds:
             heappush(self._regressed_due, (submitted_seconds + due_seconds, waiting.job.number))
 
     def _score(self, waiting: WaitingJob, missed: bool) -> None:
-        """Score the issued bound in the ensemble of its queue, once."""
+        """Score the issued bound of *waiting* in the ensemble of its queue, at most once for each job."""
         if not waiting.is_scored:
             waiting.is_scored = True
             self._ensembles[waiting.job.queue].score(missed)
 
     def _score_regression(self, waiting: WaitingJob, missed: bool) -> None:
-        """Move the level of its queue, once."""
+        """Move the regression's level for the job's queue, at most once for each job."""
         if not waiting.is_regression_scored:
             waiting.is_regression_scored = True
             level = self._levels[waiting.job.queue]
             level.learn(self._slope(level, missed))
 
     def _move_weights(self, waiting: WaitingJob, missed: bool) -> None:
-        """Move the weights, once."""
+        """Move the weights of the regression and drop the job's signals: this happens once for each job."""
         self._regression.learn(waiting.scaled, self._slope(self._levels[waiting.job.queue], missed))
         waiting.scaled = _NOTHING
 
     def _slope(self, level: QueueLevel, missed: bool) -> float:
-        """Return the slope of the pinball loss for the promised share of jobs."""
+        """Return the slope of the pinball loss: -s after a miss, else 1 - s, with the promised share s."""
         share = promised_share(level.scored, self.quantile, self.confidence)
         return -share if missed else 1.0 - share
 
 
 def _popped(due: list[tuple[float, int]], at_seconds: float) -> Iterator[int]:
-    """Remove the jobs that are *due* before *at_seconds* from the heap, and yield their numbers."""
+    """Remove the jobs that are due before *at_seconds* from the heap *due*, and yield their numbers."""
     while due and due[0][0] < at_seconds:
         yield heappop(due)[1]

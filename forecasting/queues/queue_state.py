@@ -1,8 +1,8 @@
 """The state of a batch system as a user sees it: running and waiting jobs, and their ages.
 
-Times are seconds since any epoch; calls come in the order of time. Work is processors times seconds. The
-request of a job may be unknown: then it has one processor, and is expected to run as long as the jobs of its
-user did, or any jobs.
+Times are seconds since any epoch; calls come in the order of time. Work is processors times seconds. If the
+request of a job is unknown, the job is expected to use one processor, and to run as long as earlier jobs of
+its user did, or earlier jobs of all users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIGNALS = 29  # the length of ``QueueState.signals``
 
 @dataclass(slots=True, frozen=True)
 class QueuedJob:
-    """The properties of a job at its submission; "" and None are unknown."""
+    """The properties of a job at its submission; "" and None mean unknown."""
 
     number: int
     submitted_seconds: float
@@ -62,17 +62,17 @@ class JobLoad:
     running_until: float = 0.0  # sum over running jobs of processors times the expected time of the end
 
     def oldest_seconds(self, at_seconds: float) -> float:
-        """Return the age of the oldest waiting job; 0 if none waits."""
+        """Return the seconds that the oldest waiting job has waited; 0 if no job waits."""
         return max(0.0, at_seconds - self.waiting[self.order[0]]) if self.order else 0.0
 
     def remaining_work(self, at_seconds: float) -> float:
-        """Return the remaining work of the running jobs, if they use their requested time."""
+        """Return the remaining work of the running jobs if each uses its requested time."""
         return max(0.0, self.running_until - self.running_processors * at_seconds)
 
 
 @dataclass(slots=True)
 class ActiveJob:
-    """A waiting or running job with its expected demand."""
+    """A waiting or running job with the processors and seconds that it is expected to use."""
 
     job: QueuedJob
     processors: float
@@ -96,7 +96,7 @@ class QueueState:
     _runtimes: dict[str, TypicalDuration] = field(default_factory=dict)  # by user; "" for all
 
     def submit(self, job: QueuedJob) -> None:
-        """Add a waiting *job*."""
+        """Add *job* to the waiting jobs."""
         active = self.active_jobs[job.number] = self._with_demand(job)
         for load in self._loads(job):
             load.waiting[job.number] = job.submitted_seconds
@@ -105,7 +105,7 @@ class QueueState:
             load.waiting_processors += active.processors
 
     def start(self, number: int, at_seconds: float) -> None:
-        """Move a waiting job to the running ones."""
+        """Move the waiting job *number* to the running jobs."""
         active = self.active_jobs[number]
         active.until_seconds = at_seconds + active.seconds
         for load in self._leave_queue(active):
@@ -116,11 +116,11 @@ class QueueState:
         self._capacity = max(self._capacity, self._whole.running_processors)
 
     def withdraw(self, number: int) -> None:
-        """Remove a waiting job that was cancelled."""
+        """Remove the waiting job *number*, which was cancelled."""
         self._leave_queue(self.active_jobs.pop(number))
 
     def end(self, number: int, at_seconds: float) -> None:
-        """Remove a job that has run."""
+        """Remove the job *number*, whose run ended at *at_seconds*."""
         active = self.active_jobs.pop(number)
         ran_seconds = max(0.0, at_seconds - (active.until_seconds - active.seconds))
         for name in (active.job.user, ""):
@@ -131,15 +131,15 @@ class QueueState:
             load.running_until -= active.processors * active.until_seconds
 
     def _with_demand(self, job: QueuedJob) -> ActiveJob:
-        """Return *job* with typical demand in place of an unknown request."""
+        """Return *job* with its requested processors and seconds; typical numbers replace unknown numbers."""
         return ActiveJob(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
     def oldest_seconds(self, at_seconds: float) -> float:
-        """Return the age of the oldest waiting job; 0 if none waits."""
+        """Return the seconds that the oldest waiting job has waited; 0 if no job waits."""
         return self._whole.oldest_seconds(at_seconds)
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
-        """Return the ``SIGNALS`` numbers from which the wait of *job* is predicted when it is submitted."""
+        """Return the ``SIGNALS`` numbers from which the wait of *job* is predicted at its submission."""
         active, log = self._with_demand(job), math.log1p
         whole, typical_log = self._whole, self._whole.waits.log or 0.0
         of_class = self._classes.get(class_of(job)) or JobLoad(TypicalDuration(_RATE))
@@ -177,7 +177,7 @@ class QueueState:
         ]
 
     def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad]:
-        """Return the loads of the whole machine, of its class, and of its user."""
+        """Return the loads of the whole machine, of the class of *job*, and of the user of *job*."""
         name, user = class_of(job), job.user
         if name not in self._classes:
             self._classes[name] = JobLoad(TypicalDuration(_RATE))

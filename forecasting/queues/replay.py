@@ -1,8 +1,8 @@
 """Replay the log of a batch system: bound each wait from what was known at its submission, and score it.
 
-When a job is submitted, the waits of the jobs that have started are known, and the ages of the waiting ones.
-Events in the same second as a submission count as known if they belong to earlier jobs: if a job starts in
-the second of its own submission, the other jobs of that second do not know it.
+When a job is submitted, the waits of the started jobs and the ages of the waiting jobs are known. Events of
+earlier jobs in the second of the submission count as known. If a job starts in the second of its own
+submission, other jobs that are submitted in this second do not know its start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ PLAIN_WINDOW = 1000
 
 
 class JobEvent(IntEnum):
-    """The kinds of events, in their order within a second."""
+    """The kinds of events, in their order within a second.
+
+    LEFT_QUEUE_AT_ONCE happens in the second of the job's submission, ENDED_AT_ONCE in the second of the job's
+    start.
+    """
 
     ENDED = 0
     LEFT_QUEUE = 1
@@ -33,7 +37,14 @@ class JobEvent(IntEnum):
 
 @dataclass(slots=True)
 class BoundedWaits:
-    """The waits of one queue with their bounds, and the number of all *jobs* that started."""
+    """The waits of one queue with their bounds.
+
+    Attributes:
+        jobs: number of all jobs that started in the queue, with or without a bound.
+        waits_seconds: the wait of each job with a bound.
+        bounds_seconds: the issued bound of each of these jobs.
+        plain_seconds: the baseline's bound of each of these jobs.
+    """
 
     jobs: int = 0
     waits_seconds: list[float] = field(default_factory=list)
@@ -43,7 +54,7 @@ class BoundedWaits:
 
 @dataclass(frozen=True)
 class BoundScores:
-    """The scores of bounds; None if there was none."""
+    """The scores of bounds; None if there was no bound."""
 
     coverage: float | None
     pinball_seconds: float | None
@@ -52,7 +63,14 @@ class BoundScores:
 
 @dataclass(frozen=True)
 class QueueScore:
-    """The scores of one *queue*: *bounded* of its *jobs* had a bound; *plain* scores the rolling quantile."""
+    """The scores of one queue.
+
+    Attributes:
+        jobs: number of jobs that started in the queue.
+        bounded: number of these jobs that had a bound.
+        bound: scores of the issued bounds.
+        plain: scores of the baseline.
+    """
 
     queue: str
     jobs: int
@@ -67,10 +85,10 @@ def score_queues(
     confidence: float = CONFIDENCE,
     plain_window: int = PLAIN_WINDOW,
 ) -> list[QueueScore]:
-    """Return the score of each queue, the one with most jobs first.
+    """Return the score of each queue, the queue with most jobs first.
 
-    The baseline is a plain rolling quantile: that of the last *plain_window* waits of the queue,
-    interpolated.
+    A bound should hold for the share *quantile* of jobs with *confidence*. The baseline is a rolling
+    quantile: the interpolated quantile of the last *plain_window* waits of the queue.
     """
     by_queue = _replay(jobs, quantile, confidence, plain_window)
     names = sorted(by_queue, key=lambda name: (-by_queue[name].jobs, name))
@@ -108,7 +126,7 @@ def _replay(
 
 
 def _events(jobs: Sequence[LoggedJob]) -> Iterator[tuple[float, JobEvent, LoggedJob]]:
-    """Yield time, event and job, in order of time; within a second by event, then by number."""
+    """Yield (time in seconds, event, job) in order of time; within a second by event, then by number."""
     events: list[tuple[float, int, int]] = []
     for logged in jobs:
         number, submitted, left = logged.job.number, logged.job.submitted_seconds, logged.left_queue_seconds
@@ -137,7 +155,7 @@ class RollingQuantiles:
         self._queues[queue].add(wait_seconds)
 
     def quantile_of(self, queue: str) -> float:
-        """Return the quantile of the last waits of *queue*; at least one must be known."""
+        """Return the quantile of the last waits of *queue*; at least one wait must be known."""
         ordered = self._queues[queue].ordered
         below, part = divmod(self.quantile * (len(ordered) - 1), 1.0)
         low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]

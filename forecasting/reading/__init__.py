@@ -1,1 +1,1 @@
-"""Read files of measurements and job logs; errors name the place of what is wrong."""
+"""Read files of measurements and job logs; an error names file and line of the invalid content."""

@@ -3,8 +3,9 @@
 A file is CSV with the columns ``group,series,kind,started_at,ended_at,value``; columns and rows may be in any
 order. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a value is known from *ended_at*
 on. The probes of a group are the predictors of its applications and of each other. If a run has several
-values, such as those of its stages, each has a row, and the column ``metric`` names it. Without this column,
-the metric may follow the name of the series, after a colon: ``preco:total.seconds``. It contains a dot.
+values, such as the durations of its stages, each value has a row, and the column ``metric`` has the name of
+the metric. Without this column, the metric may follow the name of the series after a colon, as in
+``preco:total.seconds``; such a metric contains a dot.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RunHistory:
 
 
 def read(files: Iterable[str]) -> list[RunHistory]:
-    """Return the histories in *files*, which count as one file, sorted by name.
+    """Return the histories in *files*, sorted by group and source. The files count as one file.
 
     Raises:
         UnreadableFile: a cell is invalid, a run ends before it starts, a row occurs twice, or a series is of
@@ -58,10 +59,10 @@ def read(files: Iterable[str]) -> list[RunHistory]:
 def predictor_values_for(
     target: RunHistory, histories: Iterable[RunHistory]
 ) -> list[tuple[Source, Observation]]:
-    """Return the observations of the predictors of *target*, with their sources.
+    """Return the observations of the predictors of *target*, each with its source.
 
-    These are the other metrics of its own runs, whose series is "", and the probes of its group; for a probe
-    only the same metric of the other probes.
+    Predictors are the other metrics of the target's own runs, with "" as series, and the probes of the
+    target's group. For a target that is a probe, only the target's metric of the other probes is a predictor.
     """
     return [
         (source, observation)

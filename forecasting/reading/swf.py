@@ -2,8 +2,8 @@
 Tsafrir, Krakov: "Experience with using the Parallel Workloads Archive", JPDC 74, 2014; the format is at
 www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
-A negative number means unknown. Lines of status 2 to 4 are parts of jobs that have lines of their own. A job
-that was cancelled (status 5) without running left the queue when its wait ended.
+A negative number means unknown. Lines of status 2 to 4 are parts of jobs; the whole job has another line. A
+job that was cancelled (status 5) without running left the queue when its wait ended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class InvalidSwfField(ForecastingError, ValueError):
-    """The *field* of a line is not what the format expects."""
+    """The *field* of a line violates the format."""
 
     def __init__(self, field: str, expected: str, got: str) -> None:
         super().__init__(f"{field}: expected {expected}, got {shown(got)}")
@@ -36,7 +36,10 @@ class InvalidSwfField(ForecastingError, ValueError):
 
 @dataclass(slots=True, frozen=True)
 class SwfJob:
-    """One line. None is unknown; *user* and *queue* are as they are written, negative where unknown."""
+    """The job of one line; None is an unknown number.
+
+    *user* and *queue* are the text of the file, a negative number if unknown.
+    """
 
     number: int
     submitted_seconds: float | None  # since the log began
@@ -55,13 +58,13 @@ class SwfJob:
 
     @property
     def never_ran(self) -> bool:
-        """Whether the job was cancelled while it waited."""
+        """Whether the job was cancelled before it ran."""
         return self.status == CANCELLED and not self.run_seconds
 
 
 @dataclass(slots=True, frozen=True)
 class LoggedJob:
-    """A job that started after *wait_seconds*, or was *withdrawn* then."""
+    """A job that started, or was *withdrawn* from the queue, *wait_seconds* after its submission."""
 
     job: QueuedJob
     wait_seconds: float
@@ -75,7 +78,7 @@ class LoggedJob:
 
 @dataclass(slots=True)
 class JobLog:
-    """The jobs of a file, numbered from 0 in its order.
+    """The jobs of a file, numbered from 0 in the order of the file.
 
     *left_out* counts the lines of parts of jobs, and of jobs whose wait is unknown.
     """
@@ -135,7 +138,7 @@ def read(file: str) -> JobLog:
 
 
 def _logged(job: SwfJob, number: int) -> LoggedJob | None:
-    """Return *job* under its *number* in the file; None if the replay of a queue has to leave it out."""
+    """Return *job* with its *number* in the file; None if a replay cannot use the job."""
     if job.is_part or job.wait_seconds is None or job.submitted_seconds is None:
         return None
     queued = QueuedJob(

@@ -1,6 +1,6 @@
 """Read CSV files of measurements: rows below a header. Errors name file, line and column.
 
-Text is UTF-8; a file that begins like gzip is decompressed; ``-`` is standard input.
+Text is in UTF-8. A file that begins like gzip is decompressed. The file name ``-`` means standard input.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ STANDARD_INPUT = "-"
 
 
 class UnreadableFile(ForecastingError, ValueError):
-    """A file is unusable; the message names the place, the expected and the actual content."""
+    """A file is unusable; the message names file, line and column, and the expected and actual content."""
 
 
 @dataclass(frozen=True)
 class CsvRow:
-    """One line of *file*, its cells by the names of their columns."""
+    """One line of *file*: *cells* has the text of each cell by the name of its column."""
 
     file: str
     line: int
@@ -62,7 +62,7 @@ class CsvRow:
         return number
 
     def time_seconds(self, column: str) -> float:
-        """Return the time in *column*, seconds since 1970 or RFC 3339 (UTC if it has no zone), as seconds."""
+        """Return the time in *column*, seconds or RFC 3339 (without a zone: UTC), as seconds since 1970."""
         text = self.cells[column].strip()
         try:
             seconds = float(text)
@@ -85,11 +85,11 @@ class CsvRow:
 
 
 def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
-    """Yield the rows of *file* in its order, without empty lines.
+    """Yield the rows of *file* in the order of the file, without empty lines.
 
     Raises:
         UnreadableFile: *file* cannot be opened, is not text, or has no rows; a column of *needed* is missing
-            or occurs twice; or the number of cells of a row is not that of the header.
+            or occurs twice; or a row has more or fewer cells than the header.
     """
     with _opened(file) as stream:
         table = csv.reader(_lines(file, stream), strict=True)
@@ -108,7 +108,7 @@ def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
 
 
 def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
-    """Yield the lines of *file*, with their ends.
+    """Yield the lines of *file*, with their line breaks.
 
     Raises:
         UnreadableFile: *file* cannot be opened, is not text, or is damaged.
@@ -118,7 +118,7 @@ def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
 
 
 def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[str]:
-    """Return the names of the columns."""
+    """Return the names of the columns. Raises UnreadableFile unless the header *cells* have *needed*."""
     header = [name.strip() for name in cells]
     if not any(header):
         raise UnreadableFile(
@@ -136,7 +136,7 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
 
 
 def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator[str]:
-    """Yield the lines of *stream*, of limited length."""
+    """Yield the lines of *stream*. Raises UnreadableFile for a line that is too long or no text."""
     number = 1
     try:
         # invalid bytes become surrogates, so that the error can name the line
@@ -158,7 +158,7 @@ def _lines(file: str, stream: BinaryIO, encoding: str = "utf-8-sig") -> Iterator
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """Open *file*, decompressed if it is compressed."""
+    """Yield *file* opened for reading bytes, decompressed if it begins like gzip."""
     try:
         raw = os.fdopen(0, "rb", closefd=False) if file == STANDARD_INPUT else Path(file).open("rb")  # noqa: SIM115
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Intervals around a forecast from the residuals of the forecasts before it.
+"""Intervals around a forecast, from the residuals of earlier forecasts.
 
 Residuals are signed, actual value minus forecast, one step ahead. The last 100 of them are used, so the
 interval follows a series whose noise changes. There are two kinds:
@@ -48,7 +48,7 @@ class Residuals:
         return len(self.window)
 
     def add(self, residual: float) -> None:
-        """Add actual value minus forecast, a finite number."""
+        """Add *residual*: the actual value minus its forecast."""
         if not math.isfinite(residual):
             raise InvalidNumber(f"expected a finite residual, got {residual!r}")
         self.window.add(residual)
@@ -58,7 +58,7 @@ class Residuals:
         return quantiles_around(point, self.window.ordered, probabilities)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of the interval that contains the next residual with probability *level*.
+        """Return (lower, upper), between which the next residual is with probability *level*.
 
         Raises:
             Abstained: there are fewer than two residuals.
@@ -115,7 +115,7 @@ def _student(degrees_of_freedom: int, tail: float) -> float:
 def lower_tail(level: float) -> float:
     """Return the probability that a value is below the central interval of probability *level*.
 
-    For the level 0.8 it is 0.1.
+    For the level 0.8 the result is 0.1.
 
     Raises:
         InvalidNumber: *level* is not inside (0, 1).
@@ -126,7 +126,7 @@ def lower_tail(level: float) -> float:
 
 
 def finite(value: float) -> float:
-    """Return *value*, with infinity replaced by the largest number."""
+    """Return *value*; an infinite value becomes the largest finite number of the same sign."""
     return min(max(value, -sys.float_info.max), sys.float_info.max)
 
 

@@ -1,12 +1,13 @@
 """The time T until a run has succeeded, if failed runs are retried.
 
-The first try succeeds with one probability, each retry with another, since a failure may be the beginning of
-an outage. A try that fails takes a time of its own, and a delay passes before the retry. With N failures
+The first try succeeds with the probability *first*, each retry with the probability *later*, since a failure
+may be the beginning of an outage. A delay passes before each retry. With N failures
 
     T = S + F(1) + ... + F(N) + N * delay,    P(N = 0) = first,  P(N > n) = (1 - first) * (1 - later) ** n.
 
-where the times of success S and of failure F are independent of N and of each other. All arguments are arrays
-with an entry, or a row, for each *candidate*; a thousand of them take milliseconds.
+where S is the duration of the try that succeeds, and F(i) is the duration of the i-th try that fails. All
+durations are independent of N and of each other. Arguments are arrays with an entry, or a row, for each
+*candidate*, such as a path; a thousand candidates take milliseconds.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def mean_seconds(
     failure_seconds: ArrayLike,
     delay_seconds: float = 0.0,
 ) -> Column:
-    """Return the mean of T from the mean times of success and of failure.
+    """Return the mean of T in seconds.
 
-    It is infinite if the first try may fail and no retry can succeed.
+    *success_seconds* is the mean of S, *failure_seconds* is the mean of F. The mean of T is infinite if the
+    first try may fail and no retry can succeed.
 
     Raises:
         InvalidNumber: a probability is not in [0, 1], or a time is negative or not finite.
@@ -59,13 +61,14 @@ def quantiles_seconds(
 ) -> Column:
     """Return the quantiles of T: a row for each of *probabilities*, a column for each candidate.
 
-    *success_quantiles* and *failure_quantiles* have a row for each candidate: its quantiles at *levels*,
-    which rise. They are interpolated between two levels, and constant beyond the outermost.
+    *success_quantiles* are the quantiles of S and *failure_quantiles* the quantiles of F, in seconds. Both
+    have a row for each candidate and a column for each of *levels*, which rise. Between two levels the
+    quantiles are interpolated; beyond the outermost level they are constant.
 
     All candidates get the same 256 scenarios, which are spread evenly (a rank-1 lattice; Korobov 1959). So
     the result is deterministic, and a candidate that is better in everything, however little, never ranks
-    behind another. Errors are about 1 % of the time, and 2 % where most tries fail. A quantile is infinite if
-    endless failure is probable enough.
+    behind another candidate. Errors are about 1 % of T, and 2 % if most tries fail. A quantile is infinite if
+    all tries fail with a high enough probability.
 
     Raises:
         InvalidNumber: a probability is not in [0, 1], or a time is negative or not finite.
@@ -90,20 +93,23 @@ def quantiles_seconds(
 
 @functools.cache
 def _scenarios() -> Column:
-    """Return points of the unit cube, a column each: for the number of failures, S, and each F drawn."""
+    """Return 256 points of the unit cube as columns.
+
+    The rows are uniform numbers for the number of failures, for S, and for each F.
+    """
     powers = [pow(_GENERATOR, power, _SCENARIOS) for power in range(2 + _FAILURES_DRAWN)]
     return np.asarray((np.outer(powers, np.arange(_SCENARIOS)) % _SCENARIOS + 0.5) / _SCENARIOS)
 
 
 def _failures(first: Column, later: Column, uniform: Column) -> Column:
-    """Return the number of failures of each candidate in each scenario."""
+    """Return the number of failures of each candidate (row) in each scenario (column of *uniform*)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         repetitions = np.floor((np.log1p(-uniform) - np.log1p(-first)) / np.log1p(-later))
     return np.where(uniform < first, 0.0, 1.0 + np.where(later > 0.0, repetitions, math.inf))
 
 
 def _interpolation(levels: Sequence[float], uniform: Column) -> Column:
-    """Return the matrix that turns quantiles at *levels* into those at *uniform*."""
+    """Return the matrix that multiplies quantiles at *levels* to give the quantiles at *uniform*."""
     return np.array([np.interp(uniform, levels, unit) for unit in np.eye(len(levels))])
 
 

@@ -1,24 +1,27 @@
 """Quantiles of the next value around its forecast: an ensemble of experts with a conformal correction.
 
-An expert is the quantiles of a window: of the last values themselves (a short, a middle and a long window),
-or of the last errors of a point: of the forecast, and of a quick and a slow smoothing, whose errors differ
-when a level drifts or jumps. Then, for each probability of ``QUANTILE_LEVELS`` by itself:
+There are six experts. Each expert computes the quantiles of a window of numbers. Three experts use a short, a
+middle and a long window of the last values. The other three experts use windows of the last errors of a
+point, and add the quantiles to the point. The three points are the forecast, a quick smoothing and a slow
+smoothing; their errors differ when a level drifts or jumps. Then, separately for each probability of
+``QUANTILE_LEVELS``:
 
-- **Blend.** The quantiles of the experts are averaged with weights that fall exponentially with the excess of
-  their pinball loss over the least, with old losses decaying (Cesa-Bianchi, Lugosi, "Prediction, Learning,
-  and Games", 2006, sections 2.1 and 2.11; with separate weights for each probability as in Berrisch, Ziel,
-  "CRPS learning", Journal of Econometrics 237, 2023).
+- **Blend.** The quantiles of the experts are averaged. The weight of an expert falls exponentially with the
+  excess of its pinball loss over the least loss; old losses decay (Cesa-Bianchi, Lugosi, "Prediction,
+  Learning, and Games", 2006, sections 2.1 and 2.11; with separate weights for each probability as in
+  Berrisch, Ziel, "CRPS learning", Journal of Econometrics 237, 2023).
 - **Correction.** The probability at which the blend is evaluated moves a little outwards after every value
-  that was outside, and a little back after every other one. So in the long run the promised share is outside,
-  however the series continues: adaptive conformal inference (Gibbs, Candes, "Adaptive conformal inference
-  under distribution shift", NeurIPS 2021), with decreasing steps (Angelopoulos, Barber, Bates, "Online
-  conformal prediction with decaying step sizes", ICML 2024). It is bounded: an unlucky streak cannot make an
-  interval absurd. An end compensates for half of the misses of the other end, since among tied values there
-  may be no number with the right share of misses.
+  beyond the corrected quantile, and a little back after every other value. So in the long run the promised
+  share of values is beyond the quantile, however the series continues: adaptive conformal inference (Gibbs,
+  Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021), with decreasing steps
+  (Angelopoulos, Barber, Bates, "Online conformal prediction with decaying step sizes", ICML 2024). The
+  correction is bounded: an unlucky streak cannot make an interval absurd. An end of an interval compensates
+  for half of the misses of the other end, since among tied values there may be no number with the right share
+  of misses.
 
 Order statistics are evaluated at the positions that are unbiased for the median for any distribution
-(Hyndman, Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996, type 8), and
-extrapolated beyond the extremes of a window like those of a normal distribution.
+(Hyndman, Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996, type 8). Beyond
+the extremes of a window quantiles are extrapolated like the quantiles of a normal distribution.
 """
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 
 @dataclass(slots=True)
 class Spread:
-    """The distribution of one series around its forecasts."""
+    """Learns the distribution of the values of one series around their forecasts."""
 
     VERSION: ClassVar[int] = 2
     n: int = field(default=0, init=False)
@@ -113,7 +116,7 @@ class Spread:
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
         """Return the quantiles of the next value, given its forecast *point*, which is the median.
 
-        They never fall with rising probability.
+        The quantiles never fall with rising probability.
 
         Raises:
             Abstained: fewer than two values have been learned.
@@ -132,7 +135,7 @@ class Spread:
         }
 
     def _answer(self, point: float) -> Numbers:
-        """Return the corrected quantiles of ``QUANTILE_LEVELS``."""
+        """Return the corrected quantiles at ``QUANTILE_LEVELS``, given the forecast *point*."""
         blend = self.fixed + self.following * (_within(point) - self.quantiles[0])
         blend.sort()
         answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
@@ -162,10 +165,10 @@ class Spread:
         self.n += 1
 
     def _smooth(self, value: float) -> None:
-        """Update the smoothings.
+        """Update the quick and the slow smoothing.
 
-        A first value far away moves them by at most a usual error, since the next value is mostly back. A
-        second one on the same side moves them without a limit.
+        A first value far away moves a smoothing by at most a usual error, since the next value is mostly back
+        at the old level. A second such value on the same side moves a smoothing without a limit.
         """
         far = self._far(value)
         quick, slow = value - self.quick, value - self.slow
@@ -177,7 +180,7 @@ class Spread:
         self.far = far
 
     def _far(self, value: float) -> int:
-        """Return the side on which *value* is far away from the usual ones: -1, 1, or 0 if it is not."""
+        """Return 1 if *value* is far above the usual values, -1 if it is far below, else 0."""
         if self.n < _FIRST_USED:
             return 0
         usual = self.quantiles[_OF_SLOW]
@@ -186,7 +189,7 @@ class Spread:
         return int(value > high + room) - int(value < low - room)
 
     def _form(self) -> None:
-        """Compute the experts for the next value, and the part of the blend without the forecast."""
+        """Compute the experts' quantiles for the next value, and how the blend depends on the forecast."""
         places = _places(min(self.n, _LENGTH))
         ordered = _ordered(self.recent, min(self.n, _LENGTH))
         lower = ordered.take(places.lower)
@@ -211,10 +214,10 @@ class Spread:
 
 
 class _Places(NamedTuple):
-    """The places of the quantiles of each expert in the result of ``_ordered``.
+    """The two numbers between which each expert's quantiles lie, as indexes in the result of ``_ordered``.
 
-    A quantile is the share *between* of the way from *lower* to *upper*. The share may be negative: then it
-    is beyond *lower*, seen from *upper*.
+    A quantile is at the share *between* of the way from *lower* to *upper*. If the share is negative, the
+    quantile is beyond *lower*, seen from *upper*.
     """
 
     lower: NDArray[np.intp]
@@ -240,7 +243,10 @@ def _places(count: int) -> _Places:
 
 
 def _ordered(recent: Numbers, count: int) -> Numbers:
-    """Return the last *count* numbers of each row, then those of the shorter windows, each sorted."""
+    """Return the last *count* numbers of each row of *recent*, then the numbers of the shorter windows.
+
+    The numbers of each row and of each window are sorted.
+    """
     rows = np.sort(recent[:, _LENGTH - count :], axis=1).ravel()
     shorter = [
         np.sort(recent[row, _LENGTH - min(window, count) :]) for row, window in _WINDOWS if window < _LENGTH
@@ -256,7 +262,7 @@ def _start(row: int, window: int, count: int) -> int:
 
 
 def _place(length: int, probability: float) -> tuple[int, int, float]:
-    """Return the two places of a quantile in *length* sorted numbers, and the share between them."""
+    """Return (lower, upper, between) of a quantile in *length* sorted numbers; ``_Places`` explains them."""
     position = (length + 1.0 / 3.0) * probability - 2.0 / 3.0
     last = length - 1
     if 0.0 <= position <= last:
@@ -269,18 +275,21 @@ def _place(length: int, probability: float) -> tuple[int, int, float]:
 
 
 def _continued(quantiles: Numbers) -> Numbers:
-    """Return *quantiles* with extrapolated ends for the probabilities 0 and 1: each repeats the last step."""
+    """Return *quantiles* with an end added at each side, for the probabilities 0 and 1.
+
+    The distance of an end from the outermost quantile is the distance of the two outermost quantiles.
+    """
     ends = 2.0 * quantiles[0] - quantiles[1], 2.0 * quantiles[-1] - quantiles[-2]
     return np.concatenate(([ends[0]], quantiles, [ends[1]]))
 
 
 def _clipped(error: float, quantiles: Numbers) -> float:
-    """Return *error*, limited to the usual range of errors, of which these are the *quantiles*."""
+    """Return *error*, limited to the usual range of errors; *quantiles* are the quantiles of errors."""
     return min(max(error, float(quantiles[_LOW])), float(quantiles[_HIGH]))
 
 
 def _within(point: float) -> float:
-    """Return *point*, limited to the range of values, in which sums are finite."""
+    """Return *point*, limited to +- ``LARGEST_VALUE``, so that sums are finite."""
     return min(max(point, -LARGEST_VALUE), LARGEST_VALUE)
 
 

@@ -1,20 +1,20 @@
 """The probability that the next run on a path succeeds.
 
-A path is the sites that the runs of an application need, and the network between them. The outcome of a run
-is known from its end on. Eight simple experts each estimate the probability that a run which starts at a
-given time succeeds. They count different runs:
+A path is the sites that the runs of an application need, and the network between the sites. The outcome of a
+run is known from its end on. Each of eight simple experts estimates the probability that a run which starts
+at a given time succeeds. The experts count different runs:
 
-- all; recent ones, by weights that halve in a day, a week, or a month;
-- those in the same *situation*: after an equally long streak of the same outcome, or after an equally long
-  gap since the last run (an outage lasts for a while, and ends); those at the same hour of the day (UTC); and
-  those after an equal streak, combined with the odds of the hour. The longer the gap, the less a situation
-  counts.
+- all runs; recent runs, by weights that halve in a day, a week, or a month;
+- runs in the same *situation*: after an equally long streak of the same outcome, or after an equally long gap
+  since the last run (an outage lasts for a while, and ends); runs at the same hour of the day (UTC); and runs
+  after an equal streak, combined with the odds of the hour. The longer the gap, the less a situation counts.
 
-Each is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little. Their
-mean is weighted by the probabilities that they gave to the outcomes so far. It loses hardly more than the
-best expert alone (Vovk, "Aggregating strategies", COLT 1990); and since a small share of the weight is
-redistributed each time, hardly more than the best one of each period (Herbster, Warmuth, "Tracking the best
-expert", Machine Learning 32, 1998). So an hour of the day, or an episode, counts where the data show it.
+Each estimate is the mean of a Beta distribution whose prior is a broader expert, so a few runs change little.
+The forecast is the mean of the experts, weighted by the probabilities that they gave to the outcomes so far.
+The loss of the forecast is hardly more than the loss of the best expert alone (Vovk, "Aggregating
+strategies", COLT 1990). A small share of the weight is redistributed at each outcome, so the loss is also
+hardly more than the loss of the best expert of each period (Herbster, Warmuth, "Tracking the best expert",
+Machine Learning 32, 1998). So an hour of the day, or an episode, counts where the data show its influence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_MOMENTS = 32
 
 
 class SuccessTally(NamedTuple):
-    """The numbers of runs and of successes; fractional where runs are weighted."""
+    """The number of runs and of successes among them; fractional if runs are weighted."""
 
     runs: float = 0.0
     successes: float = 0.0
@@ -52,15 +52,21 @@ class SuccessTally(NamedTuple):
         return SuccessTally(self.runs * factor, self.successes * factor)
 
     def mean(self, prior: float, weight: float) -> float:
-        """Return the mean of the Beta distribution after these runs; *prior* counts as *weight* runs."""
+        """Return the estimated probability of success; the probability *prior* counts as *weight* runs.
+
+        The estimate is the mean of a Beta distribution.
+        """
         return (self.successes + weight * prior) / (self.runs + weight)
 
 
 class Moment(NamedTuple):
     """A snapshot: what is known from *known_at_seconds* on.
 
-    It has the outcome that the last *streak* runs share, the start of the newest run, and the *recent*
-    tallies.
+    Attributes:
+        newest_seconds: start of the newest run.
+        succeeded: whether the newest run succeeded.
+        streak: number of last runs with this outcome.
+        recent: a tally of runs for each of ``HALF_LIVES_SECONDS``.
     """
 
     known_at_seconds: float
@@ -81,9 +87,13 @@ class PathOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SuccessChance:
-    """The probability that the *first* try of a run succeeds, and that a *later* one does, after a failure.
+    """The probability that a run succeeds.
 
-    *n* outcomes are known; the newest of their runs started *age_seconds* before the requested time.
+    Attributes:
+        first: probability that the first try succeeds.
+        later: probability that a try after a failed try succeeds.
+        n: number of known outcomes.
+        age_seconds: time from the start of the newest known run to the requested time.
     """
 
     first: float
@@ -98,11 +108,11 @@ def _tallies(count: int) -> list[SuccessTally]:
 
 @dataclass(slots=True)
 class SuccessForecaster:
-    """Follows the runs on one path.
+    """Forecasts the success of runs on one path.
 
-    Outcomes may be observed in any order, also before they become known. They are learned in the order in
-    which they become known, before the first forecast for a later time. Each is learned with the knowledge at
-    the start of its run, however many other runs ended in the meantime.
+    Outcomes may be observed in any order, even before they become known. They are learned in the order in
+    which they become known, before the first forecast for a later time. An outcome is learned with the
+    knowledge at the start of its run, however many other runs ended in the meantime.
     """
 
     VERSION: ClassVar[int] = 1
@@ -177,14 +187,14 @@ class SuccessForecaster:
         self.used_until_seconds = known_at_seconds
 
     def _moment_at(self, time_seconds: float) -> Moment | None:
-        """Return what was known at *time_seconds*, or the oldest kept moment after it."""
+        """Return the newest moment known at *time_seconds*, else the oldest stored moment, else None."""
         for moment in reversed(self._moments):
             if moment.known_at_seconds <= time_seconds:
                 return moment
         return self._moments[0] if self._moments else None
 
     def _estimates(self, moment: Moment, at_seconds: float) -> list[float]:
-        """Return the probability by each of ``EXPERTS``."""
+        """Return the probability of success by each of ``EXPERTS``, from what *moment* knows."""
         after, streak, gap = _situation(moment, at_seconds)
         gap_seconds = max(0.0, at_seconds - moment.newest_seconds)
         broad = self._all.mean(0.5, 1.0)  # Jeffreys' prior
@@ -201,7 +211,7 @@ class SuccessForecaster:
         return list(map(_bounded, estimates))
 
     def _relaxed(self, gap_seconds: float) -> float:
-        """Return the factor by which a situation counts less after a gap.
+        """Return the factor, at most 1, by which a situation counts after a gap of *gap_seconds*.
 
         In a Markov chain of two states, the influence of the present state shrinks by the same factor with
         each step; a step is the usual time between runs.
@@ -231,10 +241,12 @@ class SuccessForecaster:
         self._gaps[gap] = self._gaps[gap].and_one(succeeded)
 
     def _add_moment(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
-        """Add the moment after this outcome, and drop moments that later outcomes do not need.
+        """Add the moment after an outcome, and drop moments that later outcomes do not need.
 
-        A later outcome is learned with the moment of its run's start, so moments are kept for the duration of
-        the longest run so far.
+        The outcome *succeeded* of the run that started at *time_seconds* became known at *known_at_seconds*.
+
+        A later outcome is learned with the moment at the start of its run, so moments are kept for the
+        duration of the longest run so far.
         """
         before = (
             self._moments[-1]

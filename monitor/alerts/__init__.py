@@ -1,1 +1,1 @@
-"""Alert rules: conditions, the alerts that they open, and the messages to their channels."""
+"""Alert rules: conditions, the alerts that they open, and the messages to channels."""

@@ -33,7 +33,10 @@ BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 
 
 def dispatch_due(now: datetime, publish: Callable[[], None] | None = None) -> None:
-    """Send the task that delivers notifications, if any is due. Without a broker the next tick retries."""
+    """Send the task that delivers notifications, if a notification is due.
+
+    *publish* sends the task, by default to the broker. If the broker is unavailable, the next tick retries.
+    """
     if not Notification.objects.due(now).exists():
         return
     try:
@@ -60,7 +63,7 @@ def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
 
 
 def pause(attempts: int) -> timedelta:
-    """Return the back-off after this many attempts."""
+    """Return the back-off after *attempts* failed attempts."""
     return FIRST_PAUSE * int(4 ** (attempts - 1))
 
 
@@ -94,10 +97,10 @@ def _claim(now: datetime) -> Notification | None:
 
 
 def _send(notification: Notification, limit_seconds: float) -> str:
-    """Send *notification*; return the error, empty if there is none.
+    """Send *notification*; return the error as text, which is empty if the channel has accepted the message.
 
-    The channel runs in a thread of its own, because only this limits every channel; one that hangs is
-    abandoned.
+    The channel runs in a thread of its own, which is abandoned after *limit_seconds*: no other limit works
+    for every channel.
     """
     errors: queue.SimpleQueue[str] = queue.SimpleQueue()
     sent = message(notification)

@@ -1,7 +1,8 @@
-"""Open and close alerts: evaluate the conditions of rules for the series that they watch.
+"""Open and close alerts: evaluate the conditions of rules for the series that the rules watch.
 
-A series is evaluated when a recheck of it is due (a run has ended, or a silence has lasted long enough), and
-every series when a rule has changed. The number of queries depends on neither rules nor series.
+A series is evaluated when one of its rechecks is due, because a run has ended or a silence has lasted long
+enough. Every series is evaluated when a rule has changed. The number of queries depends on neither rules nor
+series.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ AlertKey = tuple[int, int]  # the keys of a rule and of a series
 
 @dataclass(frozen=True)
 class WatchingRule:
-    """A rule, with its condition and the keys of the suites, sites and series that it names."""
+    """A rule and its condition; *suites*, *sites* and *series* are the keys of what the rule names."""
 
     row: AlertRule
     condition: AlertCondition
@@ -80,7 +81,7 @@ class WatchingRule:
 
 @dataclass(frozen=True)
 class WatchedSeries:
-    """A series (its key), its suite and sites (their keys), and its recent runs."""
+    """A series and its recent runs; *key*, *suite* and *sites* are primary keys."""
 
     key: int
     suite: int
@@ -91,7 +92,7 @@ class WatchedSeries:
 
 @transaction.atomic
 def evaluate(now: datetime) -> None:
-    """Open and close alerts, and queue their notifications. Idempotent; concurrent calls do nothing."""
+    """Open and close alerts, and queue their notifications. Idempotent; a concurrent call does nothing."""
     if not try_lock_until_commit(AdvisoryLock.ALERTS):
         return
     rules = _rules()
@@ -114,7 +115,10 @@ def evaluate(now: datetime) -> None:
 
 
 def _rules() -> list[WatchingRule]:
-    """Return the enabled rules, and those disabled since the last evaluation; log and omit unusable ones."""
+    """Return the enabled rules, and the rules disabled since the last evaluation.
+
+    Rules with an unusable condition are logged and omitted.
+    """
 
     def named(through: Any, noun: str) -> ArraySubquery:
         return ArraySubquery(through.filter(alertrule=OuterRef("pk")).values(f"{noun}_id"))
@@ -137,7 +141,7 @@ def _rules() -> list[WatchingRule]:
 
 
 def _take_due_rechecks(now: datetime) -> set[int]:
-    """Delete the due rechecks; return the keys of their series, which the caller has to evaluate."""
+    """Delete the rechecks due by *now*; return the keys of their series, for the caller to evaluate."""
     due = Recheck.objects.filter(due_at__lte=now)
     with connection.cursor() as cursor:
         sql, parameters = due.values("series_id").query.sql_with_params()
@@ -151,7 +155,7 @@ def _take_due_rechecks(now: datetime) -> set[int]:
 def _watched_series(
     keys: Collection[int], rules: Iterable[WatchingRule], now: datetime
 ) -> list[WatchedSeries]:
-    """Read the runs of these series that the conditions of *rules* need, in one query."""
+    """Return the series *keys* with the runs that the conditions of *rules* need, from one query."""
     most = max(rule.condition.runs_needed for rule in rules)
     runs = Run.objects.filter(series=OuterRef("pk"), slot__gt=now - OLDEST_RUNS)
     outcome = JSONObject(run="pk", slot="slot", state="state", reason="reason", due_at="due_at")
@@ -200,7 +204,7 @@ def _open_and_close(
     open_alerts: Mapping[AlertKey, Alert],
     now: datetime,
 ) -> None:
-    """Open and close the alerts of *watched* as *rules* demand; *open_alerts* are all that are open now."""
+    """Open and close the alerts of *watched* as *rules* demand; *open_alerts* are their open alerts."""
     opened, closed, rechecks = [], [], []
     for series in watched:
         for rule in rules:

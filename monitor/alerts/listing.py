@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NotificationState:
-    """A notification in words; *is_late* if an attempt has failed and none has succeeded."""
+    """A notification in words; *is_late* means that an attempt has failed and no attempt has succeeded."""
 
     kind: str
     event: str

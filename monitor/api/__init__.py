@@ -10,7 +10,7 @@ from ninja import Router
 
 from monitor.api.http import problems
 from monitor.api.http.auth import PersonAuth, TokenAuth
-from monitor.api.http.ninja_api import Api
+from monitor.api.http.ninja_api import Api, LocalSwagger
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[Router](__name__, __path__, "router", noun="API resource", shared=("http",))
@@ -20,6 +20,7 @@ api = Api(
     version="1",
     description="Predicted runtimes of grid applications with intervals, and the measurements behind them.",
     urls_namespace="api-1",
+    docs=LocalSwagger(),
     auth=[TokenAuth(), PersonAuth()],
 )
 problems.register(api)

@@ -17,8 +17,8 @@ router = Router(tags=["alerts"])
 
 
 class AlertOut(Schema):
-    """*since*: start of the condition; *opened_at*: when the alert was opened; *closed_at*: null while it is
-    open. *opened_by* and *closed_by* are run ids."""
+    """*since* is the start of the condition. *closed_at* is null while the alert is open. *opened_by* and
+    *closed_by* are the ids of the runs that opened and closed the alert."""
 
     id: int
     rule: str

@@ -19,7 +19,7 @@ router = Router(tags=["values"])
 
 class DistributionOut(MetricOut, WindowOut):
     """``counts[i]`` of the *n* values lie in ``[edges[i], edges[i + 1])``; the last bin includes its upper
-    edge. *quantiles*: by percent. Unless *exact*, every value is known to within 1 %."""
+    edge. *quantiles* maps percentages to values. If *exact* is false, a value may be off by up to 1 %."""
 
     n: int
     edges: list[float]
@@ -42,8 +42,8 @@ def distribution(
     bins: Annotated[int, Query(ge=1, le=histogram.MOST_BINS)] = histogram.BINS,
     segment: int | None = None,
 ) -> HttpResponse:
-    """Values of passed runs from *start* until before *end* (default: the last 30 days), of one *segment*
-    (default: the one that ran last)."""
+    """Return the histogram of the values of passed runs from *start* until before *end* (default: the last 30
+    days), of one *segment* (default: the segment that ran last)."""
     window = time_window(start, end)
     wanted = find_metric(request, name, metric, segment)
     result = histogram.histogram(wanted, window.start, window.end, bins)

@@ -33,7 +33,7 @@ def export_series(
     start: AwareDatetime | None = None,
     end: AwareDatetime | None = None,
 ) -> StreamingHttpResponse:
-    """Every value of every ended run whose slot lies in [*start*, *end*) (default: all), as ``csv``,
+    """Return every value of every ended run whose slot lies in [*start*, *end*) (default: all), as ``csv``,
     ``ndjson`` or ``parquet``. A run that did not pass has an additional row for its total, without a value.
     The file is streamed; the header ``Data-Age-Seconds`` gives the age of the newest value."""
     since, until = checked_period(start, end)

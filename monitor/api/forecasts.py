@@ -44,10 +44,10 @@ class Interval(Schema):
 
 
 class TrackRecord(Schema):
-    """Scores of the newest forecasts (at most 100) of this metric by this method, each compared with the
-    value of the next run. *mean_absolute_scaled_error* is relative to the baseline (last value). *coverage*
-    is the share of values inside the interval of probability *level*. *winkler_score* is that of the 80 %
-    interval."""
+    """Scores of the newest forecasts (at most 100) of this metric by this method; each forecast is compared
+    with the value of the next run. *mean_absolute_scaled_error* is relative to the baseline (last value).
+    *coverage* is the share of values inside the interval of probability *level*. *winkler_score* is the
+    Winkler score of the 80 % interval."""
 
     n: int
     level: float
@@ -59,9 +59,9 @@ class TrackRecord(Schema):
 
 
 class Success(Schema):
-    """The *probability* that the next run passes, estimated from *n* runs. *expected_seconds* and *quantiles*
-    describe the time until a run has passed, if each failed run is retried at once: its mean, and its value
-    by probability."""
+    """The *probability* that the next run passes, estimated from *n* runs. *expected_seconds* is the mean
+    time until a run has passed if each failed run is retried at once; *quantiles* maps probabilities to
+    quantiles of this time."""
 
     n: int
     probability: float
@@ -78,8 +78,8 @@ class StageForecast(Schema):
 
 
 class ForecastOut(Schema, title="Forecast"):
-    """*forecast* is the id with which a client reports the outcome of its job. *quantiles* has values by
-    probability. *predictor* is the probe metric that was used in addition to the metric's own values."""
+    """*forecast* is the id with which a client reports the outcome of its job. *quantiles* maps probabilities
+    to quantiles. *predictor* is the probe metric that was used in addition to the metric's own values."""
 
     __qualname__ = "Forecast"  # the name of the schema in the OpenAPI document
 
@@ -142,7 +142,7 @@ def forecast(
 
 
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
-    """Return the requested forecast. Raises Refused if there is none."""
+    """Return the requested forecast. Raises Refused if no forecast can be trusted."""
     try:
         return service.answer_question(request.user, question, now)
     except UnknownSeries as error:
@@ -160,7 +160,11 @@ def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> F
 
 
 def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
-    """Return the name of the requested series, which is given by its name or by its path."""
+    """Return the name of the requested series; the request names the series or gives its path.
+
+    *application* and *resources*, or the roles in the query string, form the path. Raises Refused unless
+    exactly one series matches.
+    """
     roles = {name: str(value) for name, value in request.GET.items() if name not in _PARAMETERS}
     if bool(series) == bool(application):
         raise Refused(422, "invalid", "expected either series, or application and its path")

@@ -21,9 +21,10 @@ USUAL_POINTS, MOST_POINTS = 1000, 20_000
 
 
 class CondensedOut(MetricOut, WindowOut):
-    """Columns of equal length. *method*: ``raw``, all *n* values; ``m4``, the first, last, lowest and highest
-    value of each interval; ``hours`` and ``days``, means of *step_seconds* from *time* on, with the *lowest*
-    and *highest* value of each. With ``raw`` and ``m4`` these three are null."""
+    """Columns of equal length. With the *method* ``raw``, they have all *n* values; with ``m4``, the first,
+    last, lowest and highest value of each interval. With ``hours`` and ``days``, they have a mean for each
+    *step_seconds* from *time* on, with its *lowest* and *highest* value; otherwise these three fields are
+    null."""
 
     method: Literal["raw", "m4", "hours", "days"]
     n: int
@@ -48,8 +49,8 @@ def history(
     points: Annotated[int, Query(ge=LEAST_POINTS, le=MOST_POINTS)] = USUAL_POINTS,
     segment: int | None = None,
 ) -> HttpResponse:
-    """Values of passed runs from *start* until before *end* (default: the last 30 days), of one *segment*
-    (default: the one that ran last). Extremes are kept, whatever the number of *points*."""
+    """Return the values of passed runs from *start* until before *end* (default: the last 30 days), of one
+    *segment* (default: the segment that ran last). Extremes are kept, whatever the number of *points*."""
     window = time_window(start, end)
     wanted = find_metric(request, name, metric, segment)
     series = downsample(wanted, start=window.start, end=window.end, points=points)

@@ -32,10 +32,11 @@ Wanted = Enum("Wanted", {state: state for state in (NOT_WORKING, *map(str, ENDED
 
 
 class LatestOut(Schema):
-    """*state* to *failed_resource* describe the newest run that was not skipped, null or empty without one;
-    *age_seconds*: time since it ended. *outcomes*: states of the newest runs, oldest first. *hourly_seconds*:
-    mean total of passed runs in each of the 24 hours before *hours_end*, oldest first, null for an hour
-    without one, in single precision."""
+    """The fields from *state* to *failed_resource* describe the newest run that was not skipped; they are
+    null or empty if there is no such run. *age_seconds* is the time since this run ended. *outcomes* lists
+    the states of the newest runs, oldest first. *hourly_seconds* lists the mean total of passed runs in each
+    of the 24 hours before *hours_end*, oldest first, in single precision; it is null for an hour without a
+    passed run."""
 
     series: str
     state: str | None
@@ -51,7 +52,7 @@ class LatestOut(Schema):
 
 
 class ManyLatestOut(Schema):
-    """One page, sorted by name. *after*: parameter of the next page, null on the last."""
+    """One page, sorted by name. *after* is the parameter that selects the next page; null on the last."""
 
     latest: list[LatestOut]
     after: str | None
@@ -83,7 +84,7 @@ def list_latest(
     after_name: Annotated[str, Query(alias="after")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
 ) -> HttpResponse:
-    """Filters by *site*, *suite* and *state*; pages are sorted by name."""
+    """Return a page of series, filtered by *site*, *suite* and *state* and sorted by name."""
     keys = keys_after(
         request.user,
         SeriesFilter(site, suite, state.value if state else ""),

@@ -33,8 +33,8 @@ _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
 
 
 class OutcomeIn(Schema, extra="forbid"):
-    """*job*: the caller's name of the job. *seconds*: the actual duration of what was forecast; by default
-    the time from *started_at* to *ended_at*."""
+    """*job* is the caller's name of the job. *seconds* is the actual duration of what was forecast; the
+    default is the time from *started_at* to *ended_at*."""
 
     job: str
     outcome: Literal["passed", "failed"]
@@ -53,9 +53,9 @@ class OutcomeOut(Schema):
 
 
 class AccuracyOut(Schema):
-    """Scores over the newest *n* jobs (at most 1,000) that *consumer* has reported; errors are of the median
-    forecasts of *passed* jobs, *mean_absolute_scaled_error* is relative to the baseline (last value), and
-    *coverage* is the share of actual values inside the interval of *level*."""
+    """Scores over the newest *n* jobs (at most 1,000) that *consumer* has reported. Errors are errors of the
+    median forecasts of *passed* jobs. *mean_absolute_scaled_error* is relative to the baseline (last value).
+    *coverage* is the share of actual values inside the interval of probability *level*."""
 
     consumer: str
     n: int
@@ -75,8 +75,8 @@ class AccuracyOut(Schema):
     summary="Report the outcome of a job that a forecast was requested for",
 )
 def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> Status[OutcomeOut]:
-    """The outcome is scored against the forecast; the duration of a passed job becomes part of the history
-    that later forecasts learn from. Reporting the same outcome again has no effect."""
+    """The outcome is scored against the forecast. The duration of a passed job becomes part of the history
+    from which later forecasts learn. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
     job_outcome = JobOutcome(
         outcome.job,
@@ -108,7 +108,7 @@ def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> S
     summary="Forecast accuracy for a consumer",
 )
 def consumer_accuracy(request: HttpRequest, consumer: str = ME) -> AccuracyOut:
-    """*consumer*: ``me``, or another user name if you may see the outcomes of others."""
+    """*consumer* is ``me``, or another user name if you may see the outcomes of other users."""
     who = request.user if consumer == ME else _other(request, consumer)
     return AccuracyOut(consumer=who.get_username(), **vars(accuracy(who, request.user)))
 

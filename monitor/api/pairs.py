@@ -24,7 +24,8 @@ USUAL_PAIRS, MOST_PAIRS = 1000, 100_000
 
 
 class CoefficientOut(Schema):
-    """*p*: the p-value against no correlation."""
+    """A correlation coefficient, with its confidence interval from *lower* to *upper*. *p* is the p-value of
+    the hypothesis that there is no correlation."""
 
     value: float
     lower: float
@@ -33,8 +34,8 @@ class CoefficientOut(Schema):
 
 
 class CorrelationOut(Schema):
-    """Over all *n* pairs. *lower* and *upper* are the ends of the confidence interval of *level*. *why* is
-    the reason if there are no coefficients."""
+    """The correlation over all *n* pairs. *level* is the level of the confidence intervals. *why* says why
+    the coefficients are null."""
 
     n: int
     level: float
@@ -44,8 +45,9 @@ class CorrelationOut(Schema):
 
 
 class PairsOut(WindowOut):
-    """Columns of equal length: the newest pairs, by time. *probe_age_seconds*: from the probe's slot to the
-    application's. *unpaired*: number of application values before any probe value was known."""
+    """Columns of equal length with the newest pairs, sorted by time. *probe_age_seconds* is the time from the
+    probe's slot to the application's slot. *unpaired* is the number of application values for which no probe
+    value was known."""
 
     application: MetricOut
     probe: MetricOut
@@ -78,9 +80,9 @@ def pairs(
     newest: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = USUAL_PAIRS,
 ) -> HttpResponse:
     """Values of passed runs of *application* from *start* until before *end* (default: the last 30 days),
-    each with the value of the latest slot of *probe* whose report had ended *lag_seconds* earlier.
-    *known_by*: use only values known at that time. Both from the segments that ran last. The correlation
-    covers all pairs; the *newest* of them are listed."""
+    each paired with a value of *probe*: the value of the latest slot whose run had ended *lag_seconds*
+    earlier. With *known_by* only values known at that time are used. All values are from the segments that
+    ran last. The correlation covers all pairs; the *newest* of them are listed."""
     window = time_window(start, end)
     first = find_metric(request, application, application_metric, None)
     second = find_metric(request, probe, probe_metric, None)

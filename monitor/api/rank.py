@@ -31,8 +31,11 @@ Bindings = dict[str, list[str]]
 
 
 class RankQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """The body has either *series*, or an *application* and *candidates*: each is the resources by role, or
-    the list of all resources, whatever their roles."""
+    """The body of a request to rank paths.
+
+    It has either *series*, or an *application* and *candidates*. Each candidate is a mapping of roles to
+    resources, or the list of all resources, whatever their roles.
+    """
 
     application: str = ""
     candidates: list[Bindings | list[str]] | None = None
@@ -43,9 +46,9 @@ class RankQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RankedOut(Schema):
-    """*seconds* is the requested *quantile* of the time until a run has passed, if each failed run is retried
-    at once. *rank* counts from 1; *tied* candidates have the same rank. *candidate* is the position in the
-    request, from 0. The other fields are those of a forecast of the total."""
+    """*candidate* is the position in the request, from 0. *rank* counts from 1; *tied* candidates have the
+    same rank. *seconds* is the requested *quantile* of the time until a run has passed, if each failed run is
+    retried at once. The other fields are those of a forecast of the total."""
 
     candidate: int
     rank: int
@@ -155,7 +158,7 @@ def _read(request: HttpRequest) -> RankQuery:
 
 
 def _wanted(query: RankQuery) -> tuple[By, list[str]]:
-    """Return how the request names its candidates, and each name in the form in which the depot stores it."""
+    """Return how the request names its candidates, and the names in the form that the depot stores."""
     if (query.series is None) == (query.candidates is None) or bool(query.candidates) != bool(
         query.application
     ):

@@ -34,8 +34,8 @@ _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
 
 
 class ReceiptOut(Schema):
-    """The sender may delete an *accepted* report, also a *duplicate*; otherwise *error* names the field.
-    *run* is null if the report does not name it."""
+    """The sender may delete a report that is *accepted*, even if it is a *duplicate*. If a report is refused,
+    *error* names the invalid field. *run* is null if the report does not name its run."""
 
     run: uuid.UUID | None
     accepted: bool
@@ -44,7 +44,7 @@ class ReceiptOut(Schema):
 
 
 class Receipts(Schema):
-    """One receipt per report, in the order sent; *refused*: positions, from 0, of refused reports."""
+    """One receipt per report, in the order sent. *refused* lists the positions of refused reports, from 0."""
 
     receipts: list[ReceiptOut]
     refused: list[int]
@@ -90,8 +90,8 @@ _RESPONSES = {
     openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
 )
 def ingest_reports(request: HttpRequest) -> HttpResponse:
-    """Idempotent: a report is identified by series and slot and stored once. Each invalid report is refused
-    with its error; the others are stored."""
+    """Each report is identified by series and slot and stored once, so sending it again is harmless. Each
+    invalid report is refused with its error; the others are stored."""
     visible = reportable(request)
     try:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)

@@ -26,9 +26,9 @@ _CSV = {"description": "A header row, then one row per score", "content": {"text
 
 
 class ScoreOut(Schema):
-    """Scores over *n* forecasts. Errors are of the median; *scaled_error*: relative to the baseline (last
-    value), below 1 is better. *coverage_80*, *coverage_90*: shares of *interval_n* actual values inside the
-    80 % and 90 % intervals. *start*: the day, or the Monday of the week."""
+    """Scores over *n* forecasts. Errors are errors of the median. *scaled_error* is relative to the baseline
+    (last value): below 1 is better. *coverage_80* and *coverage_90* are the shares of *interval_n* actual
+    values inside the 80 % and 90 % intervals. *start* is the day, or the Monday of the week."""
 
     name: str
     unit: str
@@ -58,8 +58,9 @@ class LastOut(Schema):
 
 
 class PredictorOut(Schema):
-    """*gain*: relative reduction of the mean absolute error over *n* values by using the predictor;
-    *p_value*: of the Diebold-Mariano test. Predictors that do not help are not *kept*."""
+    """*gain* is the relative reduction of the mean absolute error by the predictor, over *n* values.
+    *p_value* is the p-value of the Diebold-Mariano test of this gain. Predictors that do not help are not
+    *kept*."""
 
     series: str
     predictor_series: str
@@ -81,8 +82,9 @@ class ConsumerOut(Schema):
 
 
 class ScoreboardOut(Schema):
-    """*whole* and *times* apply all three filters (site, metric, method); *methods*, *metrics* and *sites*
-    each ignore their own. A series counts at each of its sites."""
+    """*whole* and *times* apply all three filters (site, metric, method). *methods* ignores the filter by
+    method, *metrics* the filter by metric, and *sites* the filter by site. A series counts at each of its
+    sites."""
 
     site: str
     metric: str
@@ -111,9 +113,9 @@ def show_scoreboard(
     method: str = METHOD,
     range: Range = "30d",
 ) -> HttpResponse:
-    """Scores of the series that you may see, by method, metric, site and day (by week if *range* exceeds a
-    month); the newest forecasts with their actual values; gain from probes; accuracy by consumer, from
-    reported job outcomes."""
+    """Return the scores of the series that you may see, by method, metric, site and day (by week if *range*
+    exceeds a month). The answer also has the newest forecasts with their actual values, the gain from probes,
+    and the accuracy by consumer, which is computed from reported job outcomes."""
     choice = _choice(site, metric, method, range)
     board = service.scoreboard(request.user, choice, timezone.now())
     return answer(
@@ -151,7 +153,7 @@ def download_table(
     method: str = METHOD,
     range: Range = "30d",
 ) -> HttpResponse:
-    """Scores by method, metric, site or time, or the *last* forecasts with their actual values."""
+    """Return the scores by method, metric, site or time; or the *last* forecasts with their actual values."""
     return csv_table(request, _choice(site, metric, method, range), part)
 
 
@@ -170,7 +172,7 @@ def _choice(site: str, metric: str, method: str, range: Range) -> ScoreFilter:
 
 
 def _fields(schema: type[Schema], source: object, **others: object) -> dict[str, object]:
-    """Return the fields of *schema*: *others*, and attributes of *source* with the remaining names."""
+    """Return the values of the fields of *schema*, from *others* or else from the attributes of *source*."""
     names = schema.model_fields
     return {name: others[name] if name in others else getattr(source, name) for name in names}
 

@@ -85,7 +85,7 @@ def metric_history(
     newest: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     segment: int | None = None,
 ) -> HistoryOut:
-    """Values of one *segment* (default: the one that the next run belongs to)."""
+    """Return values of one *segment* (default: the segment that the next run belongs to)."""
     series = Series.objects.visible_to(request.user).filter(name=name).first()
     metrics = list(Metric.objects.filter(segment__series=series, name=metric).select_related("segment"))
     if not metrics:

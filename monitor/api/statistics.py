@@ -21,8 +21,8 @@ LONGEST_BY_HOUR = timedelta(days=400)
 
 
 class Figures(Schema):
-    """*n* counts all values, *passed* those of passed runs; the other figures are of passed runs. Null where
-    there is no value."""
+    """*n* counts all values, and *passed* counts the values of passed runs. The other figures cover the
+    values of passed runs; they are null if there are no such values."""
 
     n: int
     passed: int
@@ -40,8 +40,8 @@ class Bucket(Figures):
 
 
 class StatisticsOut(MetricOut, WindowOut):
-    """*figures* cover the whole window. Unless *every* is ``none``, *buckets* replace them; buckets without
-    values are left out."""
+    """*figures* cover the whole window. If *every* is not ``none``, *figures* is null and *buckets* lists the
+    figures of each period; periods without values are left out."""
 
     every: str
     figures: Figures | None
@@ -60,9 +60,9 @@ def statistics(
     every: Literal["none", "hour", "day", "week", "month", "year"] = "none",
     segment: int | None = None,
 ) -> HttpResponse:
-    """Values from *start* until before *end* (default: the last 30 days), of one *segment* (default: the one
-    that ran last). Quantiles are exact to 1 %, all other figures exactly. Weeks begin on Monday; times are
-    UTC."""
+    """Return statistics of the values from *start* until before *end* (default: the last 30 days), of one
+    *segment* (default: the segment that ran last). Quantiles are exact to 1 %; all other figures are exact.
+    Weeks begin on Monday; times are UTC."""
     window = time_window(start, end, longest=LONGEST_BY_HOUR if every == "hour" else LONGEST)
     wanted = find_metric(request, name, metric, segment)
     fields: dict[str, object] = {**metric_fields(wanted), "every": every, "figures": None, "buckets": None}

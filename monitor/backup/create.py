@@ -1,4 +1,4 @@
-"""Back up the depot as of one instant while it is in use. A backup is complete or absent."""
+"""Back up the depot as of one instant while it is in use. A backup is either complete or absent."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ class BackupError(Exception):
 def back_up(
     target: Path, now: datetime, *, jobs: int = 1, directories: Iterable[Path] | None = None
 ) -> Manifest:
-    """Write the depot's database and a manifest to the new directory *target*, with *jobs* connections.
+    """Write the depot's database and a manifest to the new directory *target*; return the manifest.
 
-    Must not be called in a transaction. *directories*: where PostgreSQL's programs are looked for.
+    *now* is recorded as the time of the backup. pg_dump is searched for in *directories* (default: all
+    directories where PostgreSQL may be installed) and uses *jobs* connections. Must not be called in a
+    transaction.
 
     Raises:
-        BackupError, pg_tools.DumpError: there is no backup.
+        BackupError, pg_tools.DumpError: the backup failed, and nothing of it is left.
     """
     draft = target.with_name(f".{target.name}.draft-{os.getpid()}")
     try:
@@ -75,7 +77,7 @@ def _check_space(directory: Path) -> None:
 
 
 def _dump(draft: Path, program: pg_tools.Program, now: datetime, jobs: int) -> Manifest:
-    """Dump the database and count its rows in the same snapshot."""
+    """Dump the database to *draft* with a manifest of the same snapshot; return the manifest."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -26,12 +26,23 @@ ORDER BY month
 
 
 class ManifestError(Exception):
-    """A directory has no manifest that this version reads; the message says what was found."""
+    """A directory has no manifest that this version of gridcast reads; the message says what was found."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """*rows* by table, *samples* by month of their slots, *ledger*: counts of an audit of the last month."""
+    """The content of a backup in numbers.
+
+    Attributes:
+        schema: name of the last applied migration of gridcast.
+        postgresql: version of the server as a number, 150018 for version 15.18.
+        dumped_by: major version of pg_dump.
+        timescaledb: version of TimescaleDB; None if the depot does not use it.
+        rows: number of rows by table.
+        samples: number of samples by month of their slots.
+        ledger: number of findings of each kind in an audit of the last month.
+        version: version of the manifest's format.
+    """
 
     taken_at: datetime
     schema: str
@@ -44,7 +55,7 @@ class Manifest:
     version: int = field(default=VERSION)
 
     def differences(self, other: Manifest) -> list[str]:
-        """Return a line for each count that differs in *other*."""
+        """Return a line for each count that is different in *other*; *self* is the expected manifest."""
         lines = []
         for part in ("rows", "samples", "ledger"):
             expected, actual = getattr(self, part), getattr(other, part)
@@ -60,7 +71,7 @@ class Manifest:
 
 
 def describe(taken_at: datetime, *, dumped_by: int) -> Manifest:
-    """Describe the depot as the current transaction sees it."""
+    """Return the manifest of the depot as the current transaction sees it; *dumped_by* as in ``Manifest``."""
     return Manifest(
         taken_at=taken_at,
         schema=schema(),
@@ -87,7 +98,7 @@ def read(directory: Path) -> Manifest:
 
 
 def schema() -> str:
-    """Return the name of gridcast's last migration that the database has applied."""
+    """Return the name of the last migration of gridcast that was applied to the database."""
     applied = MigrationRecorder(connection).applied_migrations()
     return max((name for app, name in applied if app == "monitor"), default="")
 

@@ -21,7 +21,7 @@ _OPTIONS_OF_DJANGO = {"pool", "isolation_level", "server_side_binding", "assume_
 
 
 class DumpError(Exception):
-    """A PostgreSQL program failed; the message names it, its target and its error output."""
+    """A PostgreSQL program is missing or failed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class Program:
 
 
 def find(name: str, *, least: int, directories: Iterable[Path] | None = None) -> Program:
-    """Return the oldest installed program *name* whose major version is at least *least*.
+    """Return the oldest program *name* in *directories* whose major version is at least *least*.
 
-    A program older than the server cannot read its catalogue.
+    *least* is the server's version, because an older program cannot read the server's catalogue.
+    *directories* defaults to all directories where PostgreSQL may be installed.
 
     Raises:
-        DumpError: there is none; the message lists the versions found.
+        DumpError: there is no such program; the message lists the versions found.
     """
     candidates = postgres_directories() if directories is None else directories
     installed = [program for directory in candidates for program in _programs_at(directory / name)]
@@ -69,7 +70,7 @@ def run(program: Program, *arguments: str) -> None:
     """Run *program* on the depot's database until it ends.
 
     Raises:
-        DumpError: the program failed; no process of it is left.
+        DumpError: the program failed, and none of its processes is left.
     """
     database = connection.settings_dict
     argv = [str(program.path), *arguments, f"--dbname={_conninfo()}", "--no-password"]

@@ -51,11 +51,13 @@ def create_database() -> None:
 
 
 def restore(source: Path, *, jobs: int = 1) -> Manifest:
-    """Restore the backup in *source* and return its manifest, which the database has been verified against.
+    """Restore the backup in *source*, verify the database against the manifest, and return the manifest.
+
+    pg_restore uses *jobs* connections, but only one for a backup with TimescaleDB.
 
     Raises:
-        ManifestError, DumpError, RestoreError: the restore failed; with *jobs* above 1 the database may hold
-            a part of the backup.
+        ManifestError, DumpError, RestoreError: the restore failed. With *jobs* above 1, or for a backup with
+            TimescaleDB, the database may hold a part of the backup.
     """
     expected = manifest.read(source)
     _check(expected)
@@ -99,7 +101,7 @@ def _check(backup: Manifest) -> None:
 
 
 def _check_timescaledb(version: str) -> None:
-    """Require the *version* of the backup: a dump contains the extension's own tables."""
+    """Require TimescaleDB in the *version* of the backup: a dump contains the extension's own tables."""
     local = extension()
     local.check()
     with connection.cursor() as cursor:
@@ -114,7 +116,10 @@ def _check_timescaledb(version: str) -> None:
 
 @contextmanager
 def _timescaledb_prepared(version: str | None) -> Iterator[None]:
-    """Create the extension in its *version* and stop its background workers during the block."""
+    """Create TimescaleDB in *version*, and stop its background workers during the block.
+
+    If *version* is None, the backup does not use TimescaleDB, and nothing is done.
+    """
     if version is None:
         yield
         return
@@ -132,7 +137,7 @@ def _timescaledb_prepared(version: str | None) -> Iterator[None]:
 
 
 def _verify(expected: Manifest) -> None:
-    """Compare the database with the manifest. Raises RestoreError with the differences, if there are any."""
+    """Compare the database with the manifest; if they differ, raise RestoreError with the differences."""
     with transaction.atomic():
         actual = manifest.describe(expected.taken_at, dumped_by=expected.dumped_by)
     differences = expected.differences(actual)

@@ -45,7 +45,7 @@ def named(key: str) -> ChartRange:
 
 
 def begin(series: Series, chosen: ChartRange, now: datetime) -> datetime | None:
-    """Return the earliest slot of *chosen*; None if it covers the whole history."""
+    """Return the earliest slot of *chosen*; None if *chosen* covers the whole history."""
     if chosen.span is not None:
         return now - chosen.span
     if chosen.newest is None:
@@ -57,9 +57,9 @@ def begin(series: Series, chosen: ChartRange, now: datetime) -> datetime | None:
 
 
 def ended_runs(series: Series, chosen: ChartRange, now: datetime, *, at_most: int) -> tuple[list[Run], bool]:
-    """Return the ended runs of *series* in *chosen*, oldest first, and whether some were left out.
+    """Return the ended runs of *series* in *chosen*, oldest first, and whether runs were left out.
 
-    If there are more than *at_most*, the oldest are left out.
+    At most *at_most* runs are returned; if there are more, the oldest are left out.
     """
     ended = Run.objects.filter(series=series, state__in=ENDED).order_by("-slot")
     if chosen.span is not None:

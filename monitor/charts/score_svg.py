@@ -1,6 +1,6 @@
 """Charts of forecast accuracy as SVG, drawn by the server: they need no JavaScript.
 
-Positions are percentages: a chart scales with the page, its text does not.
+Positions are percentages: a chart scales with the page, but its text does not.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def lines(
     high: float,
     label: str,
 ) -> SafeString:
-    """Draw a line for each of *columns* (class, values), interrupted at None.
+    """Draw a line for each of *columns*, pairs of (CSS class, values); a line is interrupted at None.
 
-    The scale reaches from *low* to *high*.
+    *guides* are horizontal lines behind it. The vertical scale extends from *low* to *high*. *label*
+    describes the chart to screen readers.
     """
     parts: list[SafeString] = []
     for kind, values in columns:
@@ -69,7 +70,10 @@ def lines(
 
 
 def ratios(comparisons: Sequence[Comparison], *, label: str) -> SafeString:
-    """Draw each interval as a bar and the actual value as a dot, oldest first, on a logarithmic scale."""
+    """Draw each of *comparisons*, oldest first: its interval as a bar, its actual value as a dot.
+
+    The scale is logarithmic. *label* describes the chart to screen readers.
+    """
     largest = max(
         abs(_octaves(ratio)) for each in comparisons for ratio in (each.actual, each.lower, each.upper)
     )
@@ -83,7 +87,7 @@ def ratios(comparisons: Sequence[Comparison], *, label: str) -> SafeString:
 
 
 def coverage_bar(share: float | None, nominal: float) -> SafeString:
-    """Draw the coverage as a bar, with a line at the nominal level."""
+    """Draw *share*, the coverage, as a bar, with a line at the *nominal* level."""
     if share is None:
         return SafeString("")
     return format_html(
@@ -113,7 +117,7 @@ def _comparison(shown: Comparison, x: str, octaves: float) -> SafeString:
 
 
 def _guided(parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], label: str) -> SafeString:
-    """Put *parts* between the lines and the labels of *guides* (height, label)."""
+    """Draw the lines of *guides* (height, label) under *parts*, and their labels above *parts*."""
     under = [
         format_html('<line class="guide" x1="0%" x2="100%" y1="{}%" y2="{}%"/>', y, y) for y, _ in guides
     ]

@@ -53,7 +53,7 @@ class ChartDay:
 class SeriesChart:
     """The history of one series by run, or by day for a long range.
 
-    *cut*: older runs were left out, because browsers cannot draw more than ``MOST_POINTS``.
+    *cut* means that older runs were left out, because browsers cannot draw more than ``MOST_POINTS``.
     """
 
     runs: Sequence[Run]
@@ -71,7 +71,7 @@ class SeriesChart:
 
     @property
     def unusual(self) -> list[str]:
-        """The states that occur, other than passed."""
+        """The states of the runs, without ``passed``."""
         return sorted({run.state for run in self.runs} - {State.PASSED})
 
     @property
@@ -100,9 +100,10 @@ class SeriesChart:
 
 
 def chart(series: Series, chosen: ChartRange, now: datetime, current: Segment | None) -> SeriesChart:
-    """Return the runs in the range with their values and forecasts, or its days.
+    """Return the chart of the *chosen* range.
 
-    *current* is the segment of the next run.
+    The chart has runs with their values and forecasts or, for a long range, days. *current* is the segment of
+    the next run.
     """
     if chosen.by_day:
         return SeriesChart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, chosen, now))
@@ -129,7 +130,7 @@ def chart(series: Series, chosen: ChartRange, now: datetime, current: Segment | 
 
 
 def _days(series: Series, chosen: ChartRange, now: datetime) -> list[ChartDay]:
-    """Return the days on which a run passed, by time."""
+    """Return the days on which a run passed, sorted by time."""
     start = begin(series, chosen, now)
     if start is None:
         return []
@@ -157,13 +158,13 @@ def _points(series: Series, runs: Sequence[Run], names: list[str]) -> dict[str, 
 
 
 def _column(points: Sequence[Point], runs: Sequence[Run]) -> list[float | None]:
-    """Return one value per run, in the order of *runs*."""
+    """Return one value per run, in the order of *runs*; None for a run that has no value in *points*."""
     values = {point.time: point.value for point in points}
     return [values.get(run.slot) for run in runs]
 
 
 def _segments(points: Mapping[str, Sequence[Point]], runs: Sequence[Run]) -> list[int | None]:
-    """Return the primary key of the segment of each run."""
+    """Return the primary key of the segment of each run; None for a run without values."""
     by_slot = {point.time: point.segment for of_metric in points.values() for point in of_metric}
     return [by_slot.get(run.slot) for run in runs]
 
@@ -180,7 +181,7 @@ def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Bou
 
 
 def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
-    """Return the forecasts of *runs*, each of the segment of its run."""
+    """Return the forecasts whose actual values come from *runs*, at most one per run, oldest first."""
     if not runs:
         return []
     issued = _issued().filter(metric__segment__series=series).select_related("metric")

@@ -15,7 +15,7 @@ OTHER = "other"  # the category of stages that the probe no longer has
 
 @dataclass(frozen=True)
 class DrawnStage:
-    """*shade*: 1 to SHADES, distinguishes the stages of a category."""
+    """A stage and its *shade*, 1 to ``SHADES``, which distinguishes the stages of a category."""
 
     name: str
     category: str
@@ -23,7 +23,7 @@ class DrawnStage:
 
 
 def drawn(stages: Iterable[tuple[str, str]]) -> list[DrawnStage]:
-    """Return a shade for each (name, category)."""
+    """Return each of *stages*, given as (name, category), with a shade."""
     counts: Counter[str] = Counter()
     shaded = []
     for name, category in stages:
@@ -33,7 +33,7 @@ def drawn(stages: Iterable[tuple[str, str]]) -> list[DrawnStage]:
 
 
 def of_probe(probe: str, measured: Iterable[str] = ()) -> list[DrawnStage]:
-    """Return the stages of *probe* in order, then stages in *measured* that the probe does not have."""
+    """Return the stages of *probe* in order, followed by the stages in *measured* that *probe* lacks."""
     try:
         stages = [(stage.name, stage.category) for stage in probes.load(probe).stages]
     except ProbeError:

@@ -47,7 +47,10 @@ def _stroke(run: tuple[str, Fault]) -> tuple[str, float]:
 
 
 def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) -> SafeString:
-    """Draw a line through *values*, oldest first, with a dot at the newest; empty for fewer than two."""
+    """Draw a line through *values*, oldest first, with a dot at the newest value.
+
+    With fewer than two values, draw nothing.
+    """
     if len(values) < 2:
         return SafeString("")
     low, high = min(values), max(values)
@@ -67,7 +70,10 @@ _HOUR_WIDTH = 5
 
 
 def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
-    """Draw a line through hourly *means*, oldest first, interrupted at NaN; a single hour is a dot."""
+    """Draw a line through hourly *means*, oldest first, interrupted at NaN.
+
+    A single hour between two missing hours is a dot.
+    """
     present = [mean for mean in means if not math.isnan(mean)]
     if not present:
         return SafeString("")
@@ -91,7 +97,7 @@ _STANDINGS = ("unknown", "passed", "elsewhere", "ours", "somewhere", "here")  # 
 
 
 def shares(counts: Sequence[int]) -> SafeString:
-    """Draw *counts* by standing as a bar, the worst first."""
+    """Draw *counts* by standing as one bar; the worst standing comes first."""
     whole, position, drawn = sum(counts) or 1, 0.0, []
     for name, count in reversed(list(zip(_STANDINGS, counts, strict=True))):
         if count:

@@ -1,1 +1,1 @@
-"""PostgreSQL itself: binary parameters, advisory locks, partitions, snapshots, sizes."""
+"""PostgreSQL itself: binary parameters, advisory locks, partitions, snapshots, table sizes."""

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @unique
 class AdvisoryLock(IntEnum):
-    """Every advisory lock that gridcast takes. The numbers spell ASCII letters."""
+    """The number of every advisory lock of gridcast: the bytes of each number are ASCII letters."""
 
     TICK = 0x67726964  # "grid"
     CLAIM = 0x636C6D  # "clm": counting free capacity and claiming runs
@@ -44,7 +44,7 @@ def lock_until_commit(lock: AdvisoryLock) -> None:
 
 
 def try_lock_until_commit(lock: AdvisoryLock) -> bool:
-    """Take *lock* until the end of the transaction unless another session holds it; return whether it did."""
+    """Acquire *lock* until the transaction ends; return False if another session holds it, else True."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
         return bool(cursor.fetchone()[0])
@@ -52,9 +52,10 @@ def try_lock_until_commit(lock: AdvisoryLock) -> bool:
 
 @contextmanager
 def session_lock(lock: AdvisoryLock, *, wait: bool = False) -> Iterator[bool]:
-    """Take *lock* for the length of the block unless another session holds it; yields whether it was taken.
+    """Acquire *lock* during the block; yield False if another session holds it, else True.
 
-    With *wait*, wait for it. The block may contain transactions; a session that dies releases the lock.
+    With *wait*, wait until the lock is free. The block may contain several transactions. If the session ends
+    early, PostgreSQL releases the lock.
     """
     take = "SELECT true FROM pg_advisory_lock(%s)" if wait else "SELECT pg_try_advisory_lock(%s)"
     with connection.cursor() as cursor:
@@ -70,7 +71,9 @@ def session_lock(lock: AdvisoryLock, *, wait: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def session_lock_timeout() -> Iterator[None]:
-    """Set lock_timeout in the block: a waiting lock request blocks every request queued behind it.
+    """Limit each wait for a lock in the block to ``LOCK_TIMEOUT_MILLISECONDS``.
+
+    A waiting lock request blocks every request queued behind it.
 
     Raises:
         OperationalError: a lock was not granted in time (``is_lock_timeout``).
@@ -86,7 +89,7 @@ def session_lock_timeout() -> Iterator[None]:
 
 @contextmanager
 def transaction_lock_timeout(milliseconds: int) -> Iterator[None]:
-    """Open a transaction, or a savepoint in the caller's, with this lock_timeout.
+    """Open a transaction, or a savepoint in the caller's transaction, with a lock_timeout of *milliseconds*.
 
     Raises:
         OperationalError: a lock was not granted in time (``is_lock_timeout``).
@@ -103,10 +106,11 @@ def is_lock_timeout(error: OperationalError) -> bool:
 
 
 def retry_on_lock_timeout(work: Callable[[], Result]) -> Result:
-    """Return the result of *work*, which locks rows that ingest locks too, in any order.
+    """Call *work* and return its result; *work* may lock rows in another order than ingest does.
 
-    *work* runs in a transaction, or in a savepoint of the caller's. If it waits too long for a lock, it is
-    rolled back and called again. So in a deadlock the ingesting transaction is never the one aborted.
+    *work* runs in a transaction, or in a savepoint of the caller's transaction. If *work* waits too long for
+    a lock, it is rolled back and called again, so PostgreSQL never aborts ingest to end a deadlock. After
+    ``RETRIES`` such calls, a last call waits as long as it must.
     """
     for _ in range(RETRIES):
         try:

@@ -1,7 +1,7 @@
 """Run statements whose parameters and results use PostgreSQL's binary format, through Django's connection.
 
-Django writes parameters into the text of a statement. For arrays that is most of the work: interpolating a
-list of 500 timestamps takes 1.4 ms, sending it beside the statement 0.2 ms. Placeholders are ``%b``.
+Placeholders are ``%b``. Django writes parameters into the text of a statement, which is slow for arrays:
+interpolating a list of 500 timestamps takes 1.4 ms, sending the list beside the statement 0.2 ms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pipeline() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cursor() -> Iterator[psycopg.Cursor[Any]]:
-    """Open a psycopg cursor in Django's connection and transaction; errors are Django's."""
+    """Open a psycopg cursor in Django's connection and transaction; errors are Django's database errors."""
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     connection.connection.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
@@ -38,6 +38,6 @@ def cursor() -> Iterator[psycopg.Cursor[Any]]:
 
 
 def row(query: str, parameters: Mapping[str, object]) -> Any:
-    """Return the only row of *query* in binary format; Django's cursors read results as text."""
+    """Return the only row of *query*, sent in binary format; results of Django's cursors are sent as text."""
     with cursor() as opened:
         return opened.execute(query.encode(), parameters, binary=True).fetchone()

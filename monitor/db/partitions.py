@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ MONTHS_AHEAD = 2
 # Rows are inserted, hardly ever updated. By default autovacuum waits until a fifth of a partition is new, and
 # until then index-only scans read the heap as well. Partitions do not inherit storage parameters.
 STORAGE = "autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05"
-_EXISTING = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND relispartition"
+_EXISTING = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND (relispartition OR relkind = 'p')"
 
 MONTHLY_FROM = 2020  # imported histories reach back decades and have few rows a year
 
@@ -34,7 +34,7 @@ class PartitionRange:
 
 
 def range_of(time: datetime) -> PartitionRange:
-    """Return the range of the partition that holds *time*, which has a zone."""
+    """Return the range of the partition that holds *time*, which must have a time zone."""
     utc = time.astimezone(UTC)
     if utc.year < MONTHLY_FROM:
         return PartitionRange(datetime(utc.year, 1, 1, tzinfo=UTC), datetime(utc.year + 1, 1, 1, tzinfo=UTC))
@@ -45,7 +45,7 @@ def range_of(time: datetime) -> PartitionRange:
 
 
 def ranges_ahead(now: datetime, months: int) -> list[PartitionRange]:
-    """Return the range of *now* and those of the next *months*."""
+    """Return the partition ranges of *now* and of the next *months* months."""
     ranges = [range_of(now)]
     while len(ranges) <= months:
         ranges.append(range_of(ranges[-1].end))
@@ -58,13 +58,13 @@ def create_for(times: Iterable[datetime]) -> None:
 
 
 def create_ahead(now: datetime) -> None:
-    """Create the missing partitions of *now* and of the next ``MONTHS_AHEAD`` months."""
+    """Create the missing partitions for *now* and for the next ``MONTHS_AHEAD`` months."""
     with transaction.atomic():
         _create(ranges_ahead(now, MONTHS_AHEAD))
 
 
 def _create(ranges: Iterable[PartitionRange]) -> None:
-    wanted = {f"{table}_{each.label}": (table, each) for each in sorted(ranges) for table in _partitioned()}
+    wanted = {f"{table}_{each.label}": (table, each) for each in sorted(ranges) for table in PARTITIONED}
     if not _missing(wanted):
         return
     lock_until_commit(AdvisoryLock.PARTITIONS)
@@ -72,24 +72,16 @@ def _create(ranges: Iterable[PartitionRange]) -> None:
         _attach(*wanted[name], name)
 
 
-def _partitioned() -> list[str]:
-    """Return the tables of ``PARTITIONED`` that have native partitions; hypertables create their chunks."""
+def _missing(wanted: Mapping[str, tuple[str, PartitionRange]]) -> list[str]:
+    """Return the names of *wanted* that do not exist; hypertables create their chunks themselves."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND relkind = 'p'", [list(PARTITIONED)]
-        )
-        return [name for (name,) in cursor.fetchall()]
-
-
-def _missing(names: Iterable[str]) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_EXISTING, [list(names)])
+        cursor.execute(_EXISTING, [[*PARTITIONED, *wanted]])
         existing = {name for (name,) in cursor.fetchall()}
-    return [name for name in names if name not in existing]
+    return [name for name, (table, _) in wanted.items() if table in existing and name not in existing]
 
 
 def _attach(table: str, partition_range: PartitionRange, name: str) -> None:
-    """Create a table, then attach it: unlike CREATE ... PARTITION OF, that blocks no reader and no writer."""
+    """Create a table, then attach it: unlike CREATE ... PARTITION OF, this blocks no reader and no writer."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL) WITH ({STORAGE})")
         cursor.execute(

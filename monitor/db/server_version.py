@@ -6,7 +6,7 @@ from django.db import connection
 
 
 def version() -> int:
-    """Return PostgreSQL's version as a number: 150018 is 15.18."""
+    """Return PostgreSQL's version as a number: 150018 for version 15.18."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('server_version_num')::int")
         return int(cursor.fetchone()[0])

@@ -44,8 +44,13 @@ COUNTED_BYTES = 16 << 20  # the approximate size of the sample from which the ro
 
 @dataclass(frozen=True)
 class TableSize:
-    """*bytes* include indexes and all partitions. *rows* are ANALYZE's estimate per partition; partitions
-    that were never analysed are counted, or estimated from a sample where they are large."""
+    """The size of a table.
+
+    Attributes:
+        bytes: size with indexes and all partitions.
+        rows: sum of ANALYZE's estimates per partition. If a partition was never analysed, its rows are
+            counted or, if the partition is large, estimated from a sample.
+    """
 
     bytes: int
     rows: int
@@ -59,7 +64,7 @@ class _PartitionSize(NamedTuple):
 
 
 def table_size(table: str) -> TableSize:
-    """Return the size of *table*, or of the hypertable or continuous aggregate of that name."""
+    """Return the size of the table, hypertable or continuous aggregate *table*."""
     with connection.cursor() as cursor:
         if extension().installed:
             cursor.execute(_HYPERTABLE, {"name": table})
@@ -83,7 +88,7 @@ def _partitioned_size(table: str) -> TableSize:
 
 
 def _count_rows(table: str, heap_bytes: int) -> int:
-    """Count the rows of *table*, as PostgreSQL quotes its name; estimate them where it is large."""
+    """Count the rows of *table* (a name as PostgreSQL quotes it), or estimate them if the table is large."""
     share = min(1.0, COUNTED_BYTES / max(heap_bytes, 1))
     sample = f"TABLESAMPLE SYSTEM ({100 * share:.6f})" if share < 1 else ""
     with connection.cursor() as cursor:

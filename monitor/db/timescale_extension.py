@@ -1,4 +1,4 @@
-"""Ask the server whether it has TimescaleDB, which version, and under which licence."""
+"""Ask the server for the version and the licence of its TimescaleDB."""
 
 from __future__ import annotations
 
@@ -25,13 +25,22 @@ SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'timesc
 
 
 class TimescaleUnavailable(Exception):
-    """TimescaleDB cannot be used here; the message says what the administrator has to do. Permanent."""
+    """TimescaleDB cannot be used here; the message says what the administrator has to do.
+
+    The error is permanent: a retry does not help.
+    """
 
 
 @dataclass(frozen=True)
 class Extension:
-    """*available*: the version whose files the server has. *installed*: the version in this database.
-    *licence*: ``timescale`` or ``apache``, None before the library is loaded."""
+    """The state of TimescaleDB on the server and in the connected database.
+
+    Attributes:
+        available: version whose files the server has; None without files.
+        is_loaded: whether the server has loaded the library.
+        installed: version in the connected database; None if the database lacks the extension.
+        licence: "timescale" or "apache"; None before the library is loaded.
+    """
 
     available: str | None
     is_loaded: bool
@@ -40,16 +49,16 @@ class Extension:
 
     @property
     def is_apache(self) -> bool:
-        """Whether the licence excludes compression and continuous aggregates."""
+        """Return whether the licence excludes compression and continuous aggregates."""
         return self.licence == "apache"
 
     @property
     def is_usable(self) -> bool:
-        """Whether a depot can migrate to it."""
+        """Return whether a depot can migrate to TimescaleDB."""
         return self.is_loaded and _is_new_enough(self.installed or self.available)
 
     def check(self) -> None:
-        """Raise TimescaleUnavailable unless a depot can migrate to it."""
+        """Raise TimescaleUnavailable unless a depot can migrate to TimescaleDB."""
         if self.available is None:
             raise TimescaleUnavailable(
                 "this PostgreSQL has no TimescaleDB: 'timescaledb' is not in pg_available_extensions. "
@@ -77,13 +86,13 @@ def extension() -> Extension:
 
 
 def lift_decompression_limit(*, connection: Any, **_: Any) -> None:
-    """Let a new *connection* change any number of compressed rows; Django's signal calls it for each."""
+    """Let the new *connection* change any number of compressed rows. Handles ``connection_created``."""
     with connection.cursor() as cursor:
         cursor.execute(_LIFT_LIMIT)
 
 
 def create() -> Extension:
-    """Create the extension in this database. Raises TimescaleUnavailable as ``Extension.check``."""
+    """Create the extension in the connected database. Raises TimescaleUnavailable if ``check`` does."""
     extension().check()
     with connection.cursor() as cursor:
         cursor.execute(CREATE)

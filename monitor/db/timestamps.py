@@ -9,7 +9,7 @@ _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros(time: datetime) -> int:
-    """Convert *time*, which has a zone, to microseconds since 1970."""
+    """Convert *time*, which must have a time zone, to microseconds since 1970, UTC."""
     return (time - _UNIX_EPOCH) // timedelta(microseconds=1)
 
 

@@ -21,13 +21,13 @@ class MigrationInProgress(Exception):
 
 
 def migrate(report: Callable[[str], None]) -> bool:
-    """Migrate the depot; return whether there was anything to do. *report* is called before every step.
+    """Migrate the depot; return False if nothing had to be done. *report* is called before every step.
 
-    Reports are ingested and read meanwhile. The old tables stay until the new ones have been compared with
-    them, so the disk needs room for both. After a kill the next call continues.
+    Ingest and queries continue meanwhile. The old tables stay until the new ones have been compared with
+    them, so the disk needs room for both. If the process is killed, the next call continues.
 
     Raises:
-        TimescaleUnavailable: TimescaleDB cannot be used here; says what to do.
+        TimescaleUnavailable: TimescaleDB cannot be used here; the message says what to do.
         MigrationInProgress: another process migrates the depot.
         monitor.depot.move_to_hypertables.CopyDiffers: a copy differs from its original.
         monitor.depot.move_to_hypertables.TablesInUse: the tables could not be locked.
@@ -54,7 +54,7 @@ def is_complete(extension: timescale_extension.Extension) -> bool:
 
 
 def abandon() -> bool:
-    """Remove the tables of an unfinished migration; return whether there were any.
+    """Remove the tables of an unfinished migration; return whether such tables existed.
 
     Raises:
         MigrationInProgress: another process migrates the depot.

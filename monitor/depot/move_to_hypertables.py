@@ -29,7 +29,12 @@ LOCK_MILLISECONDS = 500
 
 @dataclass(frozen=True)
 class MovedTable:
-    """*time* is its time column; rows are counted and compared by *group*, an SQL expression."""
+    """A table to be moved.
+
+    Attributes:
+        time: name of the time column.
+        group: SQL expression by which rows are grouped: table and copy are compared group by group.
+    """
 
     name: str
     time: str
@@ -133,7 +138,7 @@ def is_done() -> bool:
 
 
 def move(report: Callable[[str], None]) -> None:
-    """Replace native partitions by hypertables. Must not run in a transaction, nor twice at a time.
+    """Replace native partitions by hypertables. Must not run in a transaction; calls must not overlap.
 
     Raises:
         CopyDiffers: a copy differs from its original.
@@ -161,7 +166,7 @@ def analyse() -> None:
 
 
 def abandon() -> bool:
-    """Remove the tables and triggers of an unfinished call; return whether there were any."""
+    """Remove the tables and triggers of an unfinished ``move``; return whether such tables existed."""
     with transaction.atomic():
         if not _fetch_value(_EXISTS, ["monitor_moving"]):
             return False
@@ -173,7 +178,7 @@ def abandon() -> bool:
 
 
 def _prepare() -> None:
-    """Create the new tables and the triggers, and list all partitions as pending, unless that is done."""
+    """Create the new tables and the triggers, and list all partitions as pending, unless this is done."""
     with transaction.atomic():
         if _fetch_value(_EXISTS, ["monitor_moving"]):
             return
@@ -192,7 +197,7 @@ def _pending() -> list[CopyRange]:
 
 
 def _copy(pending: CopyRange) -> None:
-    """Make the range equal in both tables, verify that it is, and delete it from the list."""
+    """Make the range equal in both tables, verify that both are equal, and delete the range from the list."""
     table = next(table for table in TABLES if table.name == pending.table)
     with connection.cursor() as cursor:
         cursor.execute(_KEYS, [table.name])
@@ -210,7 +215,7 @@ def _copy(pending: CopyRange) -> None:
 
 
 def _compare(table: MovedTable, pending: CopyRange) -> None:
-    """Compare row counts and sums of row hashes, group by group. Raises CopyDiffers if one differs."""
+    """Compare row counts and sums of row hashes, group by group. Raises CopyDiffers if a group differs."""
     old, new = (
         _CHECKSUMS.format(group=table.group, name=name, time=table.time) for name in (table.name, table.new)
     )

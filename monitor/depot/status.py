@@ -27,7 +27,7 @@ _DIRTY_HOURS = (
 
 @dataclass(frozen=True)
 class TableStatus:
-    """Size and rows of one table; *parts* are its partitions, empty for rollups."""
+    """The size of one table in bytes and rows; *parts* are its partitions, if it has any."""
 
     name: str
     bytes: int
@@ -41,7 +41,13 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class DepotStatus:
-    """*stale_hours* counts the dirty hours of all series; *advice* is empty where there is none."""
+    """The state of the depot.
+
+    Attributes:
+        stale_hours: number of dirty hours, summed over the series.
+        oldest_stale: the oldest dirty hour; None if no hour is dirty.
+        advice: a sentence about unused features of the server; empty if all features are used.
+    """
 
     engine: str
     features: str
@@ -54,13 +60,13 @@ class DepotStatus:
 
     @property
     def bytes_per_sample(self) -> float | None:
-        """Return the bytes of samples and rollups per sample."""
+        """Return the bytes of all samples and rollups, divided by the number of samples."""
         samples = next(table for table in self.tables if table.name == "monitor_sample")
         with_rollups = [table.bytes for table in self.tables if table.name in {samples.name, *ROLLUPS}]
         return sum(with_rollups) / samples.rows if samples.rows else None
 
     def document(self) -> dict[str, Any]:
-        """Return the content of ``depot status --json``; times in ISO 8601."""
+        """Return the content of ``depot status --json``, with times in ISO 8601."""
         tables = [{**asdict(table), "bytes_per_row": table.bytes_per_row} for table in self.tables]
         for table in tables:
             table["parts"] = [_part_document(part) for part in table["parts"]]
@@ -102,7 +108,7 @@ def _features(current_engine: Engine) -> str:
 
 
 def _advice(current_engine: Engine, timescaledb: Extension) -> str:
-    """Name features that the server offers and the depot does not use; empty where there are none."""
+    """Return a sentence about features that the server offers and the depot does not use, or ""."""
     if isinstance(current_engine, TimescaleEngine) or not timescaledb.is_usable:
         return ""
     if isinstance(current_engine, ApacheTimescaleEngine):

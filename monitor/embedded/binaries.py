@@ -14,10 +14,12 @@ from . import ProgramNotFound
 
 @dataclass(frozen=True)
 class PostgresPrograms:
-    """``initdb`` and ``postgres`` in *directory*.
+    """The programs ``initdb`` and ``postgres``.
 
-    *package* is a directory above it that contains all their files and can be copied; None for programs of
-    the distribution.
+    Attributes:
+        directory: directory of the programs.
+        package: directory, above ``directory``, of all files that the programs need; it can be copied. None
+            for programs of the distribution.
     """
 
     directory: Path
@@ -32,7 +34,10 @@ class PostgresPrograms:
         return self.directory / "initdb"
 
     def copy_in(self, directory: Path) -> PostgresPrograms:
-        """Return the copied programs that ``copy_to`` makes; each version has a directory of its own."""
+        """Return the paths of the programs after ``copy_to``: a subdirectory of *directory* for each version.
+
+        Programs of the distribution are not copied, so their paths stay the same.
+        """
         if self.package is None:
             return self
         version = self.postgres.stat().st_mtime_ns
@@ -40,7 +45,7 @@ class PostgresPrograms:
         return PostgresPrograms(package / self.directory.relative_to(self.package), package)
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the programs with all they need to *directory*, readable for every user."""
+        """Copy the programs, with all files that they need, to *directory*, readable for every user."""
         copy = self.copy_in(directory)
         if self.package is None or copy.package is None or copy.package.parent.exists():
             return
@@ -57,7 +62,7 @@ class PostgresPrograms:
 
 
 def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> PostgresPrograms:
-    """Return the first of *candidates* that exists. Raises ProgramNotFound if none does."""
+    """Return the first of *candidates* whose programs exist. Raises ProgramNotFound if no programs exist."""
     for programs in _postgres_candidates() if candidates is None else candidates:
         if programs.postgres.is_file() and programs.initdb.is_file():
             return programs
@@ -70,14 +75,14 @@ def postgres_programs(candidates: Iterable[PostgresPrograms] | None = None) -> P
 
 
 def postgres_directories() -> list[Path]:
-    """Return the directories that may contain PostgreSQL's programs, also pg_dump and pg_restore."""
+    """Return the directories that may contain PostgreSQL's programs, among them pg_dump and pg_restore."""
     on_path = shutil.which("pg_dump")
     directories = [programs.directory for programs in _postgres_candidates()]
     return [*directories, *([Path(on_path).resolve().parent] if on_path else [])]
 
 
 def valkey_program(candidates: Iterable[Path] | None = None) -> Path:
-    """Return the first of *candidates* that exists. Raises ProgramNotFound if none does."""
+    """Return the first of *candidates* that is a file. Raises ProgramNotFound if no candidate is a file."""
     for program in _valkey_candidates() if candidates is None else candidates:
         if program.is_file():
             return program
@@ -110,7 +115,7 @@ def _valkey_candidates() -> Iterator[Path]:
 
 
 def _package(name: str) -> Path | None:
-    """Return the directory of an installed package without importing it, which has side effects."""
+    """Return the directory of the installed package *name*; do not import it: imports have side effects."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         return None

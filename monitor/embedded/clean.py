@@ -1,6 +1,7 @@
-"""Remove a state directory and its files elsewhere: ``python -m monitor.embedded.clean``.
+"""Remove a state directory and its files in other places: ``python -m monitor.embedded.clean``.
 
-A running supervisor is stopped first. Only directories with our marker file are removed.
+A running supervisor is stopped first. Except for ``var`` of the checkout, only a directory with the marker
+file of gridcast is removed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from pathlib import Path
 from monitor import env
 from monitor.supervisor import lock
 
-from . import EmbeddedError, NotOurs, places
+from . import EmbeddedError, NotOurs, places, purpose
 
 STOP_SECONDS = 60.0
+FORCE = "FORCE"  # the variable that permits to delete measurements
 _POLL_SECONDS = 0.05
+
+
+class HoldsMeasurements(EmbeddedError):
+    """The directory is the state of a real grid."""
 
 
 class StillRunning(EmbeddedError):
@@ -31,13 +37,22 @@ def clean(var: Path) -> None:
 
     Raises:
         NotOurs: *var* has no marker file.
+        HoldsMeasurements: *var* belongs to ``make serve``, and the variable FORCE is not 1.
         StillRunning: the supervisor has not ended within the deadline.
     """
     if var.exists() and not env.has_marker(var):
         raise NotOurs(
             f"{var} was not created by gridcast (it has no {env.VAR_MARKER}); remove it by hand if intended"
         )
+    _refuse_measurements(var)
     _remove(var)
+
+
+def _refuse_measurements(var: Path) -> None:
+    if purpose.current(var) == purpose.SERVE and os.environ.get(FORCE) != "1":
+        raise HoldsMeasurements(
+            f"{var} holds the measurements of `make serve`; make clean {FORCE}=1 deletes them for ever"
+        )
 
 
 def _remove(var: Path) -> None:
@@ -65,9 +80,12 @@ def _stop_supervisor(run: Path) -> None:
 
 def main() -> int:
     var = env.var_directory()
-    remove = _remove if var == env.ROOT / "var" else clean  # ours by its location, with or without marker
     try:
-        remove(var)
+        if var == env.ROOT / "var":  # ours by its location, with or without marker
+            _refuse_measurements(var)
+            _remove(var)
+        else:
+            clean(var)
     except (EmbeddedError, OSError) as error:
         sys.stderr.write(f"cannot clean {var}: {error}\n")
         return 1

@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def data_location(var: Path, user: ServerUser | None) -> Path:
-    """Return the directory for the data of *var*: below *var*, or relocated if *user* cannot enter it.
+    """Return the directory for PostgreSQL's data: below *var*, or relocated if *user* cannot enter *var*.
 
     A symbolic link is followed, except to the relocated data of another *var*: in a copied checkout the link
     still points to the data of the original.
@@ -43,7 +43,10 @@ def data_location(var: Path, user: ServerUser | None) -> Path:
 
 
 class DataDirectory:
-    """The data directory *data* of *var*, with one role and one database, both called *name*."""
+    """PostgreSQL's data directory *data* of the state directory *var*.
+
+    It contains one role and one database, both called *name*.
+    """
 
     def __init__(
         self, var: Path, data: Path, programs: PostgresPrograms, user: ServerUser | None, name: str
@@ -55,10 +58,13 @@ class DataDirectory:
         self._name = name
 
     def make(self, *, sync: bool) -> None:
-        """Create it unless it exists; replace an incomplete one. With *sync* it survives a power failure.
+        """Create the data directory unless it exists; replace an incomplete one.
+
+        With *sync* the new directory survives a power failure.
 
         Raises:
-            PreparationFailed: it cannot be created, or another major version has created it.
+            PreparationFailed: the directory cannot be created, or another major version of PostgreSQL has
+                created it.
         """
         link = self._var / "postgres"
         if link.is_symlink() and link.resolve() != self._data:
@@ -72,7 +78,7 @@ class DataDirectory:
     def remove_stale_pid_files(self, sockets: Path) -> None:
         """Remove the pid files of a server that has ended.
 
-        PostgreSQL does so itself, unless another process of its user has this pid now.
+        PostgreSQL removes them itself, unless another process of the same user now has the server's pid.
         """
         if not Path("/proc/self").exists():
             return
@@ -83,7 +89,7 @@ class DataDirectory:
                     file.unlink()
 
     def _is_server(self, pid: int) -> bool:
-        """Whether *pid* serves this directory: it is the server's working directory."""
+        """Return whether *pid* serves this directory: a server's working directory is its data directory."""
         try:
             return Path(f"/proc/{pid}/cwd").readlink() == self._data
         except OSError:  # ended, or of another user

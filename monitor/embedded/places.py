@@ -15,7 +15,7 @@ RELOCATED = Path("/var/lib/gridcast")  # not /var/tmp, which is cleaned automati
 
 
 def socket_directory(var: Path) -> Path:
-    """Return the directory of the sockets of *var*: the same for all processes of a user, and short."""
+    """Return the directory of the sockets of *var*: a short path, the same for all processes of a user."""
     return SOCKETS / f"gridcast-{os.geteuid()}-{_hash(var)}"
 
 
@@ -25,9 +25,10 @@ def socket_directories(var: Path) -> list[Path]:
 
 
 def make_socket_directory(var: Path) -> Path:
-    """Create ``socket_directory``, which only its user can write to.
+    """Create ``socket_directory``; only the current user can write to it.
 
-    Root lets other users pass through: PostgreSQL runs as another user, in a subdirectory of its own.
+    A directory of root can be entered by other users: PostgreSQL then runs as another user, and its sockets
+    are in a subdirectory of that user.
 
     Raises:
         NotOurs: the path exists and belongs to another user, or others can write to it.
@@ -52,7 +53,7 @@ def relocation(var: Path) -> Path:
 
 
 def make_relocation(var: Path) -> Path:
-    """Create ``relocation``. Raises NotOurs if it belongs to another user."""
+    """Create and return ``relocation``. Raises NotOurs if it belongs to another user."""
     directory = relocation(var)
     for level in (directory.parent, directory):
         level.mkdir(mode=0o755, exist_ok=True)

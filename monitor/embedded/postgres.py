@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: listens on a Unix socket, durable, restarts after any kind of end."""
+"""The embedded PostgreSQL: listens on a Unix socket, is durable, and can restart however it ended."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .data_directory import ENVIRONMENT, DataDirectory, data_location
 from .server_user import ServerUser, server_user
 
 PORT = 5432  # only names the socket
+RECOVERY_SECONDS = 3600.0  # after a crash it first repeats the log of up to an hour of writes
 
 SETTINGS = {
     "listen_addresses": "",
@@ -42,9 +43,10 @@ THROWAWAY_SETTINGS = {
 
 
 class PostgreSQL:
-    """The server of one state directory. With ``durable=False`` a crash of the machine may lose its data.
+    """The PostgreSQL of one state directory. With ``durable=False`` a crash of the machine may lose its data.
 
-    *timescaledb* is the directory of TimescaleDB's files, if it is to be loaded (``timescale.py``).
+    *timescaledb* is the directory of TimescaleDB's files (``timescale.py``); if it is None, the server runs
+    without TimescaleDB.
 
     Raises:
         ProgramNotFound: PostgreSQL is not installed.
@@ -77,7 +79,7 @@ class PostgreSQL:
         )
 
     def service(self) -> Service:
-        """Return the service to supervise. SIGINT is PostgreSQL's fast shutdown."""
+        """Return the service to supervise. Its stop signal SIGINT is PostgreSQL's fast shutdown."""
         settings = self._settings | {"unix_socket_directories": str(urls.postgres_sockets(self.var))}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return Service(
@@ -88,15 +90,16 @@ class PostgreSQL:
             user=None if self._user is None else (self._user.uid, self._user.gid),
             before=self.prepare,
             ready=self.ready,
+            ready_seconds=RECOVERY_SECONDS,
             stop_signal=signal.SIGINT,
             grace_seconds=20.0,
         )
 
     def prepare(self) -> None:
-        """Create or repair all directories and files that a start needs. Not while the server runs.
+        """Create or repair all directories and files that a start needs; the server must not be running.
 
         Raises:
-            EmbeddedError: they cannot be created.
+            EmbeddedError: a directory or a file cannot be created.
         """
         self._make_sockets()
         if self._data.parent == places.relocation(self.var):

@@ -15,7 +15,7 @@ CANDIDATES = ("postgres", "nobody")
 
 
 class DropArguments(TypedDict, total=False):
-    """The arguments with which subprocess drops privileges."""
+    """The arguments of subprocess that drop the privileges of root."""
 
     user: int
     group: int
@@ -33,14 +33,15 @@ class ServerUser:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can(self, flag: str, path: Path) -> bool:
-        """Whether ``test FLAG PATH`` is true for this user, which takes ACLs and mounts into account."""
+        """Return whether ``test FLAG PATH`` is true for this user; the test respects ACLs and mounts."""
         return subprocess.run(["test", flag, path], cwd="/", check=False, **self.drop()).returncode == 0
 
 
 def server_user(data: Path) -> ServerUser | None:
-    """Return the user for the server of *data*; None: the current one.
+    """Return the user that runs the server of *data*; None for the current user.
 
-    For root: the owner of existing data, else the first existing one of ``CANDIDATES``.
+    If root is the current user, the server runs as the owner of existing data or, without data, as the first
+    existing user of ``CANDIDATES``.
 
     Raises:
         PreparationFailed: an ordinary user has no name or does not own the data; root finds no candidate.

@@ -1,4 +1,4 @@
-"""The embedded servers that are needed: those without a URL in the environment."""
+"""Choose the embedded servers to run: the servers whose URL the environment does not set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class EmbeddedServer(Protocol):
 def needed_servers(
     var: Path, environment: Mapping[str, str], *, durable: bool = True
 ) -> dict[str, EmbeddedServer]:
-    """Return the servers to run, by the variable of their URL; empty if *environment* has both URLs.
+    """Return the embedded servers to run, by the variable for their URL (DATABASE_URL, REDIS_URL).
+
+    A server whose URL *environment* sets is left out. With ``durable=False`` a crash of the machine may lose
+    the servers' data.
 
     Raises:
         EmbeddedError: a needed server cannot run here.

@@ -1,4 +1,4 @@
-"""Empty PostgreSQL and Valkey servers during a block; nothing is kept."""
+"""Run empty PostgreSQL and Valkey servers during a block, and remove their data afterwards."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from monitor.supervisor import Supervisor
 from .clean import clean
 from .servers import needed_servers
 
-UP_WITHIN_SECONDS = 60.0
+UP_WITHIN_SECONDS = 300.0
 
 
 @contextlib.contextmanager
 def throwaway(var: Path, environment: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
-    """Run the servers without a URL in *environment*; their state under *var* is removed in the end.
+    """Run each server that has no URL in *environment*; at the end, remove its state under *var*.
 
-    Yields their URLs by variable: DATABASE_URL, REDIS_URL, both or none.
+    Yields the URLs of the servers that run, by variable (DATABASE_URL, REDIS_URL).
 
     Raises:
         EmbeddedError: a needed server cannot run here.

@@ -1,4 +1,4 @@
-"""TimescaleDB for the embedded PostgreSQL, from a given directory.
+"""Load TimescaleDB into the embedded PostgreSQL from a given directory.
 
 No file is copied into the server's directories: PostgreSQL 18 has settings for further search paths.
 """

@@ -1,6 +1,7 @@
 """Where the servers are: at the URLs of the environment, else at the embedded servers' sockets.
 
-Nothing here starts a server or needs one to run; the settings import this module, so it stays cheap.
+No function here starts a server or needs a running one. The settings import this module at every start,
+so it must load fast.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ def redis_url() -> str:
 
 
 def depot_directory() -> Path | None:
-    """Return a directory on the database's disk; None: the database is external and its disk is unknown."""
+    """Return a directory on the database's disk; None if the database is external and its disk is unknown."""
     return env.depot_directory() or (None if env.database_url() else env.var_directory() / "postgres")
 
 
 def postgres_url(var: Path) -> str:
-    """Return DATABASE_URL of the embedded PostgreSQL whose state is under *var*."""
+    """Return the DATABASE_URL of the embedded PostgreSQL whose state is under *var*."""
     return f"postgresql://{POSTGRES_NAME}@/{POSTGRES_NAME}?host={quote(str(postgres_sockets(var)))}"
 
 
@@ -38,7 +39,7 @@ def postgres_sockets(var: Path) -> Path:
 
 
 def valkey_url(var: Path) -> str:
-    """Return REDIS_URL (in Celery's form) of the embedded Valkey whose state is under *var*."""
+    """Return the REDIS_URL (in Celery's form) of the embedded Valkey whose state is under *var*."""
     return f"redis+socket://{valkey_socket(var)}"
 
 

@@ -12,7 +12,7 @@ from .binaries import valkey_program
 
 
 class Valkey:
-    """The server of one state directory. With ``durable=False`` it writes nothing to disk.
+    """The Valkey of one state directory. With ``durable=False`` the server writes nothing to disk.
 
     Raises:
         ProgramNotFound: Valkey is not installed.
@@ -27,7 +27,7 @@ class Valkey:
         self._program = valkey_program()
 
     def service(self) -> Service:
-        """Return the service to supervise. At SIGTERM the server saves its data."""
+        """Return the service to supervise. At its stop signal SIGTERM the server saves its data."""
         return Service(
             name=self.name,
             argv=[str(self._program), *self._options()],
@@ -54,7 +54,7 @@ class Valkey:
         return self.var.resolve() / "valkey"
 
     def prepare(self) -> None:
-        """Create the directories that a start needs; remove incomplete files of a killed server.
+        """Create the directories that a start needs; remove incomplete files that a killed server left.
 
         Raises:
             NotOurs: the socket directory belongs to another user.
@@ -65,7 +65,7 @@ class Valkey:
             incomplete.unlink()
 
     def ready(self) -> bool:
-        """Return whether the server answers; it does not while it loads its data."""
+        """Return whether the server answers, which it does only after it has loaded its data."""
         import redis  # noqa: PLC0415 - slow to import
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415

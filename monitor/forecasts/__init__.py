@@ -1,1 +1,1 @@
-"""Forecasts: issued when data arrive, kept, scored against the run that follows."""
+"""Forecasts: issued when data arrive, stored, and scored against the next run."""

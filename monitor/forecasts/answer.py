@@ -47,9 +47,10 @@ def compute(
     at: datetime | None = None,
     **context: Any,
 ) -> Forecast:
-    """Return the forecast of the next run, or of one that starts *at* that time; it is not stored yet.
+    """Compute the forecast of the next run, or of a run that starts at *at*; do not store it.
 
-    *forecaster* has used all that was known at *known_until*. *context* are further fields of the forecast.
+    *forecaster* has used the inputs known at *known_until*. *unit* is the unit of the metric; *context* sets
+    further fields of the forecast.
 
     Raises:
         forecasting.base.Abstained: too few values.
@@ -78,34 +79,38 @@ def compute(
 
 
 def store(forecast: Forecast) -> int:
-    """Store *forecast* unless the same is stored already; return its key."""
+    """Store *forecast* unless an equal forecast is stored; return the key of the stored forecast."""
     (key,) = binary.row(f"WITH {ISSUED} SELECT id FROM one", parameters(forecast))  # noqa: S608
     return int(key)
 
 
 def parameters(forecast: Forecast) -> dict[str, Any]:
-    """Return the parameters of ``ISSUED``."""
+    """Return the parameters with which ``ISSUED`` stores *forecast*."""
     others = json.dumps(forecast.others) if forecast.others else None
     return {**vars(forecast), "metric": forecast.metric_id, "others": others}
 
 
 def predictor_records(forecaster: Forecaster) -> list[PredictorRecord]:
-    """Return how much each predictor helps, the most helpful first."""
+    """Return a record of each predictor of *forecaster*, with its gain; the most helpful one is first."""
     method = forecaster.method
     return method.predictors() if isinstance(method, auto.Method) else []
 
 
 def stale_at(began_at: datetime, forecast: Forecast) -> datetime:
-    """Return when *forecast*, from values since *began_at*, is too old to be served."""
+    """Return when *forecast* becomes too old to be served.
+
+    The first of the values behind *forecast* is from *began_at*: the longer the mean time between the values,
+    the longer the forecast is served.
+    """
     gap = (forecast.last_time - began_at) / max(forecast.n - 1, 1)
     return forecast.last_time + max(LEAST_FRESHNESS, FRESH_GAPS * gap)
 
 
 def _predictor(forecaster: Forecaster, method: str, at_seconds: float) -> str:
-    """Return what *method* uses for such a run beside the metric's own history.
+    """Return the predictor that *method* uses for a run at *at_seconds*; empty if *method* uses no predictor.
 
-    For the default method, this is the most helpful predictor, if its gain is significant; for others, the
-    predictor that they have chosen, or the series whose stages they use.
+    The default method uses its most helpful predictor, if the gain of this predictor is significant. Another
+    method uses the predictor that it has chosen, or the series that predict its stages.
     """
     if method == METHOD:
         best = next(iter(predictor_records(forecaster)), None)

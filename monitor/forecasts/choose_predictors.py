@@ -1,4 +1,4 @@
-"""Choose the probe metrics that predict the metrics of an application: those that use the same resources."""
+"""Choose predictors of the metrics of an application: metrics of probes that use the same resources."""
 
 from __future__ import annotations
 
@@ -46,7 +46,13 @@ class BoundResource(NamedTuple):
 
 @dataclass
 class _Path:
-    """The resources of a series, its *leader*, and the groups that see it; no groups: every user."""
+    """The resources that a series uses, and the users who see the series.
+
+    Attributes:
+        leader: the series that this series follows.
+        viewers: the user groups that see the series; empty: all users see it.
+        bound: the resources, each with its role.
+    """
 
     series: int
     leader: int | None
@@ -58,11 +64,15 @@ class _Path:
         return {bound.resource for bound in self.bound}
 
     def may_name(self, other: _Path) -> bool:
-        """Return whether all viewers of this series see *other* too: answers name their predictors."""
+        """Return whether answers about this series may name *other*: all its viewers see *other* too."""
         return not other.viewers or (bool(self.viewers) and self.viewers <= other.viewers)
 
     def nearness(self, other: _Path) -> tuple[bool, int, int]:
-        """Return whether both are scheduled together, and how many roles and resources they share."""
+        """Return how near *other* is to this series, as a sort key; a greater key means nearer.
+
+        The key is (whether both have the same leader, number of shared bindings, number of shared resources).
+        A series without a leader counts as its own leader.
+        """
         leaders = {self.leader or self.series, other.leader or other.series}
         shared = len(self.resources & other.resources)
         return len(leaders) == 1, len(self.bound & other.bound), shared
@@ -71,9 +81,9 @@ class _Path:
 def choose_predictors(series: Collection[int] | None = None) -> int:
     """Choose predictors for the current segments of the applications among *series* (None: all).
 
-    They are metrics of the same name of the nearest probes that all viewers of the application may see.
-    Return how many metrics have other predictors than before; their states are reset, because the history of
-    a new predictor counts as well.
+    The predictors of a metric are the metrics of the same name that the nearest probes measure; all viewers
+    of the application may see these probes. Return how many metrics have got different predictors. The states
+    of these metrics are reset, because the forecasters also learn from the history of a new predictor.
     """
     applications = _paths("application", series)
     grid = _paths("grid", _sharing(applications))
@@ -97,9 +107,10 @@ def choose_predictors(series: Collection[int] | None = None) -> int:
 
 
 def choose_new() -> bool:
-    """Choose predictors where metrics are followed newly; return whether there may be more.
+    """Choose predictors for the new states of metrics; return whether there may be more new states.
 
-    For a new metric of a probe, this is for the applications that use one of its resources.
+    If the metric is a probe's, predictors are chosen for the applications that share a resource with the
+    probe.
     """
     new = ForecastState.objects.filter(is_new=True).order_by("pk")
     series = dict(new.values_list("pk", "metric__segment__series")[:NEW_AT_ONCE])
@@ -110,7 +121,10 @@ def choose_new() -> bool:
 
 
 def choose_again(segments: Collection[int]) -> None:
-    """Have predictors chosen again for the metrics of *segments*, to which their series returned."""
+    """Mark the metrics of *segments*, so that ``choose_new`` chooses their predictors.
+
+    To be called when the series of *segments* have returned to these segments.
+    """
     _set_new(ForecastState.objects.filter(metric__segment__in=segments), is_new=True)
 
 
@@ -122,13 +136,13 @@ def _set_new(metrics: QuerySet[ForecastState], *, is_new: bool) -> None:
 
 
 def _sharing(series: Iterable[int]) -> set[int]:
-    """Return the series that use a resource that one of *series* uses."""
+    """Return the series that share a resource with one of *series*, and *series* themselves."""
     used = Binding.objects.filter(series__in=list(series)).order_by().values("resource")
     return set(Binding.objects.filter(resource__in=used).order_by().values_list("series", flat=True))
 
 
 def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
-    """Return the paths of those of *series* (None: all) that are of *kind*, or whose probe is."""
+    """Return, by series, the path of each of *series* (None: of all) whose measurements are of *kind*."""
     of_kind = Series.objects.filter(Q(kind=kind) | Q(kind="", probe__in=_probes(kind))).order_by("name")
     if series is not None:
         of_kind = of_kind.filter(pk__in=series)
@@ -154,7 +168,10 @@ def _kind(name: str) -> str:
 
 
 def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:
-    """Return the series of *grid* that share a resource with *path* and may be named, the nearest first."""
+    """Return the series of *grid* that share a resource with *path*, the nearest series first.
+
+    Series that some viewers of *path* must not see are left out.
+    """
     sharing = [
         other
         for other in grid.values()
@@ -164,7 +181,7 @@ def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:
 
 
 def _current_metrics(series: Iterable[int]) -> dict[int, tuple[int, str]]:
-    """Return series and name of the followed metrics of the current segments of *series*, by key."""
+    """Return the metrics of the current segments of *series* that have a state: (series, name) by key."""
     segments = CurrentSegment.objects.filter(series__in=list(series)).values("segment")
     followed = Metric.objects.filter(segment__in=segments, forecast_state__isnull=False).order_by("pk")
     rows = followed.values_list("pk", "segment__series", "name")
@@ -172,7 +189,7 @@ def _current_metrics(series: Iterable[int]) -> dict[int, tuple[int, str]]:
 
 
 def _sets(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, set[Value]]:
-    """Return the set of the values of each key; it is empty for other keys."""
+    """Return the set of values that each key has in *pairs*; a key without values has the empty set."""
     sets: dict[int, set[Value]] = defaultdict(set)
     for key, value in pairs:
         sets[key].add(value)
@@ -181,7 +198,7 @@ def _sets(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, set[Value]]:
 
 @transaction.atomic
 def _replace(metric: int, chosen: Sequence[tuple[int, str]]) -> None:
-    """Make the metrics of these (series, name) pairs the only predictors of *metric*."""
+    """Make *chosen*, pairs of (series, name), the only predictors of *metric*."""
     if states.lock(ForecastState, [metric]):
         ForecastPredictor.objects.filter(metric=metric).delete()
         series, names = zip(*chosen, strict=True) if chosen else ((), ())

@@ -48,7 +48,7 @@ WHERE old.suite_id = suite.id AND old.day < %(today)b::date - suite.keep_daily_d
 
 
 class ScoredForecast(NamedTuple):
-    """A forecast of *metric* whose actual value just arrived; the columns are those of ``Forecast``."""
+    """A forecast of *metric* whose actual value just arrived; the fields are columns of ``Forecast``."""
 
     metric: int
     method: str
@@ -64,9 +64,9 @@ class ScoredForecast(NamedTuple):
 
 
 def add(scored: Sequence[ScoredForecast]) -> None:
-    """Add the scores of forecasts whose actual values arrived.
+    """Add the scores of *scored*, the forecasts whose actual values arrived.
 
-    To be called once for each forecast, in the transaction that scores it.
+    Call it once for each forecast, in the transaction that scores the forecast.
     """
     if scored:
         keys = {
@@ -78,12 +78,12 @@ def add(scored: Sequence[ScoredForecast]) -> None:
 
 
 def prune(now: datetime) -> int:
-    """Delete days that are older than their suites keep rollups of days; return how many rows."""
+    """Delete the sums of days for which suites no longer keep daily rollups; return the number of rows."""
     return execute(_PRUNE, {"today": now.astimezone(UTC).date()})
 
 
 def _summands(scored: Sequence[ScoredForecast]) -> dict[str, list[float]]:
-    """Return what each forecast adds to each of ``SUMS``."""
+    """Return a column for each of ``SUMS``: the number that each forecast adds to the sum."""
     actual, median = [forecast.truth for forecast in scored], [forecast.median for forecast in scored]
     has_baseline = np.array([forecast.last_value is not None for forecast in scored], bool)
     baseline = [forecast.truth if forecast.last_value is None else forecast.last_value for forecast in scored]
@@ -106,7 +106,10 @@ def _summands(scored: Sequence[ScoredForecast]) -> dict[str, list[float]]:
 
 
 def _is_within(forecast: ScoredForecast, lower: int, upper: int) -> bool:
-    """Return whether the actual value lies between two stored quantiles, ends included."""
+    """Return whether the actual value of *forecast* lies in an interval, ends included.
+
+    *lower* and *upper* are the indexes of the ends of the interval in ``QUANTILE_LEVELS``.
+    """
     return (
         forecast.below is not None
         and forecast.upto is not None

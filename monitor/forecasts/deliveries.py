@@ -1,4 +1,4 @@
-"""Record which forecasts clients received: these are kept, because clients may report outcomes of them."""
+"""Record which forecasts clients received: such forecasts are kept, because clients may report outcomes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ ON CONFLICT (forecast_id) DO UPDATE SET delivered_at = excluded.delivered_at
 
 
 def record_deliveries(forecasts: Iterable[tuple[int | None, datetime | None]], now: datetime) -> None:
-    """Record that a client receives these forecasts: each a key, and when its delivery was recorded last.
+    """Record that a client receives *forecasts*: pairs of (key, time of the last recorded delivery).
 
-    If that fails, as on a full disk, the failure is logged and the client still gets its answer.
+    If recording fails, for example because the disk is full, the failure is logged and the client still gets
+    its answer.
     """
     new = {key for key, recorded in forecasts if key and (recorded is None or now - recorded > RECORD_EVERY)}
     if new:

@@ -1,8 +1,8 @@
-"""Detect that inputs which a state has already used have changed: one sum of hashes per hour.
+"""Detect changes of inputs that a state has already used, by one sum of hashes per hour.
 
 An input is hashed to 64 bits (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom
 number generators", 2014, over its four fields in turn). The hashes of an hour are added, so their order does
-not matter, and a new input is added without reading the others.
+not matter, and a new input is added without reading the inputs before it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ _STORED = np.dtype([("hour", "<i8"), ("sum", "<u8")])
 
 
 class Input(NamedTuple):
-    """A value of the metric or series *key*; times in microseconds, *hour* is the number of its hour."""
+    """A value of the metric or series *key*.
+
+    Attributes:
+        time: microseconds since 1970.
+        known_at: when the value became known, in microseconds since 1970.
+        hour: the hour of *time*, in hours since 1970.
+        hashed: the hash of the other fields, as ``hashes`` computes it.
+    """
 
     key: int
     time: int
@@ -37,21 +44,24 @@ class Input(NamedTuple):
 
 @dataclass
 class InputDigest:
-    """*sums* of hashes by the number of the hour; hours before *since* are forgotten."""
+    """Sums of the hashes of used inputs, by hour since 1970; hours before *since* have been dropped."""
 
     sums: dict[int, int] = field(default_factory=dict)
     since: int = _LONG_AGO
 
     @classmethod
     def load(cls, stored: bytes | memoryview | None) -> InputDigest:
-        """Return what ``dump`` stored; None is the digest of no inputs."""
+        """Return the digest that ``dump`` stored; for None, return the digest of no inputs."""
         if not stored:
             return cls()
         (since, _), *rows = np.frombuffer(stored, _STORED).tolist()
         return cls(dict(rows), since)
 
     def dump(self) -> bytes:
-        """Return the newest hours as bytes, which are equal for equal inputs used in the same order."""
+        """Return the sums of the newest ``MOST_HOURS`` hours as bytes.
+
+        Digests of equal inputs, used in the same order, have equal bytes.
+        """
         hours = sorted(self.sums)
         if len(hours) > MOST_HOURS:
             self.since = hours[-MOST_HOURS]
@@ -63,7 +73,7 @@ class InputDigest:
             self.sums[used.hour] = (self.sums.get(used.hour, 0) + used.hashed) % _MODULUS
 
     def matches(self, hours: Collection[int], inputs: Iterable[Input]) -> bool:
-        """Return whether exactly *inputs* were used of *hours*; False where that is forgotten."""
+        """Return whether exactly *inputs* were used in *hours*; False if one of *hours* was dropped."""
         if any(hour < self.since for hour in hours):
             return False
         sums = dict.fromkeys(hours, 0)
@@ -76,7 +86,7 @@ NEVER_MATCHES = InputDigest(since=1 << 62).dump()
 
 
 def by_key(rows: NDArray[np.void]) -> Mapping[int, list[Input]]:
-    """Return inputs, as ``inputs_sql`` reads them, by metric or series."""
+    """Return the inputs in *rows*, which ``inputs_sql`` has read, by key of the metric or series."""
     inputs: dict[int, list[Input]] = defaultdict(list)
     hours = (rows["time"] // HOUR_MICROSECONDS).tolist()
     columns = [*(rows[name].tolist() for name in INPUT.names or ()), hours, hashes(rows).tolist()]

@@ -1,4 +1,4 @@
-"""Read the inputs of forecasts: what runs measured and how they ended, and the same of reported jobs.
+"""Read the inputs of forecasts: what runs and reported jobs measured, and how they ended.
 
 The database packs all rows into one value in its binary format, which becomes a numpy array.
 """
@@ -40,9 +40,10 @@ _BETWEEN = "{0} > %(after)b AND {0} <= %(until)b"
 
 
 class InputRelation(NamedTuple):
-    """A query of inputs; its placeholders are ``{keys}``, ``{runs}`` and ``{jobs}``, conditions on each part.
+    """A *query* of inputs, with placeholders for conditions: ``{keys}``, ``{runs}`` and ``{jobs}``.
 
-    Column names of runs and of jobs: their times, and when each became known.
+    The other fields are names of columns: the time of a run or a job, and the time when the run or job became
+    known.
     """
 
     query: str
@@ -52,7 +53,7 @@ class InputRelation(NamedTuple):
     job_known_at: str
 
     def in_hours(self, wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
-        """Return all inputs of these keys in these hours (each given by its start), in no order."""
+        """Return the inputs of the *wanted* pairs (key, start of an hour) as an unordered ``INPUT`` array."""
         if not wanted:
             return np.empty(0, INPUT)
         inputs = self.query.format(
@@ -64,9 +65,10 @@ class InputRelation(NamedTuple):
     def after(
         self, keys: Collection[int], after: datetime, until: datetime, at_most: int
     ) -> NDArray[np.void]:
-        """Return the first inputs of *keys* that became known later than *after* and by *until*, in no order.
+        """Return the first inputs of *keys* that became known later than *after*, and not later than *until*.
 
-        These are about *at_most*: inputs that became known at the same time are never separated.
+        The array is unordered. It has *at_most* rows, or more if further inputs became known at the same time
+        as the last one.
         """
         inputs = self.query.format(
             keys="= ANY (%(keys)b::bigint[])",

@@ -1,4 +1,4 @@
-"""Issue the forecast of a metric for a question: the current answer, or one computed now."""
+"""Issue the forecast that answers a question: the current forecast of a metric, or one computed now."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ STAGE = "stage."
 def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime | None = None) -> Forecast:
     """Return the forecast of the next value of *metric*, or of a run that starts in the minute of *at*.
 
-    It uses what the forecaster of *metric* has used until now, so the same question has the same answer
-    until there are new values; it is stored once. The metric is followed from now on.
+    The forecast uses the values that the forecaster of *metric* has used until now. The same question
+    therefore gets the same answer until there are new values, and the answer is stored once. If *metric* has
+    no state, a state is created, so that the forecast of the next run is kept up to date from now on.
 
     Raises:
         forecasting.base.Abstained: too few values.
@@ -69,7 +70,11 @@ def _state(metric: Metric) -> ForecastState | None:
 
 
 def _forecaster(metric: Metric, state: ForecastState, method: str, now: datetime) -> Forecaster:
-    """Return the stored forecaster if *method* is part of it, else one that reads the newest values."""
+    """Return a forecaster of *metric* that contains *method*.
+
+    This is the stored forecaster if *method* is part of it, otherwise a new forecaster that has read the
+    newest values.
+    """
     if state.state is not None:
         try:
             forecaster = states.load(Forecaster, state.state)
@@ -95,7 +100,10 @@ def _observe(forecaster: Forecaster, points: Iterable[Point], source: Source) ->
 
 
 def _predictors(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Metric]]:
-    """Yield the predictors of *metric*; with *by_stage* their stages, and the stages beside *metric*."""
+    """Yield the predictors of *metric*.
+
+    With *by_stage*, yield the stages of the predictors' series and of the metric's own series instead.
+    """
     probes = ForecastPredictor.objects.filter(metric=metric).values("series")
     wanted = Q(segment__series__in=probes, name=metric.name)
     if by_stage:

@@ -34,9 +34,9 @@ OUTCOME_COLUMNS = (
 class OutcomeError(Exception):
     """An outcome was refused; the message says why.
 
-    UnknownForecast   the user can see no forecast with that number
-    InvalidOutcome    a time, a duration or a name is impossible
-    ConflictingOutcome       the user has reported another outcome of this job
+    UnknownForecast     the user can see no forecast with this key
+    InvalidOutcome      a time, a duration or a name is impossible
+    ConflictingOutcome  the user has reported a different outcome of this job
     """
 
 
@@ -54,9 +54,9 @@ class ConflictingOutcome(OutcomeError):
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """The outcome of *job*, a name that its owner chose.
+    """The outcome of *job*, a name that the owner of the job chose.
 
-    *seconds* is the actual value of the forecast: by default the whole time from *started_at* to *ended_at*.
+    *seconds* is compared with the forecast; by default it is the time from *started_at* to *ended_at*.
     """
 
     job: str
@@ -76,9 +76,15 @@ class JobOutcome:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The scores of the forecasts of the newest *n* jobs of a consumer, of those of them that *passed*.
+    """Scores of the forecasts that a consumer received for its newest jobs; a score without data is None.
 
-    Errors are those of the median; *coverage* is that of the interval of *level*. None: no data.
+    Attributes:
+        n: the number of jobs.
+        passed: the number of jobs that passed; only their forecasts are scored.
+        level: the probability of the interval.
+        mean_absolute_error, relative_error, mean_absolute_scaled_error: errors of the median.
+        coverage: the share of actual values in the interval.
+        newest_at: when the newest outcome was received.
     """
 
     n: int
@@ -94,10 +100,13 @@ class Accuracy:
 def record_job_outcome(
     consumer: AbstractBaseUser | AnonymousUser, forecast: int, reported: JobOutcome, now: datetime
 ) -> tuple[Outcome, bool]:
-    """Store the outcome of a job; return it, and whether it is new: reporting it again is idempotent.
+    """Store the outcome of a job that used the forecast with the key *forecast*.
+
+    Return the outcome, and whether it is new. Reporting the same outcome again is idempotent. *consumer* is
+    the user who reports it.
 
     Raises:
-        OutcomeError: it was refused, and nothing was stored.
+        OutcomeError: the outcome was refused, and nothing was stored.
     """
     if not 0 < forecast <= LARGEST_KEY:
         raise UnknownForecast(f"there is no forecast {forecast}")
@@ -128,14 +137,14 @@ def record_job_outcome(
 def accuracy(
     consumer: AbstractBaseUser | AnonymousUser, reader: AbstractBaseUser | AnonymousUser
 ) -> Accuracy:
-    """Return the accuracy for *consumer*, from the outcomes that *reader* may see."""
+    """Return the accuracy of the forecasts for *consumer*, from the outcomes that *reader* may see."""
     outcomes = Outcome.objects.visible_to(reader).filter(consumer=consumer.pk)
     newest = outcomes.order_by("-received_at", "-pk")
     return accuracy_of(newest.values_list(*OUTCOME_COLUMNS, named=True)[:NEWEST])
 
 
 def accuracy_of(outcomes: Iterable[Any]) -> Accuracy:
-    """Return the accuracy over *outcomes*, the newest first: rows with ``OUTCOME_COLUMNS`` by name."""
+    """Return the accuracy over *outcomes*, newest first; each is a named row with ``OUTCOME_COLUMNS``."""
     rows = list(outcomes)
     passed = [row for row in reversed(rows) if row.passed and row.seconds is not None]
     baselines = [row.forecast__last_value for row in passed]
@@ -159,7 +168,7 @@ def accuracy_of(outcomes: Iterable[Any]) -> Accuracy:
 
 
 def _check(forecast: Forecast, job: JobOutcome, now: datetime) -> None:
-    """Raise InvalidOutcome for an impossible outcome."""
+    """Raise InvalidOutcome if *job* cannot be an outcome of *forecast*."""
     if not job.job.strip() or len(job.job) > JOB_CHARACTERS or "\x00" in job.job:
         raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {job.job[:300]!r}")
     if forecast.metric.unit != "seconds":

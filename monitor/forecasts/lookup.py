@@ -83,9 +83,15 @@ _BY: Mapping[By, str] = {
 class StoredForecast:
     """The forecast of a metric of a *series* that runs *application* on *path*.
 
-    *is_current*: the stored path and segment are those of the next run. *mean* is None while there are too
-    few values. *n* and *known_until* describe the values that the forecast was made from, *success_...* are
-    as in ``SuccessEstimate``; *delivered_at* is when a delivery to a client was recorded last.
+    Attributes:
+        is_current: whether the stored path and segment are those of the next run.
+        version: the version of the probe in the stored segment.
+        is_home: whether the home reporter runs the series.
+        mean: None while there are too few values.
+        n: the number of values that the forecast was computed from.
+        known_until: when the last of these values became known.
+        delivered_at: when a delivery to a client was recorded last.
+        success_n, success_probability, success_seconds: as in ``SuccessEstimate``.
     """
 
     series: int
@@ -120,17 +126,22 @@ class StoredForecast:
 
 @dataclass(frozen=True, kw_only=True)
 class RankCandidate(StoredForecast):
-    """*seconds* is the quantile that was asked for of the time until a run has passed."""
+    """A stored forecast with a quantile of the time until a run has passed.
+
+    *seconds* is the quantile at the requested probability.
+    """
 
     seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastAnswer(StoredForecast, SuccessEstimate, ForecastRecord):
-    """All that is served about a forecast; its record is that of the newest forecasts by the same method.
+    """The content of an answer about a forecast, with the scores of the newest forecasts by the same method.
 
-    *metric* is None where the current segment has no metric of that name. *explanation*, of a total, is JSON:
-    how long its stages are expected to take. *is_troubled*: something may prevent runs.
+    Attributes:
+        is_troubled: whether a hold, maintenance or failures may prevent runs.
+        metric: None if the current segment has no metric of the requested name.
+        explanation: the expected durations of the stages, as JSON; only forecasts of totals have it.
     """
 
     is_troubled: bool
@@ -152,10 +163,10 @@ def look_up(
     *,
     forecast: int | None = None,
 ) -> ForecastAnswer | None:
-    """Return what is served of *metric* of the series of that name; None if *user* may see none.
+    """Return the answer about *metric* of *series* (names); None if *user* may see no such series.
 
-    *forecast* is the key of the forecast, by default the current one. Maintenance that is over at *at*, or
-    has not begun then, is no trouble.
+    *forecast* is the key of a forecast, by default of the current forecast. ``is_troubled`` includes only
+    maintenance that may be in progress at *at*.
     """
     names = {"series": series, "metric": metric, "at": at, "forecast": forecast}
 
@@ -178,10 +189,11 @@ def candidates(
     metric: str,
     probability: float,
 ) -> list[RankCandidate]:
-    """Return the series that *user* may see and that are *asked* for.
+    """Return a candidate for each series that *user* may see and that *asked* identifies.
 
-    *by* is ``series``, or, for one *application*, ``path`` or ``resources`` as ``CurrentSegment`` has them;
-    *probability* is that of the quantile.
+    If *by* is ``series``, *asked* contains names of series. Otherwise *asked* contains the ``path`` or the
+    ``resources`` of series of *application*, as in ``CurrentSegment``. A candidate has the forecast of
+    *metric*, and the quantile at *probability* of the time until a run has passed.
     """
     left, right, share = neighbours(probability)
     names = {"asked": list(asked), "application": application, "metric": metric}
@@ -201,7 +213,7 @@ def candidates(
 
 
 def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
-    """Return the parameters of ``monitor.models.series.VISIBLE`` for *user*, logged in and active."""
+    """Return the parameters of ``monitor.models.series.VISIBLE``; *user* must be logged in and active."""
     return {"user": user.pk, "sees_all": sees_all(user)}
 
 

@@ -1,4 +1,4 @@
-"""States of metrics: what their forecasters know, and the forecast of the next run."""
+"""States of metrics: what their forecasters have learned, and the forecast of the next run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WHERE predictor.metric_id = %(metric)b AND series.id = predictor.series_id
 
 
 class PredictorMetric(NamedTuple):
-    """The metric *other* (its key), *name* of *series_name*, which *metric* uses as predictor."""
+    """A predictor of *metric* (a key): the metric with the key *other*, which is *name* of *series_name*."""
 
     metric: int
     other: int
@@ -81,7 +81,7 @@ def metrics_of(*which: Q, **fields: Any) -> list[Metric]:
 
 
 def followed(**fields: Any) -> list[Metric]:
-    """Return the matching metrics for which a current forecast is kept, or will be."""
+    """Return the metrics matching *fields* for which the service keeps, or will keep, a current forecast."""
     return metrics_of(Q(name__regex=FOLLOWED_BY_DEFAULT) | Q(forecast_state__isnull=False), **fields)
 
 
@@ -102,7 +102,11 @@ class MetricUpdate(StateUpdate):
 
     @classmethod
     def read_sources(cls, updates: Iterable[MetricUpdate]) -> None:
-        """Add the predictors: the metrics of their name in every segment of their series."""
+        """Add predictors to the sources of each update.
+
+        A predictor is identified by series and name: its metrics in every segment of this series become
+        sources.
+        """
         by_metric = {update.key: update.sources for update in updates}
         for predictor in fetch(PredictorMetric, _PREDICTORS, {"metrics": list(by_metric)}):
             by_metric[predictor.metric][predictor.other] = Source(predictor.series_name, predictor.name)
@@ -122,7 +126,7 @@ class MetricUpdate(StateUpdate):
             self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
 
     def answer(self, now: datetime) -> None:
-        """Forecast the next run, as of the last input: the same whenever that is used."""
+        """Forecast the next run as of the last used input, so that *now* does not change the forecast."""
         if self.row.last_time is None or self.row.used_until is None:
             return
         try:
@@ -144,7 +148,7 @@ class MetricUpdate(StateUpdate):
 
     @classmethod
     def publish(cls, updates: Sequence[MetricUpdate], now: datetime) -> None:
-        """Score the forecasts issued before, and issue new ones."""
+        """Score earlier forecasts of the metrics, and issue the new forecasts."""
         score(now, [update.key for update in updates])
         forecasts = [(update.metric, update.forecast) for update in updates if update.forecast]
         execute_each(
@@ -169,7 +173,7 @@ class MetricUpdate(StateUpdate):
 
 
 def _record_gains(updates: Iterable[MetricUpdate]) -> None:
-    """Write how much each predictor helps."""
+    """Store the gain of each predictor of each metric."""
     rows = [
         {
             "metric": update.key,

@@ -16,7 +16,7 @@ _DELETE = "DELETE FROM monitor_pendingchange WHERE id = ANY (%(keys)b::bigint[])
 
 
 def record(changed: Collection[tuple[int, datetime]], due_at: datetime | None = None) -> None:
-    """Record that inputs of these (series, hour) pairs changed, or become known at *due_at*.
+    """Record that inputs of these (series, hour) pairs changed; with *due_at*, that they become known then.
 
     Part of the caller's transaction.
     """

@@ -1,4 +1,4 @@
-"""Delete what forecasting has kept for long enough: a bounded part per call (docs/forecasting.md)."""
+"""Delete old forecasts, deliveries, scores and predictors, a bounded part per call (docs/forecasting.md)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DELETE FROM monitor_forecastdelivery WHERE forecast_id = ANY (ARRAY(
 
 
 def prune_forecasts(now: datetime) -> None:
-    """Delete old deliveries, expired forecasts, old scores of days, and predictors of earlier segments."""
+    """Delete old deliveries, expired forecasts, old daily scores, and predictors of earlier segments."""
     prune_deliveries(now)
     execute(_PRUNE_EXPIRED, {"day_ago": now - DAY, "at_most": AT_ONCE})
     daily_scores.prune(now)
@@ -66,16 +66,19 @@ def prune_forecasts(now: datetime) -> None:
 
 
 def prune_deliveries(now: datetime) -> int:
-    """Delete deliveries so old that no outcome is expected any more; return how many."""
+    """Delete deliveries so old that no outcome is expected any more; return the number of deliveries."""
     return execute(_PRUNE_DELIVERIES, {"before": now - KEEP_DELIVERIES, "at_most": AT_ONCE})
 
 
 def keep_newest(names: Mapping[int, str], now: datetime) -> None:
     """Delete old forecasts of these metrics (names by key).
 
-    Kept are the newest forecasts of the next run by ``METHOD`` that count, and other forecasts that are as
-    new; of forecasts that do not count, or are about a past time, those of the last day. Current forecasts,
-    and forecasts that were delivered or have an outcome, stay.
+    A forecast is old in two cases:
+
+    - It is older than the newest ``KEPT`` counting forecasts of the next run by ``METHOD``.
+    - It is more than a day old, and it does not count or is about a time in the past.
+
+    Current forecasts stay, and so do forecasts that were delivered or have an outcome.
     """
     if names:
         most = [KEPT.get(name, KEPT_OF_OTHERS) for name in names.values()]
@@ -84,10 +87,10 @@ def keep_newest(names: Mapping[int, str], now: datetime) -> None:
 
 @transaction.atomic
 def _stop_predicting_ended(now: datetime) -> None:
-    """Delete the predictors of metrics of earlier segments: their values would update these metrics for ever.
+    """Remove predictors from metrics of earlier segments: otherwise each new predictor value updates them.
 
-    The states are reset, as they have used the predictors; their answers stay. Predictors are chosen again
-    when the series returns to the segment.
+    The states of the metrics are reset, because they have used the predictors; the forecasts stay. Predictors
+    are chosen again when the series returns to the segment.
     """
     is_current = Q(metric__segment=F("metric__segment__series__currentsegment__segment"))
     ended = ForecastState.objects.annotate(

@@ -11,14 +11,14 @@ LOWEST, HIGHEST = QUANTILE_LEVELS[0], QUANTILE_LEVELS[-1]
 
 
 def quantile(quantiles: Sequence[float], probability: float) -> float:
-    """Return the quantile of *probability*, from ``LOWEST`` to ``HIGHEST``, by linear interpolation."""
+    """Interpolate the quantile at *probability* (``LOWEST`` to ``HIGHEST``) linearly between *quantiles*."""
     left, right, share = neighbours(probability)
     low, high = quantiles[left], quantiles[right]
     return low if left == right else low * (1.0 - share) + high * share
 
 
 def neighbours(probability: float) -> tuple[int, int, float]:
-    """Return the places of the two levels around *probability*, and its share of the way between them."""
+    """Return the indexes of the two levels around *probability*, and its position between them (0 to 1)."""
     right = bisect_left(QUANTILE_LEVELS, probability)
     if QUANTILE_LEVELS[right] == probability:
         return right, right, 0.0

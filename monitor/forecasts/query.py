@@ -1,4 +1,4 @@
-"""Answer questions about the next run of a series, or about one at a given time."""
+"""Answer questions about the next run of a series, or about a run at a given time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class UnknownSeries(Exception):
 
 
 class UnknownMetric(Exception):
-    """The series has no such metric; *known* are the names of its metrics."""
+    """The series has no such metric; *known* lists the names of its metrics."""
 
     def __init__(self, metric: str, known: Sequence[str]) -> None:
         super().__init__(metric)
@@ -40,11 +40,13 @@ class UnknownMetric(Exception):
 
 
 class NoAnswer(Exception):
-    """There is no forecast that can be trusted.
+    """No forecast can be trusted.
 
-    *code* is the reason of ``forecasting.base.Abstained``, or ``segment_changed`` where too few runs have
-    passed since *changed* parts of what is run changed, or ``site_down``, with the reason for each of the
-    resources that are *down*.
+    Attributes:
+        code: ``past``, ``stale``, ``segment_changed`` (too few runs have passed since the configuration
+            changed), ``site_down``, or the reason of ``forecasting.base.Abstained``.
+        changed: the changes of the configuration, if *code* is ``segment_changed``.
+        down: the reason for each unavailable resource, if *code* is ``site_down``.
     """
 
     def __init__(
@@ -56,9 +58,9 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class ForecastQuestion:
-    """A request to forecast *metric* of the next run of *series*, or of one that starts *at* that time.
+    """A request to forecast *metric* of the next run of *series*, or of a run that starts at *at*.
 
-    Data older than *max_age* are refused; where that is None, a stale forecast.
+    A forecast from data older than *max_age* is refused; if *max_age* is None, a stale forecast is refused.
     """
 
     series: str
@@ -71,11 +73,11 @@ class ForecastQuestion:
 def answer_question(
     user: AbstractBaseUser | AnonymousUser, question: ForecastQuestion, now: datetime
 ) -> ForecastAnswer:
-    """Return the answer; *user* may report an outcome of it later.
+    """Return the answer, and record its delivery: *user* may report an outcome of the forecast later.
 
     Raises:
         UnknownSeries, UnknownMetric: the user can see no such series or metric.
-        NoAnswer: there is none now.
+        NoAnswer: no forecast can be trusted now.
         forecasting.base.UnknownMethod: there is no such method.
     """
     if question.at is not None and question.at < now - CLOCK_TOLERANCE:
@@ -116,7 +118,10 @@ def _stored(
 
 
 def _issued(answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime) -> int:
-    """Compute a forecast, for *at* or by another method or as the first one; return its key."""
+    """Issue the forecast that *question* asks for and the depot does not have; return its key.
+
+    Such a forecast is for the time *at*, by another method than the default, or the first of its metric.
+    """
     if answer.mean is None and at == now and question.method == METHOD:
         refresh_series([answer.series], now)
     metric = Metric.objects.get(pk=cast("int", answer.metric))
@@ -129,7 +134,7 @@ def _issued(answer: ForecastAnswer, question: ForecastQuestion, at: datetime, no
 
 
 def _with_success_at(answer: ForecastAnswer, question: ForecastQuestion, at: datetime) -> ForecastAnswer:
-    """Return *answer* with the success of a run that starts *at* that time."""
+    """Return *answer* with the success estimate of a run that starts at *at*."""
     totals = None
     if question.method == METHOD and question.metric == HEADLINE:
         total = TotalEstimate(answer.series, cast("float", answer.mean), answer.quantiles or ())
@@ -139,7 +144,10 @@ def _with_success_at(answer: ForecastAnswer, question: ForecastQuestion, at: dat
 
 
 def _too_few(series: int, reason: str, metric: Metric | None = None) -> NoAnswer:
-    """Return the error that too few runs have passed: since what is run changed, if it did."""
+    """Return the error for too few passed runs: in total, or since the configuration of *series* changed.
+
+    *reason* begins the message. *metric*, whose passed runs are counted, is None if the segment has none.
+    """
     status = segment_status(Series.objects.get(pk=series))
     passed = metric.samples.filter(passed=True).count() if metric and status.changes else 0
     text = ": ".join(

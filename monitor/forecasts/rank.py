@@ -1,4 +1,4 @@
-"""Rank paths by how long it takes until a run of an application has passed there."""
+"""Rank paths by the time until a run of an application has passed there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few"
 class Ranked:
     """A ranked *candidate*; *number* is its position in the request.
 
-    *rank* counts from 1. Candidates with equal *seconds* are *tied*: all have the first of their ranks.
+    *rank* counts from 1. Candidates with equal *seconds* are *tied*: they share the smallest of their ranks.
     """
 
     number: int
@@ -45,7 +45,7 @@ class RankProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Unranked:
-    """A candidate that cannot be ranked, and the *reason*; *series* are the names of the matching series."""
+    """A candidate that cannot be ranked, and the *reason*; *series* has the names of the matching series."""
 
     number: int
     code: Code
@@ -63,10 +63,12 @@ def rank(
     at: datetime,
     now: datetime,
 ) -> tuple[list[Ranked], list[Unranked]]:
-    """Rank the candidates *asked*: return the ranked ones, fastest first, and those that cannot be ranked.
+    """Rank the candidates *asked*; return ranked candidates, fastest first, and candidates without a rank.
 
-    *by* says what *asked* names, as in ``lookup.candidates``. Records that *user* received the forecasts of
-    the ranked candidates, so *user* may report their outcomes.
+    *by* says what *asked* names, and *application* which series count, as in ``lookup.candidates``.
+    Candidates are compared by the quantile at *probability* of the time until a run has passed. *at* is the
+    start of the run. Records that *user* received the forecasts of the ranked candidates, so *user* may
+    report their outcomes.
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
     resources = sorted({name for candidate in found for name in candidate.resource_names})
@@ -100,7 +102,7 @@ def rank(
 def _problems(
     found: Sequence[RankCandidate], down: Mapping[str, str], now: datetime
 ) -> dict[int, RankProblem]:
-    """Return why series of *found* cannot be ranked, by key; *down* has the reasons by resource."""
+    """Return the reason why a series of *found* cannot be ranked, by key; *down* has reasons by resource."""
     settled = {candidate.series for candidate in found if candidate.is_settled}
     too_few = [each.series for each in found if each.series in settled and each.mean is None]
     statuses = segment_statuses(too_few) if too_few else {}

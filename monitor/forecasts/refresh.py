@@ -43,7 +43,13 @@ METRICS_AT_ONCE = 50  # approximate size of a transaction
 
 @dataclass
 class _Group:
-    """The work for one series: *updates* of its metrics, *hours* whose inputs changed, keys of *changes*."""
+    """The work for one series.
+
+    Attributes:
+        updates: the updates of its metrics.
+        hours: the starts of the hours in which its inputs changed.
+        changes: the keys of the pending changes.
+    """
 
     series: int
     updates: list[MetricUpdate] = field(default_factory=list)
@@ -55,7 +61,7 @@ def refresh(now: datetime, *, within_seconds: float = WITHIN_SECONDS, wait: bool
     """Update states and forecasts with the inputs that became known by *now*; return whether work is left.
 
     The oldest pending change is processed first. No new batch begins after *within_seconds*. If another
-    process is refreshing, this call waits for it with *wait*; else it does nothing and returns False.
+    process is refreshing, this call waits for that process or, without *wait*, returns False at once.
     """
     with session_lock(AdvisoryLock.FORECASTS, wait=wait) as is_ours:
         if not is_ours:
@@ -84,15 +90,18 @@ def refresh_series(series: Collection[int], now: datetime) -> None:
 
 
 def refresh_metric(metric: int, now: datetime) -> None:
-    """Update the forecasts of *metric* (its key) like ``refresh_series``.
+    """Update the forecasts of *metric* (its key) as ``refresh_series`` does for series.
 
-    If the metric has no state, it gets one, which ``refresh`` keeps up to date from now on.
+    If the metric has no state, a state is created, which ``refresh`` keeps up to date from now on.
     """
     _read_metrics(metrics_of(pk=metric), now)
 
 
 def record_outcome(outcome: Outcome) -> None:
-    """Record a pending change for the hour of *outcome*; call it in the transaction that stores it."""
+    """Note that the success state of the series has to use *outcome*; the next refresh does so.
+
+    The caller stores *outcome* itself, in the same transaction.
+    """
     hour = outcome.started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     pending_changes.record([(outcome.metric.segment.series_id, hour)])
 
@@ -110,7 +119,7 @@ def reset(series: Collection[int]) -> int:
 
 
 def reset_outdated() -> int:
-    """Reset the states made by another version of a method than the installed one; return how many."""
+    """Reset the states that other versions of the methods have made; return the number of states."""
     of_metrics = states.reset_outdated(ForecastState, Forecaster)
     return of_metrics + states.reset_outdated(SuccessState, SuccessHistory)
 
@@ -138,7 +147,7 @@ def _use_pending(now: datetime, until: float) -> bool:
 
 
 def _grouped(changes: Sequence[PendingChange]) -> list[_Group]:
-    """Return the work that *changes* cause, by series; the series with the oldest change comes first."""
+    """Return the updates that *changes* require, by series; the series with the oldest change is first."""
     by_series: dict[int, list[PendingChange]] = defaultdict(list)
     groups = {change.series_id: _Group(change.series_id) for change in changes}
     for change in changes:
@@ -172,7 +181,7 @@ def _batches(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
 
 
 def _read_behind(now: datetime, until: float) -> bool:
-    """Read inputs, part by part, for states that are behind; return whether there is more to read.
+    """Read inputs, part by part, for states that have unread inputs; return whether there is more to read.
 
     No new part begins after the monotonic time *until*.
     """
@@ -202,14 +211,17 @@ def _read_success(series: Iterable[int], now: datetime) -> None:
 
 
 def _update_times(metrics: Iterable[Metric], done: Collection[int]) -> None:
-    """Update the time until a run has passed for the series whose total has a new forecast, except *done*."""
+    """Update the time until a run has passed for each series whose total is among *metrics*.
+
+    Series in *done* are left out: their times are up to date.
+    """
     totals = {metric.segment.series_id for metric in metrics if metric.name == HEADLINE}
     if left := totals.difference(done):
         update_times(left)
 
 
 def _keep_current(metrics: Iterable[Metric]) -> None:
-    """Update the stored current segment of each series whose *metrics* belong to another segment."""
+    """Update the stored current segment of each series whose *metrics* belong to a different segment."""
     segments = {metric.segment.series_id: metric.segment_id for metric in metrics}
     stored = dict(CurrentSegment.objects.filter(series__in=segments).values_list("series_id", "segment_id"))
     changed = [series for series, segment in segments.items() if stored.get(series) != segment]

@@ -1,4 +1,4 @@
-"""Score forecasts when their actual values arrive, and write the record that goes with every answer."""
+"""Score forecasts when their actual values arrive, and store the track record that each answer contains."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WHERE metric_id = %(metric)b
 
 
 class ScoredColumns(NamedTuple):
-    """The newest scored forecasts of *metric*, column by column."""
+    """The newest scored forecasts of *metric*: one sequence per column of ``Forecast``."""
 
     metric: int
     truth: Sequence[float]
@@ -85,10 +85,10 @@ class ScoredColumns(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastRecord:
-    """The scores of the newest *record_n* forecasts of a metric by one method; as in ``ForecastState``.
+    """The scores of the newest *record_n* forecasts of a metric by one method.
 
-    For each level of ``QUANTILE_LEVELS``, *less* counts the actual values that were less than that quantile,
-    and *most* those that were not more.
+    The fields are those of ``ForecastState``. For each level of ``QUANTILE_LEVELS``, *less* counts the actual
+    values below the forecast quantile, and *most* counts the actual values at or below the quantile.
     """
 
     record_n: int = 0
@@ -100,9 +100,9 @@ class ForecastRecord:
     most: Sequence[int] = ()
 
     def coverage(self, level: float) -> float | None:
-        """Return the share of actual values in the interval of *level*, ends included.
+        """Return the share of actual values in the interval of *level*, ends included; None without data.
 
-        Between the levels of stored quantiles it is interpolated.
+        The counts are interpolated between the levels of the stored quantiles.
         """
         if not self.record_n or not self.less:
             return None
@@ -111,9 +111,9 @@ class ForecastRecord:
 
 
 def score(now: datetime, metrics: Collection[int] | None = None) -> int:
-    """Score the forecasts of *metrics* (None: of all) whose actual values are known; return how many.
+    """Score the forecasts of *metrics* (None: of all) whose actual values are known; return their number.
 
-    The actual value of a forecast is the first value of a later slot that became known after it was issued.
+    The actual value is the first value of a later slot that became known after the forecast was issued.
     """
     which = "true" if metrics is None else "forecast.metric_id = ANY (%(metrics)b::bigint[])"
     scored = fetch(ScoredForecast, _SCORE.format(which=which), {"now": now, "metrics": list(metrics or ())})
@@ -132,13 +132,16 @@ def record_of(metric: int, method: str) -> ForecastRecord:
 
 
 def _records(metrics: Collection[int], method: str) -> dict[int, ForecastRecord]:
-    """Return the records of the forecasts by *method* of those of *metrics* that have scored ones."""
+    """Return the records of the forecasts by *method*, by metric; omit metrics without scored forecasts."""
     parameters = {"metrics": list(metrics), "method": method, "last": RECORD_FORECASTS}
     return {columns.metric: _record(columns) for columns in fetch(ScoredColumns, _RECORDS, parameters)}
 
 
 def _others(forecast: ScoredForecast) -> Iterator[ScoredForecast]:
-    """Yield the forecasts of the parts of *forecast*, and of the baseline, without intervals."""
+    """Yield the forecasts of the same value that the parts of the method and the baseline made.
+
+    These forecasts have no intervals.
+    """
     medians = json.loads(forecast.others) if forecast.others else {}
     if forecast.last_value is not None:
         medians["last_value"] = forecast.last_value
@@ -147,9 +150,10 @@ def _others(forecast: ScoredForecast) -> Iterator[ScoredForecast]:
 
 
 def _once(scored: Iterable[ScoredForecast]) -> list[ScoredForecast]:
-    """Keep the first forecast of each actual value by each method.
+    """Return *scored* with only the first forecast of each actual value by each method.
 
-    A method that was asked for by name is part of the default answer too, and every answer has the baseline.
+    Duplicates arise because a method that a client names is also a part of the default method, and because
+    every forecast contains the baseline.
     """
     first: dict[tuple[int, datetime, str], ScoredForecast] = {}
     for forecast in scored:

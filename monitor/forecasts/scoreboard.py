@@ -1,4 +1,4 @@
-"""Scores of forecasts by method, metric, site and time; by consumer; and the gain from predictors."""
+"""Scores of forecasts by method, metric, site and time; accuracy by consumer; gain from predictors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SPANS = (
 
 @dataclass(frozen=True)
 class ScoreFilter:
-    """The selection that the scoreboard shows; without a *site*, all sites."""
+    """The selection that the scoreboard shows; an empty *site* selects all sites."""
 
     site: str = ""
     metric: str = HEADLINE
@@ -75,10 +75,14 @@ class ScoreFilter:
 
 @dataclass(frozen=True)
 class Score:
-    """The score of *n* forecasts; None: no data.
+    """The score of *n* forecasts; a figure without data is None.
 
-    Errors are those of the median; *scaled_error* is relative to that of the baseline, and below 1 is better.
-    *coverage_80* and *coverage_90* are those of the intervals of these levels, over *interval_n* forecasts.
+    Attributes:
+        mean_absolute_error, relative_error: errors of the median.
+        scaled_error: the error divided by the error of the baseline; less than 1 is better than the baseline.
+        interval_n: the number of forecasts with an interval.
+        coverage_80, coverage_90: the shares of actual values inside the 80 % and the 90 % intervals.
+        start: the first day of the period that the score covers.
     """
 
     name: str
@@ -94,15 +98,15 @@ class Score:
 
     @property
     def better_by(self) -> float | None:
-        """Return by what share the error is less than the baseline's; negative: it is larger."""
+        """Return by what share the error is less than the baseline's; negative if the error is larger."""
         return None if self.scaled_error is None else 1.0 - self.scaled_error
 
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """The score of a choice as a *whole*; each other table leaves out one part of the choice.
+    """The score of a selection as a *whole*, and tables that each vary one part of the selection.
 
-    *sites* are those with the most forecasts, *site_names* all.
+    *sites* lists the scores of the sites with the most forecasts; *site_names* names all sites.
     """
 
     whole: Score | None
@@ -115,7 +119,7 @@ class Scoreboard:
 
 
 def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now: datetime) -> Scoreboard:
-    """Return the scoreboard of what *user* may see.
+    """Return the scoreboard of what *user* may see, restricted to *choice*.
 
     The number of queries, and what they read, do not depend on the number of forecasts or series.
     """
@@ -138,9 +142,10 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now:
 
 
 def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[Forecast]:
-    """Return the newest scored forecasts of the series that had values last, by time of the actual value.
+    """Return the newest scored forecasts of *choice*, from the series with the newest values.
 
-    The more series there are, the fewer forecasts of each are returned.
+    The forecast with the newest actual value is first. The more series there are, the fewer forecasts of each
+    series are returned.
     """
     states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
     if choice.site:
@@ -158,7 +163,10 @@ def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter
 
 
 def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[ForecastPredictor]:
-    """Return the predictors of the metric with their gains: the most helpful first, dropped ones last."""
+    """Return the predictors of the chosen metric with their gains.
+
+    The most helpful predictors come first, predictors that were dropped come last.
+    """
     found = ForecastPredictor.objects.filter(metric__name=choice.metric, is_kept__isnull=False)
     if choice.site:
         found = found.filter(metric__segment__series__in=_at_site(choice.site))
@@ -170,9 +178,10 @@ def predictors(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> l
 
 
 def consumers(user: AbstractBaseUser | AnonymousUser) -> dict[str, Accuracy]:
-    """Return the accuracy by consumer, the latest reporter first, from the newest outcomes visible to *user*.
+    """Return the accuracy of the forecasts for each consumer, from the newest outcomes visible to *user*.
 
-    Without the permission to view outcomes, *user* sees only outcomes that *user* reported.
+    The consumer that reported last comes first. Without the permission to view outcomes, *user* sees only
+    outcomes that *user* reported.
     """
     outcomes = Outcome.objects.visible_to(user)
     if not (isinstance(user, PermissionsMixin) and user.has_perm("monitor.view_outcome")):
@@ -187,13 +196,16 @@ def consumers(user: AbstractBaseUser | AnonymousUser) -> dict[str, Accuracy]:
 def names(
     user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: datetime
 ) -> Mapping[str, Sequence[str]]:
-    """Return the names to choose from: each ``metric`` and ``method`` that has scores."""
+    """Return the names of each ``metric`` and ``method`` with scores, from which a user chooses."""
     found = _visible(user, span, now).filter(site=None).order_by()
     return {name: sorted(found.values_list(name, flat=True).distinct()) for name in ("metric", "method")}
 
 
 def _visible(user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: datetime) -> QuerySet[DayScore]:
-    """Return the visible scores; suites are listed first, which PostgreSQL plans better than a subquery."""
+    """Return the scores that *user* may see.
+
+    The keys of the suites are read first: PostgreSQL plans a list of keys better than a subquery.
+    """
     recent = DayScore.objects.filter(day__gte=span.start(now))
     if sees_all(user):
         return recent
@@ -201,7 +213,7 @@ def _visible(user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: date
 
 
 def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
-    """Return the scores of *found* by *key*, those of the most forecasts first."""
+    """Return a score for each value of the column *key* in *found*, most forecasts first."""
     if key == "week":
         found = found.annotate(week=TruncWeek("day"))
     sums = {f"sum_{name}": Sum(name) for name in SUMS}
@@ -210,7 +222,10 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
 
 
 def _off_by(score: Score) -> tuple[bool, float, float]:
-    """Order methods by scaled error, as each has its own forecasts; those with few forecasts come last."""
+    """Return the sort key of a method: few forecasts come last, then the smaller scaled error comes first.
+
+    The absolute errors are not comparable, because the methods forecast different values.
+    """
     scaled, error = score.scaled_error, score.mean_absolute_error
     is_of_few = score.n < LEAST_COMPARED
     return is_of_few, math.inf if scaled is None else scaled, math.inf if error is None else error

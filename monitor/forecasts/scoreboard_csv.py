@@ -27,7 +27,7 @@ def file_name(choice: ScoreFilter, part: Part, now: datetime) -> str:
 
 
 def table(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, part: Part, now: datetime) -> str:
-    """Return one part of the scoreboard that *user* may see."""
+    """Return one part of the scoreboard that *user* may see, as CSV text with a header."""
     out = io.StringIO()
     writer = csv.writer(out)
     if part == "last":

@@ -1,4 +1,4 @@
-"""The next run on the page of a series: its forecast, or why there is none."""
+"""The next run on the page of a series: its forecast, or the reason why it has no forecast."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ _PENDING = "the first forecast is being computed."
 
 @dataclass(frozen=True)
 class NextRunOutlook:
-    """The *forecast* of the total in seconds, with its *record*; without one, *abstained* says why.
+    """The forecast of the total of the next run, as the page of a series shows it.
 
-    *success* is how likely the run passes, if that is known.
+    Attributes:
+        forecast: the forecast, in seconds; None if there is none.
+        record: the scores of earlier forecasts.
+        abstained: why there is no forecast.
+        success: the state with the probability that the run passes; None if the probability is unknown.
     """
 
     forecast: Forecast | None = None
@@ -32,24 +36,24 @@ class NextRunOutlook:
 
     @property
     def at_most(self) -> float | None:
-        """Return the 90 % quantile of runs that pass."""
+        """Return the 90 % quantile, in seconds, of the forecast total of a run that passes."""
         quantiles = self.forecast.quantiles if self.forecast else None
         return quantile(quantiles, 0.9) if quantiles else None
 
     @property
     def better_by(self) -> float | None:
-        """Return by what share the error is less than the baseline's; negative: it is larger."""
+        """Return by what share the error is less than the baseline's; negative if the error is larger."""
         scaled = self.record.mean_absolute_scaled_error
         return None if scaled is None else 1.0 - scaled
 
     @property
     def coverage(self) -> float | None:
-        """Return the share of actual values inside the interval that is shown."""
+        """Return the share of earlier actual values inside the interval of the forecast's level."""
         return self.record.coverage(self.forecast.level) if self.forecast else None
 
 
 def outlook(status: SegmentStatus) -> NextRunOutlook:
-    """Return the current forecast of the current segment; this function computes none."""
+    """Return the outlook of a series with *status* from its stored forecast, without computing a forecast."""
     metric = status.current.metrics.filter(name=HEADLINE).first() if status.current else None
     if metric is None:
         return NextRunOutlook(abstained=f"{_sentence(status.passed_text(0))}: {_NOTHING}")

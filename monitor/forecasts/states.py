@@ -1,6 +1,7 @@
-"""Lock, reset and write the rows of states, of metrics (``ForecastState``) and of series (``SuccessState``).
+"""Lock, reset and write the rows of states.
 
-Several rows are always locked in the order of their keys.
+The state of a metric is a row of ``ForecastState``, the state of a series a row of ``SuccessState``. Several
+rows are always locked in the order of their keys.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ _AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": Non
 
 @dataclass
 class StateRow:
-    """The learned part of a state, as in ``LearnedState``, and the newest value that a metric has used."""
+    """The learned part of a state; the fields are columns of ``LearnedState``.
+
+    The state of a metric also has the newest used value, *last_value*, and its slot, *last_time*.
+    """
 
     key: int
     state: bytes | None
@@ -67,13 +71,13 @@ class StateRow:
 
 
 def lock(states: type[LearnedState], keys: Collection[int]) -> dict[int, StateRow]:
-    """Return the existing rows by key, locked until the transaction ends."""
+    """Return the rows of *states* that exist among *keys*, by key, locked until the transaction ends."""
     statement = _format(_LOCK, states, ", ".join(_COLUMNS[states]))
     return {row.key: row for row in fetch(StateRow, statement, {"keys": list(keys)})}
 
 
 def lock_or_create(states: type[LearnedState], keys: Collection[int]) -> dict[int, StateRow]:
-    """Return the rows by key, locked; missing ones are created for those of *keys* that exist."""
+    """Return the rows by key, locked; create missing rows for *keys* whose metric or series exists."""
     rows = lock(states, keys)
     if missing := [key for key in keys if key not in rows]:
         execute(_CREATE[states], {"keys": missing})
@@ -82,10 +86,10 @@ def lock_or_create(states: type[LearnedState], keys: Collection[int]) -> dict[in
 
 
 def load(kind: type[Learned], packed: bytes | memoryview) -> Learned:
-    """Return the *kind* that is packed in a state.
+    """Return the object of class *kind* that is *packed* in a state.
 
     Raises:
-        forecasting.base.OutdatedState: other methods than today's made it.
+        forecasting.base.OutdatedState: another version of the methods made the state.
     """
     try:
         return state.load(kind, unpack_state(bytes(packed)))
@@ -94,21 +98,24 @@ def load(kind: type[Learned], packed: bytes | memoryview) -> Learned:
 
 
 def write(states: type[LearnedState], rows: Sequence[StateRow]) -> None:
-    """Write what *rows* have learned; their answers are written apart."""
+    """Write the learned part of *rows*; ``StateUpdate.publish`` writes the answers."""
     if rows:
         columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[states])
         execute_each(_format(_WRITE, states, columns), map(vars, rows))
 
 
 def reset(states: type[LearnedState], keys: Collection[int]) -> None:
-    """Make these locked states be computed from scratch; their last answers stay until then."""
+    """Reset the states *keys*, which the caller has locked.
+
+    All inputs are read again; the last answers stay until then.
+    """
     newest = {"n": 0, "last_time": None, "last_value": None} if states is ForecastState else {}
     QuerySet(states).filter(pk__in=keys).update(**_AFTER_RESET, **newest)
 
 
 @transaction.atomic
 def reset_outdated(states: type[LearnedState], kind: type) -> int:
-    """Reset the states of which ``load`` cannot load the *kind* any more; return how many."""
+    """Reset the states from which ``load`` can no longer load a *kind*; return the number of reset states."""
     stored: QuerySet[LearnedState] = QuerySet(states).filter(versions__isnull=False).order_by("pk")
     versions = {bytes(row or b"") for row in stored.order_by().values_list("versions", flat=True).distinct()}
     outdated = [row for row in versions if not state.is_current(kind, row)]
@@ -119,12 +126,15 @@ def reset_outdated(states: type[LearnedState], kind: type) -> int:
 
 
 def give_up(states: type[LearnedState], key: int) -> None:
-    """Leave this state as it is until the next change, which then resets it."""
+    """Stop updating the state *key* until its inputs change; the change then resets the state."""
     QuerySet(states).filter(pk=key).update(is_behind=False, used=NEVER_MATCHES)
 
 
 def behind(states: type[LearnedState]) -> list[int]:
-    """Return the key of the state that is behind and has used the fewest values, if there is one."""
+    """Return the key of one state with unread inputs, in a list; the list is empty if no state has any.
+
+    Of several states, the state that has used the fewest values is returned.
+    """
     rows: QuerySet[LearnedState] = QuerySet(states).filter(is_behind=True)
     return list(rows.order_by("n", "pk").values_list("pk", flat=True)[:1])
 

@@ -1,4 +1,4 @@
-"""Count what is followed for forecasts, and what is still to do."""
+"""Count the states of forecasts, and the inputs and changes that are still to be used."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def status_lines() -> Iterator[str]:
 
 
 def behind_of(series: Collection[int]) -> int:
-    """Return how many states of these series (their keys) and of their metrics are behind."""
+    """Return how many states of these series (their keys) and of their metrics have unread inputs."""
     metrics = ForecastState.objects.filter(metric__segment__series__in=series, is_behind=True)
     return metrics.count() + SuccessState.objects.filter(series__in=series, is_behind=True).count()

@@ -1,6 +1,6 @@
-"""Repeat the study of two grids with the runs of the depot.
+"""Repeat the published study of two grids with the runs of the depot.
 
-It compares forecasts of an application from its own history, from a probe, and from both.
+The study compares forecasts of an application from its own history, from a probe, and from both.
 """
 
 from __future__ import annotations
@@ -39,9 +39,14 @@ PROBE: Kind = "probe"
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """The runs of the applications: how many in which period, and their mean total.
+    """Facts about the runs of the studied applications.
 
-    *probe_age_seconds* is the median age of the newest run of a probe when they started.
+    Attributes:
+        applications: the number of series.
+        runs: the number of runs.
+        period_seconds: the time from the first run to the last.
+        total_seconds: the mean total of a run.
+        probe_age_seconds: the median age of a probe's newest run when a run of an application started.
     """
 
     applications: int
@@ -53,7 +58,7 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Study:
-    """The cells of the table by metric and method; *facts* is None if there are no runs."""
+    """The *cells* of the table, by metric and method; *facts* is None if the applications have no runs."""
 
     cells: Mapping[str, Mapping[str, StudyCell]]
     facts: StudyFacts | None
@@ -64,16 +69,18 @@ class Study:
 
 
 def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: datetime | None = None) -> Study:
-    """Return the study of each series of *application* with those of *probe* that share a resource with it.
+    """Return the study of *application* with *probe*, which are names of probes.
 
-    Only values of current segments count.
+    Each series of *application* is paired with the series of *probe* that share a resource. Only values of
+    current segments count, and with *since* only values from then on; the methods first train on *warm_up*
+    pairs.
     """
     found = _histories(application, probe, since)
     return Study(published.error_table(found, warm_up=warm_up), _facts(found))
 
 
 def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
-    """Return the histories, each application with its probes as a group of its own."""
+    """Return the histories of runs; each application and its probes form a group."""
     series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
     segments = current_segments(series)
     bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in current_bindings(segments).items()}
@@ -115,7 +122,11 @@ def _facts(found: Sequence[RunHistory]) -> StudyFacts | None:
 
 
 def _probe_ages(target: RunHistory, totals: Sequence[RunHistory]) -> list[float]:
-    """Return, for each run of *target*, how long before it the newest known run of a probe had begun."""
+    """Return the age of the newest known probe run at the start of each run of *target*, in seconds.
+
+    The probe runs are those in *totals* that belong to the group of *target*. Runs before which no probe run
+    was known are left out.
+    """
     probes = [history for history in totals if history.kind == PROBE and history.group == target.group]
     observed = sorted(
         (seen.time_seconds, seen.known_at_seconds) for history in probes for seen in history.observations

@@ -1,4 +1,4 @@
-"""States of series: how their runs ended, how likely the next one passes, and when one will have passed."""
+"""States of series: how runs ended, the probability that the next run passes, the time until one passes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WHERE series_id = %(series)b
 
 
 class TotalEstimate(NamedTuple):
-    """The forecast duration of the next run of *series*, if it passes."""
+    """The forecast duration of the next run of *series*, provided that the run passes."""
 
     series: int
     mean: float
@@ -55,7 +55,7 @@ class TotalEstimate(NamedTuple):
 
 @dataclass(slots=True)
 class SuccessHistory:
-    """The ends of the runs of a series; *failures* are the seconds that the newest failed ones took."""
+    """The ends of the runs of a series; *failures* are the durations in seconds of the newest failed runs."""
 
     VERSION: ClassVar[int] = 1
     forecaster: SuccessForecaster = field(default_factory=SuccessForecaster)
@@ -73,9 +73,9 @@ class SuccessHistory:
         self.forecaster.learn_until(ends[-1].known_at / _SECOND)
 
     def chance(self, at: datetime | None = None) -> SuccessChance | None:
-        """Return the chances of a run that starts *at* that time; None: as of the last end that was used.
+        """Return the chances of a run that starts at *at*; None if no end of a run is known.
 
-        None if no end is known.
+        By default *at* is the last used end of a run.
         """
         if not self.forecaster.n:
             return None
@@ -85,11 +85,17 @@ class SuccessHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class SuccessEstimate:
-    """The *success_probability*, from *success_n* ends, that a run passes, and the time until one has passed.
+    """The probability that a run passes, and the time until a run has passed.
 
-    A run that fails is repeated at once. *success_seconds* is the mean of that time, *success_quantiles* are
-    those of ``QUANTILE_LEVELS``; both are None where it is not known how long runs take. All are None where
-    no end is known.
+    The time assumes that a run that fails is repeated at once.
+
+    Attributes:
+        success_n: the number of ends of runs that were used.
+        success_probability: the probability that the run passes.
+        success_seconds: the mean of the time, in seconds; None if the duration of runs is unknown.
+        success_quantiles: the quantiles of the time at ``QUANTILE_LEVELS``; None if the duration is unknown.
+
+    If no end of a run is known, all fields are None.
     """
 
     success_n: int | None = None
@@ -136,7 +142,7 @@ class SuccessUpdate(StateUpdate):
 
 
 def update_times(series: Collection[int]) -> None:
-    """Update how long it takes until a run of each has passed: the forecast of its total changed.
+    """Update the time until a run has passed, for *series* whose forecast of the total has changed.
 
     Part of the caller's transaction.
     """
@@ -147,16 +153,17 @@ def update_times(series: Collection[int]) -> None:
 def estimates(
     series: Collection[int], at: datetime, totals: Mapping[int, TotalEstimate] | None = None
 ) -> dict[int, SuccessEstimate]:
-    """Return estimates for runs that start *at* that time, of those of *series* whose states are complete.
+    """Return estimates for runs that start at *at*, by series; omit series with unread inputs.
 
-    How long a run takes that passes is given by *totals*, or by the current forecast of the next run.
+    *totals* has the forecast duration, by series, of a run that passes; by default the current forecast of
+    the next run.
     """
     complete = SuccessState.objects.filter(pk__in=series, is_behind=False)
     return _estimates(_histories(complete.values_list("pk", "state")), at, totals)
 
 
 def _histories(packed: Iterable[tuple[int, bytes | memoryview | None]]) -> dict[int, SuccessHistory]:
-    """Return the histories by series, from keys and packed states; outdated ones are left out."""
+    """Return the histories by series, from pairs of (key, packed state); outdated states are left out."""
     histories = {}
     for key, packed_state in packed:
         if packed_state is not None:
@@ -166,7 +173,7 @@ def _histories(packed: Iterable[tuple[int, bytes | memoryview | None]]) -> dict[
 
 
 def _write(histories: Mapping[int, SuccessHistory]) -> None:
-    """Write estimates for the next runs, as of the last end: the same whenever that is used."""
+    """Write the estimates for the next run of each series, as of the last used end of a run."""
     found = _estimates(histories)
     execute_each(_WRITE, [{"series": key, **vars(found.get(key, SuccessEstimate()))} for key in histories])
 
@@ -202,6 +209,6 @@ def _estimates(
 
 
 def _failure_quantiles(history: SuccessHistory, success: Sequence[float]) -> Sequence[float]:
-    """Return how long a run takes that fails; while none has failed, as long as one that passes."""
+    """Return the quantiles of the duration of a failing run in seconds; *success* if no run has failed."""
     failures = sorted(history.failures)
     return np.quantile(failures, QUANTILE_LEVELS).tolist() if failures else success

@@ -1,4 +1,4 @@
-"""Which resources cannot run anything: maintenance, holds, and resources at which every run fails."""
+"""Find resources that cannot run anything because of maintenance, holds or repeated failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WHERE NOT EXISTS (
 
 
 class FailingResource(NamedTuple):
-    """A resource at which the newest runs failed, *failures* in a row."""
+    """A resource at which the newest *failures* runs failed; *since* is the slot of the first of them."""
 
     name: str
     failures: int
@@ -58,10 +58,11 @@ class FailingResource(NamedTuple):
 def find_unavailable(
     user: AbstractBaseUser | AnonymousUser, resources: Collection[str], at: datetime, now: datetime
 ) -> dict[str, str]:
-    """Return those of *resources* (names) that cannot run anything at *at*, as known at *now*, and why.
+    """Return the reason why each of *resources* cannot run anything at *at*, as known *now*, by name.
 
-    A resource counts as broken when the newest runs that used it failed there, ``LEAST_FAILURES`` or more in
-    a row, and none has passed there since.
+    Available resources are absent. A resource counts as broken when the newest runs that used it failed
+    there, ``LEAST_FAILURES`` or more in a row, and no run has passed there since. Only runs that *user* may
+    see count.
     """
     sites = dict(Resource.objects.filter(name__in=resources).values_list("name", "site__name"))
     failing = _failing(user, resources, now) if at - now <= OUTAGE_LASTS else {}
@@ -70,7 +71,10 @@ def find_unavailable(
 
 
 def _closed(sites: frozenset[str], at: datetime, now: datetime) -> dict[str, str]:
-    """Return those of *sites* that are held or in maintenance, and why."""
+    """Return the reason why each of *sites* is closed at *at*, by name: a hold or maintenance.
+
+    Open sites are absent.
+    """
     holds = Hold.objects.at(now).exclude(until__lte=at).filter(kind=HoldKind.SITE, name__in=sites)
     reasons = {hold.name: f"the site {hold.name} is {describe_hold(hold)}" for hold in holds}
     for window in open_windows(at):

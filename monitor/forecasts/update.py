@@ -30,9 +30,13 @@ logger = logging.getLogger(__name__)
 
 
 class StateUpdate(ABC):
-    """The update of one state: that of *key*, a metric or series, whose inputs come from *sources*.
+    """The update of the state of one metric or series.
 
-    Inputs changed in the *hours* (their starts). *row* is the locked row of the state.
+    Attributes:
+        key: the key of the metric or series.
+        sources: the sources of the inputs, by key of the metric or series that has the inputs.
+        hours: the starts of the hours in which inputs changed.
+        row: the locked row of the state.
     """
 
     model: ClassVar[type[LearnedState]]
@@ -46,23 +50,23 @@ class StateUpdate(ABC):
     @classmethod
     @abstractmethod
     def read_sources(cls, updates: Iterable[Any]) -> None:
-        """Set the sources of *updates*, whose rows are locked; nothing changes them from then on."""
+        """Set the sources of *updates*; while the rows are locked, the sources do not change."""
 
     @abstractmethod
     def learn(self, inputs: Sequence[Input]) -> None:
-        """Use *inputs*, which became known in this order after those used before.
+        """Use *inputs*, which became known in this order, after all inputs used before.
 
         Raises:
-            forecasting.base.OutdatedState: other methods than today's made the state of the row.
+            forecasting.base.OutdatedState: another version of the methods made the state of the row.
         """
 
     @abstractmethod
     def answer(self, now: datetime) -> None:
-        """Compute what ``publish`` publishes."""
+        """Compute the answer that ``publish`` writes."""
 
     @abstractmethod
     def pack(self) -> None:
-        """Set the columns of *row* that hold what has been learned."""
+        """Set the learned columns of *row*."""
 
     @classmethod
     @abstractmethod
@@ -74,10 +78,10 @@ Update = TypeVar("Update", bound=StateUpdate)
 
 
 def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
-    """Use what changed in the hours of *updates*, all of one kind; return those with new inputs.
+    """Use inputs that changed in the hours of *updates*; return the updates that have new inputs.
 
-    If inputs that a state has used have changed, the state is reset: its inputs are read again in the
-    background, and its answer stays until then. Part of the caller's transaction.
+    All updates are of one class. If inputs that a state has used have changed, the state is reset: its inputs
+    are read again in the background, and its answer stays until then. Part of the caller's transaction.
     """
     updates = [update for update in _locked(updates) if not update.row.is_reset]
     if not updates:
@@ -104,7 +108,7 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
 
 
 def read_part(update: StateUpdate, now: datetime) -> None:
-    """Read and use the next part of the depot's inputs; part of the caller's transaction."""
+    """Read the next part of the inputs of *update* and use it, in the caller's transaction."""
     if not _locked([update]):
         return  # the metric or series has been deleted
     row, sources = update.row, list(update.sources)
@@ -119,7 +123,7 @@ def read_part(update: StateUpdate, now: datetime) -> None:
 
 
 def _locked(updates: Sequence[Update]) -> list[Update]:
-    """Lock the rows of *updates*, and set their sources; return the updates whose rows exist."""
+    """Lock the rows of *updates*, and set rows and sources; return the updates whose rows exist."""
     if not updates:
         return []
     rows = states.lock_or_create(updates[0].model, [update.key for update in updates])
@@ -131,7 +135,10 @@ def _locked(updates: Sequence[Update]) -> list[Update]:
 
 
 def record_later(series: int, inputs: Iterable[Input]) -> None:
-    """Make *inputs* that become known later than now, by a fast clock, pending changes of *series* then."""
+    """Record pending changes of *series* for *inputs* that become known only in the future.
+
+    Such inputs come from reporters with fast clocks; the changes are due when the inputs become known.
+    """
     due_at: dict[int, int] = {}
     for item in inputs:
         due_at[item.hour] = min(item.known_at, due_at.get(item.hour, item.known_at))
@@ -150,7 +157,10 @@ def _wanted(updates: Iterable[StateUpdate]) -> Collection[tuple[int, datetime]]:
 
 
 def _learn(updates: Sequence[tuple[Update, Sequence[Input]]], now: datetime, *, is_behind: bool) -> None:
-    """Use the new inputs of each update; write states and, unless more is to be read, answers."""
+    """Use the new inputs of each update and write the states; write the answers too, unless *is_behind*.
+
+    *is_behind* means that there are more inputs to read.
+    """
     learned = []
     for update, inputs in updates:
         try:

@@ -1,1 +1,1 @@
-"""The grid as one file under version control: read, checked, compared with the depot, applied, exported."""
+"""The grid as one file under version control: read and check a file, apply it to the depot, export it."""

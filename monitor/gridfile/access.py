@@ -19,9 +19,9 @@ _KINDS: Mapping[str, Callable[[], list[str]]] = {
 
 
 def faults(resource: config.ResourceConfig) -> Iterator[Fault]:
-    """Yield each fault with its path in the resource.
+    """Yield each fault, with its path in the resource.
 
-    Transfer and batch run through the shell, so they are only checked if the shell is valid.
+    Transfer and batch run through the shell, so they are checked only if the shell is valid.
     """
     option_faults = {method: list(_options(method, getattr(resource, method))) for method in _KINDS}
     for method, method_faults in option_faults.items():

@@ -18,6 +18,8 @@ from monitor.gridfile.writing import write
 def plan_file(file: str, *, prune: bool) -> Plan:
     """Return what applying *file* would change; change nothing.
 
+    With *prune*, definitions that the file lacks are removed.
+
     Raises:
         InvalidGridFile: with all errors of the file.
         OSError: the file cannot be read.
@@ -27,7 +29,10 @@ def plan_file(file: str, *, prune: bool) -> Plan:
 
 
 def apply(file: str, *, prune: bool) -> Plan:
-    """Apply all changes of *file* or none; return the plan that was executed. Raises as ``plan_file``."""
+    """Apply all changes of *file* or no change; return the plan that was executed.
+
+    Arguments and errors are those of ``plan_file``.
+    """
     with locked_transaction():
         grid = load(file, depot.names())
         return retry_on_lock_timeout(lambda: _plan_and_write(grid, prune=prune))

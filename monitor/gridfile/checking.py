@@ -37,7 +37,10 @@ MAX_NAME_CHARACTERS = 100  # length of the column
 
 @dataclass(frozen=True)
 class KnownNames:
-    """The names that a file may refer to, defined by the file or the depot; None disables a check."""
+    """The names that a file may refer to, because the file or the depot defines them.
+
+    None instead of names disables the check. *has_all_series* is false if invalid series were left out.
+    """
 
     sites: Collection[str] | None
     resources: Collection[str] | None
@@ -48,7 +51,7 @@ class KnownNames:
 
 
 def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault]]:
-    """Return the grid that *file* describes, and its faults. With faults the grid is incomplete."""
+    """Return the grid that *file* describes, and its faults; if there are faults, the grid is incomplete."""
     sites = {name: SiteDefinition(name, **site.model_dump()) for name, site in file.sites.items()}
     suites = {
         name: SuiteDefinition(name, **{**suite.model_dump(), "viewers": tuple(sorted(set(suite.viewers)))})
@@ -77,7 +80,10 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
 
 
 def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
-    """Expand all macros; return each series by name with the name of its entry in the file."""
+    """Expand all macros; return the series, and the faults of macros.
+
+    The series are pairs (name of the entry in the file, series), by name of the series.
+    """
     total = sum(expansion.count(series) for series in file.series.values())
     if total > expansion.MAX_SERIES:
         message = f"{total:,} series after expansion; expected at most {expansion.MAX_SERIES:,}"
@@ -107,7 +113,10 @@ def _duplicate_name(name: str, template: str, other: str) -> str:
 def _check_all_series(
     expanded: ExpandedSeries, templates: Collection[str], names: KnownNames
 ) -> Iterator[Fault]:
-    """Check every series; of equal faults in the series of a macro yield the first."""
+    """Check every series; of several faults at the same path of a macro, yield only the first.
+
+    *expanded* are the series of the file with all macros expanded; *templates* are the names of its entries.
+    """
     seen: set[Path] = set()
     for template, series in expanded.values():
         for path, message in (*_check_series(series, names), *_check_leader(series, expanded, templates)):
@@ -158,7 +167,7 @@ def _check_series(series: SeriesDefinition, names: KnownNames) -> Iterator[Fault
 def _check_leader(
     series: SeriesDefinition, expanded: ExpandedSeries, templates: Collection[str]
 ) -> Iterator[Fault]:
-    """Check that *series* has no leader, or one with a schedule of its own."""
+    """Check that *series* has no leader, or that its leader has a schedule of its own."""
     if series.leader is None:
         if series.follows:
             yield ("follows",), "it has no leader; expected leader as well"
@@ -239,7 +248,7 @@ def _check_parameters(parameters: Mapping[str, Any], probe: type[Probe]) -> Iter
 
 @cache
 def _import_probes() -> set[str]:
-    """Return the names that imported series have in place of a probe."""
+    """Return the names that imported series have instead of the name of a probe."""
     return {f"{IMPORTED}{kind}" for kind in formats.names()}
 
 

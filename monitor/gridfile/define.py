@@ -35,19 +35,22 @@ def define(
 ) -> None:
     """Create or change these resources, series and alert rules, with their sites and suites.
 
-    All others stay as they are.
+    All other definitions in the depot stay as they are.
 
     Raises:
-        probes.base.ProbeError: a probe is unknown, bindings or parameters are invalid, or an access method of
-            a resource is.
+        probes.base.ProbeError: a probe is unknown, or bindings, parameters or an access method of a resource
+            are invalid.
         reporters.schedule.InvalidSchedule: a schedule is invalid.
     """
     for resource in resources:
         resolve.check(resource)
     for definition in series:
         _check(definition)
+    parts = {
+        "sites": resources, "resources": resources, "suites": series, "series": series, "alerts": alerts
+    }  # fmt: skip
     with locked_transaction():
-        current = depot.read()
+        current = depot.read([noun for noun, definitions in parts.items() if definitions])
         grid = _grid(resources, series, alerts, current)
         writing.write(planning.plan(current, grid, prune=False))
 

@@ -1,4 +1,4 @@
-"""The parts of a grid as plain values: the depot and a grid file are both read into these."""
+"""The parts of a grid as plain values; both the depot and a grid file are converted to them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SiteDefinition:
 
 @dataclass(frozen=True)
 class ResourceDefinition:
-    """One reachable host of a site; reporters get it as ``reporters.config.ResourceConfig``."""
+    """One reachable host of a site; reporters receive it as ``reporters.config.ResourceConfig``."""
 
     name: str
     site: str
@@ -56,7 +56,10 @@ class SuiteDefinition:
 
 @dataclass(frozen=True)
 class SeriesDefinition:
-    """A probe with parameters, bound to resources (role -> names, in order), on a schedule."""
+    """A probe with parameters, bound to resources, on a schedule.
+
+    *bindings* maps each role to the names of its resources, in order.
+    """
 
     name: str
     probe: str
@@ -88,7 +91,7 @@ DEFAULT_SERIES = SeriesDefinition("", "", {})
 
 @dataclass(frozen=True)
 class MaintenanceDefinition:
-    """Maintenance of *sites* (all if empty): one window, or one window per slot of *schedule*."""
+    """Maintenance of *sites* (empty: all sites): one window, or one window per slot of *schedule*."""
 
     name: str
     title: str = ""
@@ -102,7 +105,10 @@ class MaintenanceDefinition:
 
 @dataclass(frozen=True)
 class AlertDefinition:
-    """An alert rule; *watches* has ``everything``, or lists of names by ``suites``, ``sites``, ``series``."""
+    """An alert rule.
+
+    *watches* has either the key ``everything``, or lists of names under ``suites``, ``sites`` and ``series``.
+    """
 
     name: str
     title: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -22,6 +22,7 @@ from monitor.gridfile.definition import (
 )
 from monitor.gridfile.loading import DepotNames
 from monitor.gridfile.planning import History
+from monitor.gridfile.problems import NOUNS
 from monitor.models import (
     AlertRule,
     Binding,
@@ -42,55 +43,68 @@ _JOINED = {"viewers", "bindings", "sites", "watches", "notify"}
 _REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
-def read() -> GridDefinition:
-    """Return all parts of the depot that a grid file can define."""
-    bindings = _bindings()
-    resources = Resource.objects.select_related("site")
-    suites = Suite.objects.prefetch_related("viewers")
-    series = Series.objects.select_related("suite", "reporter", "leader")
-    windows = MaintenanceWindow.objects.prefetch_related("sites")
-    rules = AlertRule.objects.prefetch_related("suites", "sites", "series")
-    return GridDefinition(
-        {row.name: SiteDefinition(**_attributes(SiteDefinition, row)) for row in Site.objects.all()},
-        {row.name: ResourceDefinition(**_attributes(ResourceDefinition, row)) for row in resources},
-        {
-            row.name: SuiteDefinition(
-                **_attributes(SuiteDefinition, row), viewers=_sorted_names(row.viewers.all())
-            )
-            for row in suites
-        },
-        {
-            row.name: SeriesDefinition(
-                **_attributes(SeriesDefinition, row), bindings=bindings.get(row.pk, {})
-            )
-            for row in series
-        },
-        {
-            row.name: MaintenanceDefinition(
-                **_attributes(MaintenanceDefinition, row), sites=_sorted_names(row.sites.all())
-            )
-            for row in windows
-        },
-        {
-            row.name: AlertDefinition(
-                **_attributes(AlertDefinition, row), watches=_watches(row), notify=tuple(row.notify)
-            )
-            for row in rules
-        },
-    )
+def read(nouns: Collection[str] = tuple(NOUNS)) -> GridDefinition:
+    """Return the sections *nouns* of the grid as the depot defines it; the other sections are empty."""
+    sections: dict[str, Any] = {noun: {row.name: row for row in _SECTIONS[noun]()} for noun in nouns}
+    return GridDefinition(**sections)
+
+
+def _sites() -> Iterator[Definition]:
+    return (SiteDefinition(**_attributes(SiteDefinition, row)) for row in Site.objects.all())
+
+
+def _resources() -> Iterator[Definition]:
+    rows = Resource.objects.select_related("site")
+    return (ResourceDefinition(**_attributes(ResourceDefinition, row)) for row in rows)
+
+
+def _suites() -> Iterator[Definition]:
+    for row in Suite.objects.prefetch_related("viewers"):
+        viewers = _sorted_names(row.viewers.all())
+        yield SuiteDefinition(**_attributes(SuiteDefinition, row), viewers=viewers)
+
+
+def _series() -> Iterator[Definition]:
+    rows = Series.objects.select_related("suite", "reporter", "leader")
+    bindings = _bindings() if rows else {}
+    for row in rows:
+        yield SeriesDefinition(**_attributes(SeriesDefinition, row), bindings=bindings.get(row.pk, {}))
+
+
+def _windows() -> Iterator[Definition]:
+    for row in MaintenanceWindow.objects.prefetch_related("sites"):
+        sites = _sorted_names(row.sites.all())
+        yield MaintenanceDefinition(**_attributes(MaintenanceDefinition, row), sites=sites)
+
+
+def _alert_rules() -> Iterator[Definition]:
+    for row in AlertRule.objects.prefetch_related("suites", "sites", "series"):
+        attributes = _attributes(AlertDefinition, row)
+        yield AlertDefinition(**attributes, watches=_watches(row), notify=tuple(row.notify))
+
+
+_SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
+    "sites": _sites,
+    "resources": _resources,
+    "suites": _suites,
+    "series": _series,
+    "maintenance": _windows,
+    "alerts": _alert_rules,
+}
 
 
 def names() -> DepotNames:
-    """Return the names that a file may refer to without defining them."""
+    """Return the names that a file may use without defining them: reporters and user groups."""
     reporters = {HOME, *Reporter.objects.values_list("name", flat=True)}
     return DepotNames(reporters, set(Group.objects.values_list("name", flat=True)))
 
 
 def history(series: Iterable[str]) -> History:
-    """Return the names that must not be removed: of *series* with runs, sites with usage, rules with alerts.
+    """Return the names that must not be removed.
 
-    Expected runs of future slots do not count. The series are locked: they get no new run until the end of
-    the transaction.
+    These are the names of *series* with runs, of sites with usage, and of rules that opened alerts. Expected
+    runs of future slots do not count. The series are locked: they get no new run until the end of the
+    transaction.
     """
     locked = Series.objects.filter(name__in=list(series)).order_by("name")
     list(locked.select_for_update())
@@ -104,7 +118,7 @@ def history(series: Iterable[str]) -> History:
 
 
 def _attributes(kind: type[Definition], row: models.Model) -> dict[str, Any]:
-    """Return the columns of *row* that the definition has; foreign keys become names."""
+    """Return the columns of *row* that are fields of the definition *kind*; foreign keys become names."""
     columns = [field.name for field in fields(kind) if field.name not in _JOINED]
     values = {column: getattr(row, column) for column in columns}
     references = _REFERENCES & values.keys()
@@ -124,7 +138,7 @@ def _watches(rule: AlertRule) -> dict[str, Any]:
 
 
 def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:
-    """Return the names of the bound resources in order, by series and role."""
+    """Return the names of the bound resources in order: by primary key of the series, then by role."""
     bindings: dict[int, dict[str, tuple[str, ...]]] = {}
     rows = Binding.objects.order_by("series_id", "role", "position")
     for series, role, resource in rows.values_list("series_id", "role", "resource__name"):

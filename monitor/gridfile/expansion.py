@@ -20,7 +20,7 @@ Value = str | int | float | bool
 
 
 class InvalidMacro(ValueError):
-    """A macro cannot be expanded; *path* is the place of the error in the entry."""
+    """A macro cannot be expanded; *path* is the path of the error in the entry."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ def _combinations(series: SeriesEntry) -> Iterator[Mapping[str, Value]]:
 
 
 def _substitute(value: Any, values: Mapping[str, Value], path: Path) -> Any:
-    """Return *value* with all placeholders in its texts replaced."""
+    """Return *value* with all placeholders in its texts replaced by *values*; *path* is for errors."""
     if isinstance(value, str):
         return _substitute_text(value, values, path)
     if isinstance(value, dict):

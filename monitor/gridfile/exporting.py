@@ -21,7 +21,7 @@ _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_DUMPER):  # type: ignore[misc]
-    """Writes YAML without aliases; quotes the texts that ``reading`` would take for another type."""
+    """Writes YAML without aliases, and quotes each text that ``reading`` would resolve to another type."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True

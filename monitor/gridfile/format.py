@@ -1,6 +1,6 @@
 """The format of a grid file: one model per section; the JSON Schema and the reference page derive from them.
 
-The models check single values; ``checking`` checks what needs several. Unknown keys are refused, and types
+The models check single values; ``checking`` compares several values. Unknown keys are refused, and types
 are not converted: a number is not accepted as text.
 """
 
@@ -246,7 +246,7 @@ class SeriesEntry(Entry):
 
 
 class MaintenanceEntry(Entry):
-    """A maintenance window in which no run starts, or one such window per slot of a schedule."""
+    """Maintenance, during which no run starts: one window, or a window at each time of its own schedule."""
 
     title: Title = Field("", description="Name shown on pages; the reason of skipped slots.")
     sites: list[Name] = Field(
@@ -271,7 +271,7 @@ class MaintenanceEntry(Entry):
 
 
 class Watches(Entry):
-    """The series that a rule watches: all, or those of suites, those at sites, and those with a name."""
+    """The series that a rule watches: all, or the series of suites, the series at sites, and named series."""
 
     everything: bool = Field(False, description="Watch every series.")
     suites: list[str] = Field([], description="Watch all series of these suites.", examples=[["main"]])

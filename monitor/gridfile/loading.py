@@ -18,9 +18,9 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class DepotNames:
-    """Names of reporters and user groups, which exist in the depot only.
+    """Names of reporters and user groups, which are defined only in the depot.
 
-    None accepts every name; this is for checks without a depot.
+    None instead of names accepts every name, for checks without a depot.
     """
 
     reporters: Collection[str] | None = None
@@ -30,6 +30,8 @@ class DepotNames:
 def load(file: str, depot_names: DepotNames) -> GridDefinition:
     """Return the grid in *file* (``-``: standard input), with macros expanded.
 
+    *depot_names* are names that the file may refer to in addition to its own names.
+
     Raises:
         InvalidGridFile: with all errors of the file.
         OSError: the file cannot be read.
@@ -38,7 +40,11 @@ def load(file: str, depot_names: DepotNames) -> GridDefinition:
 
 
 def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
-    """Return the grid in *content*; *name* is for error messages. Raises InvalidGridFile with all errors."""
+    """Return the grid in *content*, the content of the file *name*; other arguments as in ``load``.
+
+    Raises:
+        InvalidGridFile: with all errors of the file.
+    """
     root, problems = reading.read(content, name)
     if not isinstance(root.value, dict):
         expected = Problem(root.position, "", 'expected a mapping that begins with "version: 1"')
@@ -53,7 +59,7 @@ def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
 
 
 def _content(file: str) -> bytes:
-    """Return the content of *file*, but at most one byte more than the limit."""
+    """Return the content of *file*; of a file that exceeds the limit, return one byte more than the limit."""
     if file == STDIN:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     with Path(file).open("rb") as stream:
@@ -61,7 +67,7 @@ def _content(file: str) -> bytes:
 
 
 def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
-    """Tell whether *fault* may follow from an earlier one, at the same key, above or below it."""
+    """Return whether *fault* may follow from an *earlier* fault: at the same path, above it or below it."""
     path, _ = fault
     return len(path) > 2 and any(
         path[: len(other)] == other[: len(path)] for other, _ in earlier if len(other) > 2
@@ -69,10 +75,10 @@ def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
 
 
 def _known_names(root: Node, faults: Collection[Fault], depot_names: DepotNames) -> KnownNames:
-    """Return all names that the file defines, including those of invalid entries.
+    """Return all names that the file defines; names of invalid entries are included.
 
-    So a fault in a resource causes no further faults in the series bound to it. If a whole section is
-    invalid, its names are unknown, and references to them are not checked.
+    A fault in a resource therefore causes no further faults in the series bound to the resource. If a whole
+    section is invalid, its names are unknown, and references to them are not checked.
     """
     if any(len(path) == 1 and path != ("version",) for path, _ in faults):
         return KnownNames(None, None, None, depot_names.reporters, depot_names.groups, has_all_series=False)

@@ -40,7 +40,7 @@ _MACROS = ("for", "mesh")
 def parse(data: Any) -> tuple[GridFile, list[Fault]]:
     """Return the valid part of *data* as a file, and its faults.
 
-    Invalid keys are removed, and entries without a required key, so that the rest can be checked further.
+    Invalid keys and entries without a required key are removed, so that the rest can be checked further.
     """
     faults = list(_faults(data))
     valid = data if isinstance(data, dict) else {}
@@ -61,7 +61,10 @@ def _faults(data: Any) -> Iterator[Fault]:
 
 
 def _removable(path: Path) -> Path:
-    """Return the path to remove for a fault at *path*: of the whole list, or of a macro's whole entry."""
+    """Return the path to remove for a fault at *path*.
+
+    For a fault inside a list, this is the path of the list; for a fault in a macro, the path of the entry.
+    """
     if len(path) > 2 and path[2] in _MACROS:
         return path[:2]
     return path[: next((i for i, part in enumerate(path) if isinstance(part, int)), len(path))]
@@ -128,7 +131,7 @@ def _properties(path: Path) -> Mapping[str, Any]:
 
 
 def _below(schema: Mapping[str, Any], part: str | int) -> Mapping[str, Any]:
-    """Return the schema of *part*, a key or an index, of a value with *schema*."""
+    """Return the schema of *part* (a key or an index) within a value that has *schema*."""
     inner = schema.get("properties", {}).get(part)
     if inner is None:
         patterns = schema.get("patternProperties", {})

@@ -21,7 +21,7 @@ NO_CHANGES = "No changes: the depot matches the file."
 
 @dataclass(frozen=True)
 class Change:
-    """One definition before and after; None if it does not exist."""
+    """The change of one definition from *before* to *after*; None: the definition does not exist."""
 
     noun: str  # a section of the file: "sites" ...
     before: Definition | None
@@ -32,7 +32,7 @@ class Change:
         return next(definition.name for definition in (self.before, self.after) if definition is not None)
 
     def values(self) -> Iterator[tuple[str, Any, Any]]:
-        """Yield (key, old, new) of each value that differs; for a new definition omit defaults."""
+        """Yield (key, old value, new value) of each value that differs; omit defaults of a new definition."""
         before = {} if self.before is None else _flatten(to_entry(self.noun, self.before, defaults=True))
         after = {} if self.after is None else _flatten(to_entry(self.noun, self.after, defaults=bool(before)))
         for key in sorted({*before, *after}, key=self._order):
@@ -41,7 +41,10 @@ class Change:
                 yield key, old, new
 
     def _order(self, key: str) -> tuple[int, str]:
-        """Order keys as the format does; keys such as ``bindings.sources`` also by their second part."""
+        """Return the sort key of *key*: the place of its first part in the format, then its second part.
+
+        The key ``bindings.sources`` has two parts.
+        """
         first, _, second = key.partition(".")
         return list(MODELS[self.noun].model_fields).index(first), second
 
@@ -57,17 +60,25 @@ class KeptDefinition:
 
 @dataclass(frozen=True)
 class Plan:
-    """The grid *before* and *after*; *kept* lists the definitions in both that the file does not have."""
+    """The grid *before* and *after*; *kept* lists definitions that the file lacks and the plan keeps."""
 
     before: GridDefinition
     after: GridDefinition
     kept: tuple[KeptDefinition, ...] = ()
 
     def changes(self) -> list[Change]:
-        """Return the changes in executable order: referenced definitions first, removals last."""
+        """Return the changes in executable order.
+
+        A definition is written before definitions that refer to it. Removals come last, in the reverse order.
+        """
         writes = [change for noun in NOUNS for change in self._of(noun) if change.after is not None]
         removals = [change for noun in reversed(NOUNS) for change in self._of(noun) if change.after is None]
         return writes + removals
+
+    def new_series(self) -> list[str]:
+        """Return the names of the enabled series that the plan adds."""
+        new = self.after.series.keys() - self.before.series.keys()
+        return sorted(name for name in new if self.after.series[name].enabled)
 
     def _of(self, noun: str) -> Iterator[Change]:
         before: Mapping[str, Definition] = getattr(self.before, noun)
@@ -90,7 +101,8 @@ def plan(depot: GridDefinition, file: GridDefinition, *, prune: bool, history: H
     """Plan the changes from the grid of *depot* to the grid of *file*.
 
     Definitions that are not in the file are kept. With *prune* they are removed, unless a kept definition
-    refers to them. A series with runs is disabled instead: a plan never deletes measurements.
+    refers to them. A series with runs, according to *history*, is disabled instead: a plan never deletes
+    measurements.
     """
     if prune:
         return _pruned(depot, file, history)
@@ -134,7 +146,7 @@ def _pruned(depot: GridDefinition, file: GridDefinition, history: History) -> Pl
 def _disabled(
     depot: GridDefinition, names: Collection[str], after: GridDefinition
 ) -> dict[str, AlertDefinition]:
-    """Return the alert rules *names* of *depot*, disabled, without the names that *after* does not have."""
+    """Return the alert rules *names* of *depot*, disabled; names that *after* lacks are no longer watched."""
     rules = (depot.alerts[name] for name in sorted(names))
     return {
         rule.name: replace(rule, enabled=False, watches=_remaining(rule.watches, after)) for rule in rules
@@ -152,7 +164,7 @@ def _remaining(watches: Mapping[str, Any], after: GridDefinition) -> dict[str, A
 
 
 def _with_leaders(grid: GridDefinition, names: Collection[str]) -> set[str]:
-    """Return *names* and the leaders of these series."""
+    """Return the series *names* and their leaders."""
     leaders = {grid.series[name].leader for name in names}
     return {*names, *(leader for leader in leaders if leader is not None)}
 
@@ -162,7 +174,7 @@ def _needed(definitions: Mapping[str, Any], names: Collection[str]) -> dict[str,
 
 
 def format_plan(plan: Plan) -> str:
-    """Return *plan* as text: ``+`` is added, ``~`` changed, ``-`` removed or not in the file."""
+    """Return *plan* as text: ``+`` is an addition, ``~`` a change, ``-`` a removal or a kept definition."""
     changes = plan.changes()
     lines = [line for change in changes for line in _lines(change)]
     lines += [f"- {NOUNS[kept.noun]} {kept.name}: {kept.reason}" for kept in plan.kept]
@@ -194,7 +206,10 @@ def _summary(changes: list[Change], kept: int) -> str:
 
 
 def to_entry(noun: str, definition: Definition, *, defaults: bool = False) -> dict[str, Any]:
-    """Return the entry of *definition* in a file, in the order of the format; omit defaults on request."""
+    """Return the entry of *definition* in a file, with keys in the order of the format.
+
+    Values that are defaults are omitted unless *defaults* is set.
+    """
     attributes = {**vars(definition), **_condition(definition)}
     keys = ((key, field) for key, field in MODELS[noun].model_fields.items() if key in attributes)
     values = ((key, _plain(attributes[key]), field) for key, field in keys)
@@ -202,7 +217,7 @@ def to_entry(noun: str, definition: Definition, *, defaults: bool = False) -> di
 
 
 def _condition(definition: Definition) -> dict[str, int | None]:
-    """Return the condition of an alert rule as in a file: one key per kind, all but one None."""
+    """Return the condition of an alert rule as in a file: thresholds by kind; all but one are None."""
     if not isinstance(definition, AlertDefinition):
         return {}
     return {

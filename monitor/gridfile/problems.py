@@ -1,4 +1,4 @@
-"""Errors of a grid file: their position, the expected value, and the nearest existing name.
+"""Errors of a grid file: each has its position, the expected value, and the nearest existing name.
 
 Errors::
 
@@ -81,7 +81,10 @@ def _is_printable(value: Any) -> bool:
 
 
 def suggestion(name: str, valid_names: Collection[str]) -> str:
-    """Return the end of a message about an unknown *name*: the nearest valid name, or all if they are few."""
+    """Return the end of a message about an unknown *name*.
+
+    It suggests the nearest valid name or, if no name is near, lists the first ``_SHOWN_NAMES`` valid names.
+    """
     names = sorted(valid_names)
     close = difflib.get_close_matches(name, names, n=1)
     if not close:

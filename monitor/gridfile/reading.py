@@ -37,8 +37,10 @@ _CONSTANTS = {
 class Node:
     """A value and its *position*: a list of nodes, a mapping of names to nodes, or a scalar.
 
-    *size* is the number of values that it contains, *height* their nesting depth. *keys* are the positions of
-    the names of a mapping.
+    Attributes:
+        size: the number of nodes, including this node and all nodes inside it.
+        height: the number of levels of nesting.
+        keys: the positions of the names of a mapping.
     """
 
     position: Position
@@ -123,7 +125,10 @@ class _FatalProblem(Exception):
 
 
 class _Composer:
-    """Composes nodes from parser events; collects errors that do not end the composition in *problems*."""
+    """Composes nodes from parser events.
+
+    Errors that do not end the composition are collected in *problems*.
+    """
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -131,7 +136,7 @@ class _Composer:
         self._nodes = 0
 
     def document(self, events: Iterator[Any]) -> Node:
-        """Return the only document; a second one is an error."""
+        """Return the only document. Raises _FatalProblem for a second document or an empty file."""
         root: Node | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
@@ -183,7 +188,7 @@ class _Composer:
         return Node(position, nodes, *_measure(nodes.values()), keys)
 
     def _key(self, event: Any) -> str:
-        """Return the text of a key unresolved: "no" and "2005" are valid names of sites."""
+        """Return a key as text, without resolving it: "no" and "2005" are valid names of sites."""
         position = _position(event)
         if not isinstance(event, yaml.ScalarEvent):
             raise _FatalProblem(position, "expected a name as key, got a list, a mapping or an alias")
@@ -232,7 +237,7 @@ def resolve_scalar(text: str) -> Any:
 
 
 def _measure(nodes: Collection[Node]) -> tuple[int, int]:
-    """Return size and height of a collection of *nodes*."""
+    """Return size and height of a list or mapping that contains *nodes*."""
     return 1 + sum(node.size for node in nodes), 1 + max((node.height for node in nodes), default=0)
 
 

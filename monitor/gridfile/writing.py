@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -31,48 +32,70 @@ _TABLES: dict[str, Table] = {
     "maintenance": MaintenanceWindow.objects,
     "alerts": AlertRule.objects,
 }
-_REFERENCES: Mapping[str, Table] = {
-    "site": Site.objects,
-    "suite": Suite.objects,
-    "reporter": Reporter.objects,
-    "leader": Series.objects,
-}
+_REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
 _JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
 _BATCH = 1000
 
-Ids = Mapping[str, Mapping[str, int]]
+
+class RowIds:
+    """The ids of the rows of the depot by noun and name; an unknown name causes a read of its table."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, dict[str, int]] = defaultdict(dict)
+
+    def add(self, noun: str, rows: Iterable[Any]) -> None:
+        self._ids[noun].update((row.name, row.pk) for row in rows)
+
+    def find(self, noun: str, name: str) -> int:
+        """Return the id of the row *name*. Raises KeyError if no row has this name."""
+        ids = self._ids[noun]
+        if name not in ids:
+            table = Reporter.objects if noun == "reporters" else _TABLES[noun]
+            ids.update(table.order_by().values_list("name", "pk"))
+            if noun == "reporters" and HOME not in ids:
+                self.add(noun, [_create_home()])
+        return ids[name]
+
+
+def _create_home() -> Reporter:
+    """Create the home reporter; if another transaction has created it meanwhile, return that reporter."""
+    (home,) = Reporter.objects.bulk_create(
+        [Reporter(name=HOME)], update_conflicts=True, unique_fields=["name"], update_fields=["name"]
+    )
+    return home
 
 
 def write(plan: Plan) -> None:
     """Execute *plan* inside the caller's transaction.
 
-    Leaders are written before the series that follow them and removed after them; otherwise rows are written
-    by name, in the order in which the ledger locks them.
+    Leaders are written before the series that follow them, and removed after these series. Otherwise rows are
+    written in the order of their names, as the ledger locks them.
     """
-    changes = plan.changes()
-    for noun, table in _TABLES.items():
+    changes, ids = plan.changes(), RowIds()
+    for noun in _TABLES:
         written = [change for change in changes if change.noun == noun and change.after is not None]
-        _write(table, [change for change in written if not _follows(change.after)])
-        _write(table, [change for change in written if _follows(change.after)])
+        _write(noun, [change for change in written if not _follows(change.after)], ids)
+        _write(noun, [change for change in written if _follows(change.after)], ids)
     for noun in reversed(_TABLES):
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
             names = [change.name for change in removed if _follows(change.before) == is_follower]
-            _TABLES[noun].filter(name__in=names).delete()
+            if names:
+                _TABLES[noun].filter(name__in=names).delete()
 
 
 def _follows(definition: Definition | None) -> bool:
     return isinstance(definition, SeriesDefinition) and definition.leader is not None
 
 
-def _write(table: Table, changes: Sequence[Change]) -> None:
+def _write(noun: str, changes: Sequence[Change], ids: RowIds) -> None:
     if not changes:
         return
-    ids = _ids(change.after for change in changes if change.after)
+    table = _TABLES[noun]
     new = [
         table.model(**_row(change.after, ids)) for change in changes if change.before is None and change.after
     ]
-    table.bulk_create(new, batch_size=_BATCH)
+    ids.add(noun, table.bulk_create(new, batch_size=_BATCH))
     for change in changes:
         if change.before is not None and change.after is not None:
             before, after = _row(change.before, ids), _row(change.after, ids)
@@ -81,25 +104,17 @@ def _write(table: Table, changes: Sequence[Change]) -> None:
                 table.filter(name=change.name).update(**changed)
     _write_viewers(changes)
     _write_sites(changes)
-    _write_watches(changes)
-    _write_bindings(changes)
+    _write_watches(changes, ids)
+    _write_bindings(changes, ids)
 
 
-def _ids(definitions: Iterable[Definition]) -> Ids:
-    """Return the ids of all rows that *definitions* may refer to, by column and name."""
-    kinds = {field.name for definition in definitions for field in fields(definition)} & _REFERENCES.keys()
-    if "reporter" in kinds:
-        Reporter.objects.get_or_create(name=HOME)
-    return {kind: dict(_REFERENCES[kind].values_list("name", "pk")) for kind in kinds}
-
-
-def _row(definition: Definition, ids: Ids) -> dict[str, Any]:
-    """Return the columns of the row of *definition*."""
+def _row(definition: Definition, ids: RowIds) -> dict[str, Any]:
+    """Return the columns of the row of *definition*; *ids* resolves references."""
     columns = [field.name for field in fields(definition) if field.name not in _JOINED]
     row = {column: getattr(definition, column) for column in columns}
-    for reference in ids.keys() & row.keys():
+    for reference in _REFERENCES.keys() & row.keys():
         name = row.pop(reference)
-        row[f"{reference}_id"] = None if name is None else ids[reference][name]
+        row[f"{reference}_id"] = None if name is None else ids.find(_REFERENCES[reference], name)
     return row
 
 
@@ -124,7 +139,7 @@ def _write_sites(changes: Iterable[Change]) -> None:
                 )
 
 
-def _write_watches(changes: Iterable[Change]) -> None:
+def _write_watches(changes: Iterable[Change], ids: RowIds) -> None:
     rules = [
         change.after
         for change in changes
@@ -132,16 +147,15 @@ def _write_watches(changes: Iterable[Change]) -> None:
     ]
     if not rules:
         return
-    ids = dict(AlertRule.objects.filter(name__in=[rule.name for rule in rules]).values_list("name", "pk"))
+    keys = {rule.name: ids.find("alerts", rule.name) for rule in rules}
     for everything in (True, False):
         names = [rule.name for rule in rules if ("everything" in rule.watches) == everything]
         AlertRule.objects.filter(name__in=names).update(everything=everything)
     for noun, singular in WATCHED.items():
         through = getattr(AlertRule, noun).through
-        keys = dict(_TABLES[noun].values_list("name", "pk"))
-        through.objects.filter(alertrule__in=ids.values()).delete()
+        through.objects.filter(alertrule__in=keys.values()).delete()
         through.objects.bulk_create(
-            through(**{"alertrule_id": ids[rule.name], f"{singular}_id": keys[name]})
+            through(**{"alertrule_id": keys[rule.name], f"{singular}_id": ids.find(noun, name)})
             for rule in rules
             for name in rule.watches.get(noun, ())
         )
@@ -156,22 +170,23 @@ def _has_new_watches(change: Change) -> bool:
     )
 
 
-def _write_bindings(changes: Iterable[Change]) -> None:
-    rebound = [change.after for change in changes if _has_new_bindings(change)]
-    series = [definition for definition in rebound if isinstance(definition, SeriesDefinition)]
-    if not series:
-        return
-    ids = dict(
-        Series.objects.filter(name__in=[definition.name for definition in series]).values_list("name", "pk")
-    )
-    resources = dict(Resource.objects.values_list("name", "pk"))
-    Binding.objects.filter(series__in=ids.values()).delete()
+def _write_bindings(changes: Iterable[Change], ids: RowIds) -> None:
+    rebound = [change for change in changes if _has_new_bindings(change)]
+    old = [ids.find("series", change.name) for change in rebound if change.before is not None]
+    if old:
+        Binding.objects.filter(series__in=old).delete()
+    series = [change.after for change in rebound if isinstance(change.after, SeriesDefinition)]
     Binding.objects.bulk_create(
         [
-            Binding(series_id=ids[definition.name], role=role, position=i, resource_id=resources[name])
+            Binding(
+                series_id=ids.find("series", definition.name),
+                role=role,
+                position=position,
+                resource_id=ids.find("resources", name),
+            )
             for definition in series
             for role, names in definition.bindings.items()
-            for i, name in enumerate(names)
+            for position, name in enumerate(names)
         ],
         batch_size=_BATCH,
     )

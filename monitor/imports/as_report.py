@@ -22,7 +22,11 @@ _MEASURED_FIELDS = ("seconds", "outcome", "reason", "stages", "metrics", "parame
 def build_report(
     run: ImportedRun, run_id: uuid.UUID, destination: Destination, probe: str, origin: str
 ) -> wire.Report:
-    """Return the report of *run*; *origin* names the file and the place in it."""
+    """Return the report of *run*, with the id *run_id*, as a run of the series of *destination*.
+
+    *probe* is the name that imported series have in place of a probe. *origin* names the file and the place
+    of the run in the file.
+    """
     return wire.Report(
         run=run_id,
         series=destination.series.name,
@@ -55,6 +59,6 @@ def encode_report(report: wire.Report) -> bytes:
 
 
 def measured_fields(body: bytes) -> dict[str, object]:
-    """Return the fields of an encoded report that hold the measurement."""
+    """Return the fields of an encoded report that contain the measurement."""
     fields = msgspec.json.decode(body)
     return {name: fields.get(name) for name in _MEASURED_FIELDS}

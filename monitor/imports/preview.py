@@ -14,7 +14,13 @@ from monitor.imports.targets import Target, refuse_name_conflicts
 
 @dataclass
 class SeriesPreview:
-    """The runs that an import would store in one series: units by metric, number of runs by outcome."""
+    """The runs that an import would store in one series.
+
+    Attributes:
+        first, last: the slots of the first and the last run.
+        units: the unit of each metric, by name.
+        outcomes: the number of runs by outcome.
+    """
 
     first: datetime
     last: datetime
@@ -31,9 +37,9 @@ class SeriesPreview:
 def preview(
     importer: Importer, stream: BinaryIO, target: Target, listener: ImportListener, *, strict: bool = False
 ) -> tuple[dict[str, SeriesPreview], ImportTally]:
-    """Return what an import of *stream* would create, by series name; store nothing.
+    """Return what an import of *stream* would create, by series name, and its counts; store nothing.
 
-    All runs count as new.
+    All runs count as new. *strict* stops at the first refused record, which *listener* otherwise receives.
 
     Raises:
         Unreadable, ImportRefused, ImportStopped: as ``import_history``.

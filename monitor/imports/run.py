@@ -41,8 +41,12 @@ _TRIGGER_CHARACTERS = 900
 class ImportTally:
     """Counts of an import so far.
 
-    *known* runs were stored before; *differing* counts those of them whose stored measurement differs from
-    the file's (the stored one stays). *skipped* counts by reason.
+    Attributes:
+        known: runs that were stored before.
+        differing: known runs whose stored measurement differs from the file's; the stored measurement stays.
+        malformed: refused records.
+        skipped: skipped records, by reason.
+        series: the names of the series.
     """
 
     new: int = 0
@@ -59,14 +63,14 @@ class ImportTally:
 
 @dataclass(frozen=True)
 class ImportListener:
-    """Callbacks of an import: one for each malformed record, one with the tally after every batch."""
+    """Callbacks of an import: *malformed* is called for each refused record, *progress* after every batch."""
 
     malformed: Callable[[MalformedRecord], None]
     progress: Callable[[ImportTally], None]
 
 
 class ImportStopped(Exception):
-    """A record was refused in strict mode. The records before it are stored, the rest of the file is not."""
+    """A record was refused in strict mode. The records before it are stored; the rest of the file is not."""
 
 
 class _RunRefused(Exception):
@@ -92,7 +96,8 @@ def import_history(
 
     Raises:
         Unreadable, ImportRefused: the import cannot continue; all records before the error are stored.
-        ImportStopped: with *strict*, at the first refused record, instead of calling the listener.
+        ImportStopped: with *strict*, at the first refused record; without *strict*, *listener* receives the
+            record.
         DepotFull, DatabaseError: the depot is full or unavailable; the previous batches are stored.
     """
     importing = _Import(target, file, listener, strict=strict)
@@ -112,7 +117,7 @@ def import_history(
 
 
 class _Import:
-    """State of one import."""
+    """State of one import; ``import_history`` explains the arguments."""
 
     def __init__(self, target: Target, file: str, listener: ImportListener, *, strict: bool) -> None:
         self.tally = ImportTally()
@@ -135,7 +140,7 @@ class _Import:
             self._refuse(item)
 
     def store_batch(self) -> None:
-        """Store the new runs of the batch; if one ends the import, only the runs before it."""
+        """Store the new runs of the batch; if a run ends the import, store only the runs before it."""
         batch, self._batch = self._batch, []
         new: dict[uuid.UUID, ImportedRun] = {}
         try:
@@ -159,9 +164,10 @@ class _Import:
         self._listener.malformed(record)
 
     def _select_new(self, batch: Sequence[ImportedRun], new: dict[uuid.UUID, ImportedRun]) -> None:
-        """Add the runs of *batch* that are not stored yet to *new*.
+        """Add the runs of *batch* that are not stored yet to *new*, by run id.
 
-        *new* is an argument because it holds the runs before the error when this raises.
+        If this method raises an error, *new* contains the runs before the error; a return value would be
+        lost.
         """
         run_ids = [wire.run_id(self._target.name_of(run), run.slot) for run in batch]
         stored = _stored_reports(run_ids, batch)
@@ -194,7 +200,10 @@ class _Import:
         return destination
 
     def _count_stored(self, run: ImportedRun, run_id: uuid.UUID, raw: RawReport | None) -> None:
-        """Compare *run* with its stored report *raw*; without a stored report they count as equal."""
+        """Count *run*, which is stored already; *raw* is its report, or None if the report was deleted.
+
+        With a report, the stored measurement is compared with the measurement of *run*.
+        """
         if raw is None or measured_fields(raw.body) == measured_fields(self._body(run_id, run)):
             self.tally.known += 1
         elif raw.received_at >= self._started_at and self._is_of_this_file(raw):
@@ -204,7 +213,10 @@ class _Import:
             self.tally.differing += 1
 
     def _count_repeated(self, run: ImportedRun, *, is_same: bool) -> None:
-        """Count a run that has the same series and slot as an earlier run of the file."""
+        """Count a run that has the same series and slot as an earlier run of the file.
+
+        With *is_same*, both runs have the same measurement; otherwise the run is refused.
+        """
         if is_same:
             self.tally.known += 1
         else:
@@ -231,7 +243,13 @@ class _Import:
         self._listener.progress(self.tally)
 
     def _ingest(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> list[Receipt]:
-        """Ingest *new*; in strict mode roll back completely and raise _RunRefused if a run is refused."""
+        """Ingest *new*, pairs of (run id, run); return a receipt for each.
+
+        In strict mode a refused run rolls back the whole call.
+
+        Raises:
+            _RunRefused: in strict mode, a run was refused.
+        """
         if not new:
             return []
         with transaction.atomic() if self._strict else nullcontext():
@@ -249,7 +267,7 @@ class _Import:
 
 
 def check_run(target: Target, run: ImportedRun) -> MalformedRecord | None:
-    """Return why *run* cannot be stored, independent of the depot's content; None if it can."""
+    """Return why *run* cannot be stored, regardless of the content of the depot; None if it can be stored."""
     latest = timezone.now() + AHEAD
     if run.slot > latest or run.seconds > (latest - run.slot).total_seconds():
         got = f"{wire.rfc3339(run.slot)}, and {run.seconds:g} s"
@@ -260,7 +278,7 @@ def check_run(target: Target, run: ImportedRun) -> MalformedRecord | None:
 def _stored_reports(
     run_ids: Sequence[uuid.UUID], batch: Sequence[ImportedRun]
 ) -> dict[uuid.UUID, RawReport | None]:
-    """Return the *run_ids* that were reported before, with their raw report (None if deleted)."""
+    """Return the raw report of each of *run_ids* that was reported before; None if the report was deleted."""
     if not batch:
         return {}
     slots = [run.slot for run in batch]

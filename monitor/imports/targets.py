@@ -1,4 +1,4 @@
-"""The series of imported runs, with their suite, site and resource: found or created."""
+"""Find or create the series of imported runs, with their suite, site and resource."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ class ImportRefused(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Where the runs of one import are stored.
+    """The place where the runs of one import are stored.
 
-    *series* is the prefix of the names of all series. *measures*, a value of ``Series.kind``, overrides the
-    importer's own.
+    Attributes:
+        kind: the kind of the importer.
+        series: the prefix of the names of all series.
+        measures: a value of ``Series.kind`` that overrides the kind that the importer gives.
 
     Raises:
         ImportRefused: a name is invalid.
@@ -65,7 +67,7 @@ class Target:
         return f"{self.series}-{run.series}" if run.series else self.series
 
     def check_name(self, run: ImportedRun) -> MalformedRecord | None:
-        """Return what is wrong with the name of the run's series; None if it is valid."""
+        """Return the error in the name of the run's series; None if the name is valid."""
         name = self.name_of(run)
         if len(name) <= NAME_CHARACTERS:
             return None
@@ -75,7 +77,12 @@ class Target:
 
 @dataclass
 class Destination:
-    """A series, with the slot and the parameters of the newest passed run that this import added to it."""
+    """A series to which this import adds runs.
+
+    Attributes:
+        newest: the slot of the newest passed run that this import has added.
+        parameters: the parameters of this run.
+    """
 
     series: Series
     bindings: Mapping[str, list[str]]
@@ -88,7 +95,7 @@ class Destination:
 
 
 def find_or_create(target: Target, run: ImportedRun) -> Destination:
-    """Return the series of *run*; create it, its suite, site and resource where they are missing.
+    """Return the series of *run*; create the series and its suite, site and resource if they are missing.
 
     Raises:
         ImportRefused: a series of this name has another probe, or its resource belongs to another site.
@@ -100,7 +107,7 @@ def find_or_create(target: Target, run: ImportedRun) -> Destination:
 
 
 def refuse_name_conflicts(target: Target, names: Iterable[str]) -> None:
-    """Raise ImportRefused if a series of one of *names* exists and has another probe."""
+    """Raise ImportRefused if a series with one of *names* exists and has another probe."""
     for series in Series.objects.filter(name__in=list(names)).exclude(probe=target.probe)[:1]:
         raise ImportRefused(
             f"the series {series.name} exists already with the probe {series.probe}: choose another --series"
@@ -110,7 +117,7 @@ def refuse_name_conflicts(target: Target, names: Iterable[str]) -> None:
 def update_parameters(destination: Destination) -> None:
     """Set the parameters of the series to those of its newest passed run.
 
-    Without this its current configuration would differ from its last segment.
+    Without the update, the current configuration of the series would differ from its last segment.
     """
     series = destination.series
     if destination.newest is None or destination.parameters == series.parameters:
@@ -152,7 +159,7 @@ def _create(target: Target, run: ImportedRun, name: str) -> Destination:
 
 
 def _resource(target: Target, run: ImportedRun) -> Resource | None:
-    """Return the measured resource; None if neither the data nor the options name one."""
+    """Return the measured resource; None if neither the data nor the options name a resource or a site."""
     name = run.resource or target.site or run.site
     if not name:
         return None

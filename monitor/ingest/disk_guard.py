@@ -1,9 +1,9 @@
-"""Refuse reports while only the disk reserve is left; the ledger needs it.
+"""Refuse reports while only the disk reserve is left: the reserve is for the ledger.
 
 PostgreSQL stops when its disk is full: it cannot even record deletions. Reports are therefore refused
 earlier: senders keep them and retry, and the ledger continues. The free space is known if the data are on a
 disk of this host, or if ``GRIDCAST_DEPOT_MAX_BYTES`` limits the database. Otherwise reports are refused only
-after PostgreSQL's own error.
+after PostgreSQL has reported a full disk.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DISK_FULL = "53100"  # SQLSTATE
 
 
 class DepotFull(OperationalError):
-    """The disk of the depot is full: nothing was stored; retry when there is space."""
+    """The disk of the depot is full. No report was stored; retry when there is space."""
 
 
 @dataclass(frozen=True)
 class FreeSpace:
-    """Reports may use *free_bytes* except for *reserve_bytes*."""
+    """The free space of the depot: reports may use *free_bytes* less *reserve_bytes*."""
 
     free_bytes: int
     reserve_bytes: int
@@ -47,7 +47,7 @@ class FreeSpace:
 
 
 class FreeSpaceGauge:
-    """Caches the result of *measure* for ``MEASURE_EVERY_SECONDS``, so that checking it costs nothing."""
+    """Caches the free space that *measure* returns for ``MEASURE_EVERY_SECONDS``; None: unknown."""
 
     def __init__(
         self, measure: Callable[[], FreeSpace | None], clock: Callable[[], float] = time.monotonic
@@ -58,7 +58,7 @@ class FreeSpaceGauge:
         self._valid_until = float("-inf")
 
     def space(self) -> FreeSpace | None:
-        """Return the free space as of some seconds ago, None where it is unknown."""
+        """Return the free space, at most ``MEASURE_EVERY_SECONDS`` old; None if it is unknown."""
         with self._lock:
             if self._clock() >= self._valid_until:
                 self._cache(self._measure())
@@ -69,7 +69,7 @@ class FreeSpaceGauge:
         self._valid_until = float("-inf")
 
     def report_full(self) -> None:
-        """Cache that the disk is full, whatever was measured: PostgreSQL has reported it."""
+        """Cache that no space is free, whatever *measure* returned: PostgreSQL has reported a full disk."""
         with self._lock:
             self._cache(FreeSpace(0, settings.GRIDCAST_DEPOT_RESERVE_BYTES))
 
@@ -78,7 +78,7 @@ class FreeSpaceGauge:
 
 
 def measure_space() -> FreeSpace | None:
-    """Return the lesser of the free space on the disk and below the size limit; None if both are unknown."""
+    """Return the lesser of the disk's free space and the space left in the size limit; None if unknown."""
     limits = [free for free in (_free_on_disk(), _free_in_limit()) if free is not None]
     return FreeSpace(min(limits), settings.GRIDCAST_DEPOT_RESERVE_BYTES) if limits else None
 
@@ -106,7 +106,7 @@ def raising_depot_full() -> Iterator[None]:
 
 
 def _free_on_disk() -> int | None:
-    """Return the free bytes of the disk with the data, None unless it is a readable directory here."""
+    """Return the free bytes of the depot's disk; None if the depot's directory is unset or unreadable."""
     directory: Path | None = settings.GRIDCAST_DEPOT_DIRECTORY
     if directory is None:
         return None
@@ -118,7 +118,7 @@ def _free_on_disk() -> int | None:
 
 
 def _free_in_limit() -> int | None:
-    """Return the bytes by which the database may still grow, None without a limit."""
+    """Return the bytes by which the database may still grow; None if its size is not limited."""
     limit: int | None = settings.GRIDCAST_DEPOT_MAX_BYTES
     if limit is None:
         return None

@@ -1,4 +1,4 @@
-"""Extract the metrics of a report: its own, the durations of its stages, and its totals."""
+"""Extract the metrics of a report: the values that the probe measured, and durations of stages and totals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def values(report: ParsedReport) -> dict[str, float]:
-    """Return the values of *report* by metric name; a skipped run, which only cleans up, has none."""
+    """Return the values of *report* by metric name; empty for a skipped run, which only cleans up."""
     if report.outcome == State.SKIPPED:
         return {}
     return {metric.name: metric.value for metric in report.metrics} | _durations(report)
@@ -31,7 +31,10 @@ def units(report: ParsedReport) -> dict[str, str]:
 
 
 def _durations(report: ParsedReport) -> dict[str, float]:
-    """Return the durations of stages and totals; they override metrics of the report with these names."""
+    """Return the durations of stages and totals, in seconds, by metric name.
+
+    A duration overrides a metric of the report with the same name.
+    """
     seconds = {f"stage.{stage.name}.seconds": stage.seconds for stage in report.stages}
     # The totals of an unfinished run are no runtimes, and a run without stages did not take zero seconds.
     if report.outcome == State.PASSED and report.stages:

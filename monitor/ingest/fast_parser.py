@@ -1,8 +1,8 @@
 """Parse reports ten times as fast as ``reporters.report``, with the same result.
 
-The fast parser accepts only what our own reporters write. Everything else goes to the strict parser of
+The fast parser accepts only what our own reporters write. It passes every other body to the strict parser of
 ``reporters.report``, which accepts other spellings of a report and describes errors. The fast parser never
-accepts a report that the strict one refuses.
+accepts a report that the strict parser refuses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Time = Annotated[str, Meta(pattern=r"\A[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2
 
 
 class _Plain(Struct, forbid_unknown_fields=True, gc=False):
-    """An object of the wire format, version 1, without unknown fields."""
+    """Base of the objects of wire format 1; an unknown field is an error."""
 
 
 class _Stage(_Plain):
@@ -161,7 +161,7 @@ def parse(body: bytes) -> ParsedReport:
 
 
 def parse_strictly(body: bytes) -> ParsedReport:
-    """Parse any report; see ``parse``."""
+    """Parse a report in any accepted spelling; raises as ``parse``."""
     report = wire.from_json(body)
     return ParsedReport(
         run=report.run,
@@ -181,10 +181,10 @@ def parse_strictly(body: bytes) -> ParsedReport:
 
 
 def parse_fast(body: bytes) -> ParsedReport:
-    """Parse a report that is written as our reporters do.
+    """Parse a report in the spelling of our reporters.
 
     Raises:
-        NeedsStrictParser: anything else.
+        NeedsStrictParser: *body* is spelled differently, or is no report.
     """
     if len(body) > wire.MAX_BYTES or b"\\u" in body:  # may be NUL or a lone surrogate
         raise NeedsStrictParser
@@ -227,7 +227,7 @@ def _are_distinct(named: Sequence[_Stage] | Sequence[_Metric]) -> bool:
 
 
 def _expected_names(report: _Report) -> int:
-    """Return the total number of names in the objects of a report, except those in its parameters."""
+    """Return how many member names the JSON objects of *report* have, without the names in its parameters."""
     return (
         _NAMES
         + 4 * len(report.stages)
@@ -240,12 +240,12 @@ def _expected_names(report: _Report) -> int:
 
 
 def _count_names(text: bytes) -> int:
-    """Count the names in JSON *text*: more than expected means that an object has a name twice.
+    """Count the member names in JSON *text*; more names than expected mean that an object repeats a name.
 
-    The decoder keeps the last of two equal names, and the strict parser refuses them.
+    The decoder keeps the last of two equal names, but the strict parser refuses such a report.
 
     Raises:
-        NeedsStrictParser: white space may hide a name.
+        NeedsStrictParser: white space follows a string, which may be a name that the count would miss.
     """
     plain = _ESCAPED.sub(b"", text) if b"\\" in text else text  # the quotes left begin or end a string
     if any(after in plain for after in _AFTER_QUOTES):
@@ -254,7 +254,7 @@ def _count_names(text: bytes) -> int:
 
 
 def _measured(report: _Report) -> tuple[Identity, int]:
-    """Return what the report measured, and the number of names in its parameters."""
+    """Return the identity of what the report measured, and the number of member names in its parameters."""
     parameters = bytes(report.parameters)
     bound = tuple((role, tuple(names)) for role, names in report.bindings.items())
     identity = _identity if len(parameters) <= _CACHED_BYTES else _identity.__wrapped__

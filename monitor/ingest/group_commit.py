@@ -19,7 +19,10 @@ class QueueFull(Exception):
 
 
 class _QueuedRequest(Generic[Request, Result]):
-    """A request whose caller waits for *wake_up*, and then finds it done or executes the next batch."""
+    """A request whose caller waits for *wake_up*.
+
+    When the caller wakes up, either the request is done or the caller has to execute the next batch.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -41,10 +44,12 @@ class _QueuedRequest(Generic[Request, Result]):
 class GroupCommit(Generic[Request, Result]):
     """Executes the requests of concurrent threads in batches, one batch at a time, in one of these threads.
 
-    *execute* returns for each request, in order, its result or an exception, which ``submit`` raises. If
-    *execute* itself raises, ``submit`` raises that error for every request of the batch. The requests of a
-    batch weigh at most *most* together, unless a single request weighs more. At most *max_queued* requests
-    wait.
+    Args:
+        execute: executes a batch; returns for each request, in order, its result or an exception, which
+            ``submit`` raises. If *execute* itself raises, ``submit`` raises that error for every request.
+        most: the maximum weight of a batch; a heavier request forms a batch of its own.
+        weight: returns the weight of a request.
+        max_queued: returns the maximum number of requests that wait.
     """
 
     def __init__(
@@ -73,7 +78,7 @@ class GroupCommit(Generic[Request, Result]):
 
         Raises:
             QueueFull: the request was not executed.
-            Exception: the error of *execute*.
+            Exception: *execute* returned this exception for the request, or raised it.
         """
         mine = _QueuedRequest[Request, Result](request)
         with self._lock:
@@ -102,7 +107,7 @@ class GroupCommit(Generic[Request, Result]):
         return mine.result()
 
     def _dequeue(self, weight: int) -> list[_QueuedRequest[Request, Result]]:
-        """Remove the oldest requests from the queue, up to this *weight* together."""
+        """Remove and return the oldest queued requests whose weights add up to at most *weight*."""
         batch = []
         with self._lock:
             while self._queue and (weight := weight - self._weight(self._queue[0].request)) >= 0:

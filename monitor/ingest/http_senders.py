@@ -1,4 +1,4 @@
-"""Ingest reports that arrive over HTTP: in groups, for a bounded number of senders, by permission."""
+"""Ingest reports that arrive over HTTP: in groups, for a limited number of senders at the same time."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ MOST_REPORTS = 500  # in a transaction that several requests share
 
 
 class IngestBusy(Exception):
-    """This host is storing reports of the maximum number of senders. Nothing was stored; retry soon."""
+    """As many senders as allowed are storing reports on this host. Nothing was stored; retry soon."""
 
 
 class SentReports(NamedTuple):
-    """The reports of one request. Its sender may report the *visible* series only (None: all series)."""
+    """The reports of one request; the sender may report only *visible* series (None: all series)."""
 
     bodies: Sequence[bytes]
     visible: SeriesQuerySet | None
 
 
 def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exception]:
-    """Store the reports of several requests; return for each its receipts or its error.
+    """Store the reports of several requests; return the receipts or the error of each request.
 
     Requests whose senders may report all series share a transaction; every other request has its own. If the
-    shared transaction fails because of one request, each request is stored by itself. If the depot or the
-    host is the cause, all fail.
+    shared transaction fails because of one request, each request is stored in a transaction of its own. If
+    the depot or the host is the cause, all requests of the transaction fail.
     """
     unrestricted = [number for number, request in enumerate(requests) if request.visible is None]
     groups = [[number] for number, request in enumerate(requests) if request.visible is not None]
@@ -66,7 +66,7 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exc
 def _ingest_place() -> Iterator[None]:
     """Hold one of the host's places for storing reports; a process that dies releases its place.
 
-    The locks are files of the host: a lock in the depot would add a tenth to the time of a single report.
+    A place is a locked file of the host: a lock in the depot would make storing one report a tenth slower.
 
     Raises:
         IngestBusy: all places are taken.
@@ -87,7 +87,7 @@ def _ingest_place() -> Iterator[None]:
 
 
 def places() -> list[Path]:
-    """Return a lock file for each sender whose reports may be stored at the same time on this host."""
+    """Return the lock files of this host's places; each place lets one sender store reports at a time."""
     directory = settings.VAR_DIR / "run"
     directory.mkdir(parents=True, exist_ok=True)
     return [directory / f"receive-{number}" for number in range(settings.GRIDCAST_RECEIVE_AT_ONCE)]

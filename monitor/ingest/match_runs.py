@@ -1,4 +1,4 @@
-"""Match reports with runs of the ledger, insert runs that were not expected, and lock them."""
+"""Match reports with runs of the ledger, insert runs that the ledger lacks, and lock the matched runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RunsDeleted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """The series of a reported run (its key), and whether the ledger has a row for the run."""
+    """The key of a reported run's series, and whether the ledger has a row for the run."""
 
     series: int
     is_listed: bool
@@ -72,9 +72,9 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class MatchedReport:
-    """A report of a known series, and the *body* that it was parsed from.
+    """A report of a known series; *body* is the text that was parsed.
 
-    *trigger* is stored for a run that was not expected.
+    If the ledger lacks the run, the run is inserted with *trigger*.
     """
 
     entry: LedgerEntry
@@ -94,16 +94,17 @@ class MatchedReport:
 
 @dataclass(frozen=True, slots=True)
 class LockedRun:
-    """A run (its key in the ledger) that no other transaction can change."""
+    """A run that this transaction has locked; *is_reported*: an earlier report of the run is stored."""
 
     key: uuid.UUID
     is_reported: bool
 
 
 def find(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, LedgerEntry]:
-    """Return the ledger entry of each reported run; omit runs of unknown series and of series not *visible*.
+    """Return the ledger entry of each reported run; omit runs of series that are unknown or not *visible*.
 
-    The run id identifies the series of a run in the ledger: the name in the report may be an earlier one.
+    If the ledger has the run, the ledger gives the series: the report may contain an earlier name of the
+    series.
     """
     by_run = {report.run: report for report in reports}
     if not by_run:
@@ -121,13 +122,13 @@ def find(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dic
 
 
 def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
-    """Lock the run of each report until the end of the transaction; insert those that are not in the ledger.
+    """Lock the run of each report until the end of the transaction; insert runs that the ledger lacks.
 
-    Concurrent calls do not deadlock: runs are inserted and locked in the order of their keys, and a
-    transaction inserts none after it has locked any.
+    The result has the order of *reports*. Concurrent calls do not deadlock: runs are inserted and locked in
+    the order of their keys, and a transaction inserts no run after it has locked one.
 
     Raises:
-        RunsDeleted: a run was deleted since ``find``, which has to be called again.
+        RunsDeleted: a run was deleted since ``find``; call ``find`` again.
     """
     by_run = {report.parsed.run: report for report in reports}
     unlisted = {run: report for run, report in by_run.items() if not report.entry.is_listed}
@@ -144,7 +145,10 @@ def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
 
 
 def _insert(unlisted: Mapping[uuid.UUID, MatchedReport]) -> set[uuid.UUID]:
-    """Insert runs that were not expected; return those that did not exist."""
+    """Insert the runs *unlisted* that the ledger lacked; return the ids of the runs that this call inserted.
+
+    If a concurrent transaction has inserted a run first, its id is not returned.
+    """
     if not unlisted:
         return set()
     with binary.cursor() as cursor:
@@ -153,7 +157,10 @@ def _insert(unlisted: Mapping[uuid.UUID, MatchedReport]) -> set[uuid.UUID]:
 
 
 def _find_by_slot(reports: Mapping[uuid.UUID, MatchedReport]) -> dict[uuid.UUID, uuid.UUID]:
-    """Return the keys of runs that the ledger has under another key, because their series was renamed."""
+    """Return the ids of runs in the ledger, by the ids of the same runs in *reports*.
+
+    Runs are compared by series and slot. The ids differ if the series was renamed.
+    """
     if not reports:
         return {}
     with binary.cursor() as cursor:
@@ -170,7 +177,7 @@ def _columns(reports: Mapping[uuid.UUID, MatchedReport]) -> list[list[Any]]:
 
 
 def _lock(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bool]:
-    """Lock the runs that exist; return, by run, whether it has a report."""
+    """Lock the existing runs among *slots* (slots by run id); return, by run id, whether it was reported."""
     with binary.cursor() as cursor:
         times = list(slots.values())
         cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])

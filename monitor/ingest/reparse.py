@@ -1,5 +1,4 @@
-"""Parse stored reports again with a newer parser: its samples replace the old ones, which are kept as
-corrections."""
+"""Parse stored reports again with a newer parser; replace samples, and keep old values as corrections."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _FIRST_RUN = UUID(int=0)
 
 @dataclass(frozen=True)
 class MetricParser:
-    """A *version* of the function that extracts the values of a report."""
+    """A version of the function that extracts metric values from a report."""
 
     version: int
     values: Callable[[ParsedReport], Mapping[str, float]]
@@ -49,8 +48,14 @@ PARSER = MetricParser(extract_metrics.VERSION, extract_metrics.values)
 
 @dataclass
 class ReparseCounts:
-    """Counts of reports: *read* again, *unreadable*, and *frozen*, whose samples have expired; and of samples
-    that were *changed*, *added* and *removed*."""
+    """Counts of reports and of samples.
+
+    Attributes:
+        read: reports that were parsed again.
+        unreadable: malformed reports.
+        frozen: reports that are too old to have samples.
+        changed, added, removed: samples that were changed, added or removed.
+    """
 
     read: int = 0
     unreadable: int = 0
@@ -102,7 +107,7 @@ class _Changes:
 
 
 class _DryRun(Exception):
-    """Rolls back the transaction of a dry run."""
+    """Raised to roll back the transaction of a dry run."""
 
 
 def reparse(
@@ -113,10 +118,11 @@ def reparse(
     dry_run: bool = False,
     batch: int = BATCH,
 ) -> Iterator[ReparseCounts]:
-    """Parse reports again that an older version parsed, of slots from *since* on, of *series* (None: all).
+    """Parse the reports again that an older version of *parser* has parsed.
 
-    Each batch is a transaction, after which the counts so far are yielded; after a kill the next call
-    continues. With *dry_run* every transaction is rolled back.
+    Reads reports with slots from *since* on, of *series* (primary keys; None: all). Each *batch* of reports
+    is one transaction, after which the counts so far are yielded. If the process is killed, the next call
+    continues with the remaining reports. With *dry_run* every transaction is rolled back.
     """
     counts, slot, run = ReparseCounts(), since, _FIRST_RUN
     while reports := reparse_sql.after(slot, run, version=parser.version, series=series, at_most=batch):
@@ -177,7 +183,7 @@ def _parse_kept(
 def _new_values(
     parsed: Mapping[StoredReport, ParsedReport], parser: MetricParser
 ) -> dict[StoredReport, dict[int, float]]:
-    """Return the values that the parser extracts from each report, by the keys of their metrics."""
+    """Return, by report, the values that *parser* extracts, by metric key; create missing metrics."""
     measured = {
         stored: MeasuredReport(stored.series, report, values)
         for stored, report in parsed.items()
@@ -191,7 +197,7 @@ def _new_values(
 
 
 def _record_changes(changes: _Changes) -> None:
-    """Store the corrections, and mark everything derived from the samples to be computed again."""
+    """Store the corrections, mark the hours of changed samples as dirty, and reset the affected scores."""
     changed = [*changes.removed, *changes.stored]
     if not changed:
         return
@@ -201,7 +207,7 @@ def _record_changes(changes: _Changes) -> None:
 
 
 def _unscore(changed: Sequence[StoredSample]) -> None:
-    """Clear the actual values of forecasts that may change, so that they are scored again."""
+    """Clear the actual values of forecasts that *changed* may affect: these forecasts are scored again."""
     earliest: dict[int, datetime] = {}
     latest: dict[int, datetime] = {}
     for sample in changed:

@@ -58,7 +58,7 @@ WHERE raw.run_id = parsed.run AND raw.slot = parsed.slot AND raw.slot BETWEEN %s
 
 
 class StoredReport(NamedTuple):
-    """A run (its key) that has a raw report."""
+    """A stored raw report: the key of its run, its slot, and the key of its series."""
 
     run: uuid.UUID
     slot: datetime
@@ -66,7 +66,7 @@ class StoredReport(NamedTuple):
 
 
 class StoredSample(NamedTuple):
-    """A sample of a series and a metric (their keys), stored or to be stored."""
+    """A sample that is stored, or is to be stored; *series* and *metric* are primary keys."""
 
     series: int
     time: datetime
@@ -79,7 +79,10 @@ class StoredSample(NamedTuple):
 def after(
     slot: datetime, run: uuid.UUID, *, version: int, series: Collection[int] | None, at_most: int
 ) -> list[StoredReport]:
-    """Return the next reports of earlier parser versions than *version*, in order of (slot, run)."""
+    """Return the next reports after (*slot*, *run*), in this order, whose parser was older than *version*.
+
+    Only reports of *series* are read (primary keys; None: all).
+    """
     parameters: dict[str, Any] = {
         "slot": slot,
         "run": run,
@@ -94,7 +97,10 @@ def after(
 
 
 def lock(reports: Sequence[StoredReport], *, version: int) -> dict[uuid.UUID, tuple[int, bytes]]:
-    """Lock the runs of *reports*; return, by run, packing and bytes of those of an earlier version."""
+    """Lock the runs of *reports*; return the reports that a parser before *version* parsed.
+
+    The result maps each run to (packing, bytes) of its report.
+    """
     parameters: list[Any] = _runs_and_bounds(reports)
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, parameters)
@@ -103,7 +109,7 @@ def lock(reports: Sequence[StoredReport], *, version: int) -> dict[uuid.UUID, tu
 
 
 def samples(reports: Sequence[StoredReport]) -> list[StoredSample]:
-    """Return the stored samples of the runs, in whatever segment they are."""
+    """Return the stored samples at the slots of *reports*, from all segments of the series."""
     parameters = [
         [report.series for report in reports],
         [report.slot for report in reports],
@@ -130,7 +136,7 @@ def replace(removed: Sequence[StoredSample], stored: Sequence[StoredSample]) -> 
 
 
 def set_version(reports: Sequence[StoredReport], *, version: int) -> None:
-    """Record that the samples of the runs were extracted by *version*."""
+    """Record that *version* of the parser extracted the samples of *reports*."""
     with connection.cursor() as cursor:
         cursor.execute(_SET_VERSION, [version, *_runs_and_bounds(reports)])
 
@@ -140,6 +146,6 @@ def _runs_and_bounds(reports: Sequence[StoredReport]) -> list[Any]:
 
 
 def _bounds(reports: Iterable[StoredReport]) -> tuple[datetime, datetime]:
-    """Return the earliest and the latest slot: bounds prune partitions."""
+    """Return the earliest and the latest slot of *reports*, with which PostgreSQL prunes partitions."""
     slots = [report.slot for report in reports]
     return min(slots), max(slots)

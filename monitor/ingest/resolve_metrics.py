@@ -1,4 +1,4 @@
-"""Resolve the segment and the metrics of each report; create those that are new."""
+"""Resolve the segment and the metrics of each report; create missing segments and metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUP BY segment.id
 
 
 class MeasuredReport(NamedTuple):
-    """A report of a series (its key) and its values by metric name."""
+    """A report, the key of its series, and its values by metric name."""
 
     series: int
     parsed: ParsedReport
@@ -45,7 +45,13 @@ class MeasuredReport(NamedTuple):
 
 @dataclass
 class WantedSegment:
-    """A segment of reports: their earliest slot and, by metric name, a report that has the metric."""
+    """A segment that reports need.
+
+    Attributes:
+        measured: the identity of the segment.
+        earliest: the earliest slot of the reports.
+        reports: for each metric, by name, a report that contains it.
+    """
 
     measured: Identity
     earliest: datetime
@@ -54,7 +60,7 @@ class WantedSegment:
 
 @dataclass(frozen=True)
 class KnownSegment:
-    """A segment of the depot (its key) and the keys of its metrics by name."""
+    """A segment in the depot: its key, its beginning, and the keys of its metrics by name."""
 
     segment: int
     began_at: datetime
@@ -62,9 +68,9 @@ class KnownSegment:
 
 
 def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
-    """Return for each report the keys of its segment's metrics by name. Must be called in a transaction.
+    """Return, for each report, the keys of its segment's metrics by name; must be called in a transaction.
 
-    The first report of a new segment creates it.
+    Missing segments and metrics are created.
     """
     if not measured:
         return []
@@ -82,7 +88,10 @@ def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
 def _wanted(
     segments: Iterable[SegmentKey], measured: Iterable[MeasuredReport]
 ) -> dict[SegmentKey, WantedSegment]:
-    """Return the segments of the reports, by series in the order in which they begin."""
+    """Return the distinct segments, sorted by series, then by earliest slot.
+
+    *segments* has the key of the segment of each report in *measured*.
+    """
     wanted: dict[SegmentKey, WantedSegment] = {}
     for key, (_, report, values) in zip(segments, measured, strict=True):
         segment = wanted.get(key)
@@ -107,10 +116,10 @@ def _known(wanted: Iterable[SegmentKey]) -> dict[SegmentKey, KnownSegment]:
 
 
 def _create_segments(missing: Mapping[SegmentKey, WantedSegment]) -> None:
-    """Create the first missing segment of each series; further ones need the next number, in the next call.
+    """Create the first missing segment of each series, with the next number.
 
-    If a concurrent transaction creates the segment, or takes its number, nothing is inserted, and the caller
-    looks again.
+    If a series lacks several segments, the caller calls again. If a concurrent transaction has created the
+    segment or has used the number, no row is inserted: the caller reads the segments again.
     """
     first = {key[0]: key for key in reversed(list(missing))}
     numbered = Segment.objects.filter(series__in=first).order_by().values_list("series_id")
@@ -139,7 +148,7 @@ def _segment(series: int, number: int, fingerprint: str, wanted: WantedSegment) 
 
 
 def _begin_earlier(slots: Iterable[tuple[KnownSegment, datetime]]) -> None:
-    """Move the beginning of each segment to its earliest slot with values."""
+    """Move the beginning of each segment back to the given slot, unless the segment begins earlier."""
     for known_segment, slot in sorted(slots, key=lambda pair: pair[0].segment):
         if slot < known_segment.began_at:
             Segment.objects.filter(pk=known_segment.segment, began_at__gt=slot).update(began_at=slot)
@@ -148,7 +157,7 @@ def _begin_earlier(slots: Iterable[tuple[KnownSegment, datetime]]) -> None:
 def _with_new_metrics(
     wanted: Mapping[SegmentKey, WantedSegment], known_segments: Mapping[SegmentKey, KnownSegment]
 ) -> dict[SegmentKey, KnownSegment]:
-    """Create missing metrics; return the segments that lacked any."""
+    """Create the metrics that segments lack; return the segments that lacked any, now with all metrics."""
     lacking = [
         key
         for key, segment in wanted.items()
@@ -163,7 +172,7 @@ def _with_new_metrics(
 
 
 def _missing_metrics(wanted: WantedSegment, known_segment: KnownSegment) -> Iterator[Metric]:
-    """Yield the metrics to create; the units of each report are computed once, however many it has."""
+    """Yield a metric for each name that the segment lacks; the units of a report are computed only once."""
     reports = {id(report): report for report in wanted.reports.values()}
     units_of = {key: units(report) for key, report in reports.items()}
     for name, report in wanted.reports.items():

@@ -29,7 +29,7 @@ AHEAD = timedelta(days=1)  # the latest slot after now: reporters' clocks are ah
 
 @dataclass(frozen=True)
 class Receipt:
-    """The outcome of one report. A sender may delete a report with an *accepted* receipt."""
+    """The outcome of ingesting one report; the sender may delete an *accepted* report."""
 
     run: uuid.UUID | None
     accepted: bool
@@ -38,7 +38,7 @@ class Receipt:
 
 
 class _Batch(NamedTuple):
-    """Reports, by their numbers, to be stored in one transaction."""
+    """Reports to be stored in one transaction; *numbers* are positions in the caller's list."""
 
     numbers: Sequence[int]
     create_partitions: bool = False
@@ -53,11 +53,11 @@ def ingest(body: bytes) -> Receipt:
 def ingest_all(
     bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
 ) -> list[Receipt]:
-    """Store reports in one transaction, each at most once; return a receipt for each, in order.
+    """Store reports in one transaction, each at most once; return a receipt for each report, in order.
 
-    A report that cannot be stored is refused with the reason, the others are stored. With *visible*, other
-    series count as unknown. *trigger* is stored for runs that were not expected. Reports without a receipt
-    have to be sent again.
+    A report that cannot be stored is refused with the reason, and the others are stored. With *visible*, all
+    other series count as unknown. A run that the ledger lacks is inserted with *trigger*. After an error no
+    receipt exists, and the sender has to send all reports again.
 
     Raises:
         DepotFull: the disk has only the reserve left.
@@ -109,10 +109,10 @@ def _refused(report: ParsedReport, error: str) -> Receipt:
 
 
 def _time_error(report: ParsedReport, now: datetime) -> str:
-    """Describe an implausible time; empty if there is none.
+    """Return a description of the first implausible time of *report*; empty if all times are plausible.
 
-    The wrong clock of a reporter must not create partitions for decades, nor values that are known only years
-    from now.
+    A reporter whose clock is wrong must not create partitions for decades, nor samples that become known only
+    years from now.
     """
     latest = now + AHEAD
     for name, time in (("slot", report.slot), ("started_at", report.started_at)):
@@ -130,8 +130,8 @@ def _time_error(report: ParsedReport, now: datetime) -> str:
 def _next_batches(batch: _Batch, error: Exception) -> list[_Batch]:
     """Return the batches that replace the failed *batch*; the caller stores them from the last to the first.
 
-    If no other batch could succeed, *error* is raised. Partitions mostly exist, so they are created only
-    after a row had none.
+    If no replacement could succeed, *error* is raised. Most partitions exist already: partitions are created
+    only after an insert has failed because a partition is missing.
     """
     if isinstance(error, (DataError, OverflowError)):  # the depot cannot hold one of the reports
         half = len(batch.numbers) // 2

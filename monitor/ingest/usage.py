@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def record_usage(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
-    """Record the usage of each run in *reports* (by run). Skipped runs touched no site and have none."""
+    """Record the usage of each run in *reports* (by run id); omit skipped runs, which used no site."""
     record(
         row
         for run, report in reports.items()

@@ -1,4 +1,4 @@
-"""Store reports in one transaction: run, raw report, usage and samples of each, many in few statements."""
+"""Store reports in one transaction: runs, raw reports, usage and samples, with few statements per batch."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _NAME_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report
 
 
 def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) -> list[bool]:
-    """Store the reports that are new; return for each whether it was.
+    """Store the reports of runs that have no report yet; return, for each report, whether it was stored.
 
-    For a slot older than the retention of its series only the ledger changes. Concurrent calls do not
-    deadlock: rows are inserted and locked in the order of their keys.
+    For a slot older than the retention of its series only the ledger changes. With *create_partitions*,
+    missing partitions for the slots are created first. Concurrent calls do not deadlock: rows are inserted
+    and locked in the order of their keys.
 
     Raises:
-        match_runs.RunsDeleted: a run was deleted since it was found.
+        match_runs.RunsDeleted: a run was deleted since ``match_runs.find`` read it.
     """
     if not reports:
         return []
@@ -85,10 +86,10 @@ def _raw_report(run: uuid.UUID, report: MatchedReport, received_at: datetime) ->
 def _changed_hours(
     reports: Iterable[MatchedReport], cutoffs: RetentionCutoffs, now: datetime
 ) -> set[tuple[int, datetime]]:
-    """Return the (series, time) pairs to mark as dirty.
+    """Return the hours to mark as dirty, each as (series key, a time in the hour).
 
-    For an expired slot the time is *now*: its rollups are final, but the latest results of its series
-    changed.
+    For a slot whose samples have expired, the time is *now*: the rollups of the slot are final, but the
+    latest results of the series changed.
     """
     return {
         report.key if cutoffs.is_kept(DataKind.SAMPLES, *report.key) else (report.series, now)
@@ -117,7 +118,7 @@ def ended_at(report: ParsedReport) -> datetime:
 
 
 def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:
-    """Return the values of each report by the keys of its metrics; missing metrics are created."""
+    """Return the samples of each report that has values; create missing metrics."""
     measured = [
         MeasuredReport(report.series, report.parsed, values)
         for report in reports

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def load_context(now: datetime) -> AdmissionContext:
-    """Return the state of the grid at *now*. It stays valid while the caller holds ``AdvisoryLock.CLAIM``."""
+    """Return the state of the grid at *now*; it stays valid while the caller holds ``AdvisoryLock.CLAIM``."""
     in_flight = list(Run.objects.in_flight().order_by().values_list("series_id", flat=True))
     demands = load_demands(in_flight)
     sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
@@ -56,7 +56,10 @@ def _budget(site: Site) -> Budget:
 
 
 def _budget_used(sites: Iterable[int], now: datetime) -> dict[int, BudgetUsed]:
-    """Return today's usage of *sites*, by primary key. Runs at every tick: an index-only scan answers it."""
+    """Return today's usage by site, for *sites* (primary keys).
+
+    The statement is an index-only scan, because every tick executes it.
+    """
     usage = Usage.objects.on_day_of(now).filter(site__in=list(sites)).order_by()
     sums = usage.values_list("site").annotate(
         runs=Count("*"), moved=Sum("bytes"), computed=Sum("cpu_seconds")
@@ -68,7 +71,7 @@ def _budget_used(sites: Iterable[int], now: datetime) -> dict[int, BudgetUsed]:
 
 
 def load_due_runs(runs: Sequence[Run]) -> list[DueRun]:
-    """Return *runs* as the admission rules see them, in the same order."""
+    """Convert *runs* to the input of the admission rules, in the same order."""
     demands = load_demands(run.series_id for run in runs)
     leaders = _leaders(runs)
     return [
@@ -86,7 +89,7 @@ def load_due_runs(runs: Sequence[Run]) -> list[DueRun]:
 
 
 def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, LeaderRun]:
-    """Return the leader's run of each of *runs* that starts after one."""
+    """Return the leader's run for each of *runs* whose series has a leader, by id of the follower's run."""
     planned = [run for run in runs if run.trigger == SCHEDULE]
     following = Series.objects.filter(pk__in={run.series_id for run in planned}, follows=Follows.AFTER)
     followers = {series.pk: series for series in following.select_related("leader")}
@@ -112,7 +115,7 @@ def _leader(follower: Series, slot: datetime, leader_runs: Mapping[tuple[int, da
 
 
 def load_demands(series: Iterable[int]) -> dict[int, Demand]:
-    """Return what a run of each of *series* needs, by primary key."""
+    """Return the demand of a run of each of *series*, by primary key of the series."""
     keys = set(series)
     sites: dict[int, set[str]] = {key: set() for key in keys}
     bindings = Binding.objects.filter(series__in=keys).order_by()

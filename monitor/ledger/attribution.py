@@ -40,7 +40,7 @@ _SUFFIXES = {Fault.HERE: " here", Fault.ELSEWHERE: " elsewhere", Fault.SOMEWHERE
 def fault(state: str, *, failed_site: str, site: str) -> Fault:
     """Attribute the outcome *state* as seen from *site*.
 
-    *failed_site* is the site of the resource that failed, empty if the report names none.
+    *failed_site* is the site of the resource that failed; empty if the report names no such resource.
     """
     if state in MONITOR_FAILURES:
         return Fault.MONITOR
@@ -52,5 +52,5 @@ def fault(state: str, *, failed_site: str, site: str) -> Fault:
 
 
 def outcome_label(state: str, whose: Fault = Fault.NONE) -> str:
-    """Return the outcome in two words, e.g. "failed here"."""
+    """Return the label of the outcome *state* with its fault *whose*, such as "failed here"."""
     return STATE_LABELS[State(state)] + _SUFFIXES.get(whose, "")

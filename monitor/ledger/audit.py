@@ -22,7 +22,7 @@ _TICKS = timedelta(seconds=30)  # time for a tick to end what is overdue
 
 @dataclass(frozen=True)
 class Finding:
-    """A slot that is not as it should be."""
+    """A slot with a defect; *what* describes the defect in words, such as "has no run"."""
 
     series: str
     slot: datetime
@@ -31,7 +31,15 @@ class Finding:
 
 @dataclass
 class Audit:
-    """The numbers of checked items, and the slots that have no run, several outcomes, or none in time."""
+    """The result of an audit.
+
+    Attributes:
+        series: the number of checked series.
+        slots: the number of checked slots.
+        missing: slots without a run.
+        doubled: slots with several outcomes.
+        overdue: slots whose run has no outcome although its time is over.
+    """
 
     series: int = 0
     slots: int = 0
@@ -48,7 +56,7 @@ def audit(since: datetime, now: datetime) -> Audit:
     """Compare the ledger with the schedules in (*since*, *now*].
 
     Each series is checked from the time its present schedule took effect: earlier schedules are not kept.
-    A series whose schedule changed after the last tick is not checked before the next.
+    A series whose schedule changed after the last tick is not checked for missing runs before the next tick.
     """
     result = Audit()
     for series in Series.objects.scheduled().exclude(scheduled_since=None).select_related("leader"):

@@ -40,9 +40,9 @@ WHERE last.state = 'passed'
 
 @dataclass(frozen=True)
 class Claim:
-    """A run that its reporter is to start; *attempt* distinguishes this claim from earlier ones.
+    """A run that its reporter is to start; *attempt* distinguishes this claim from earlier claims of the run.
 
-    *usual_seconds* is the duration of the last run of its series; infinite unless that run passed.
+    *usual_seconds* is the duration of the last run of the series; infinite if that run did not pass.
     """
 
     run_id: uuid.UUID
@@ -74,8 +74,8 @@ def claim_due(now: datetime) -> list[Claim]:
 def claim_freed(now: datetime) -> list[Claim]:
     """Claim runs for the capacity that ended runs have freed, without waiting for the next tick.
 
-    A reporter is served when an eighth of its capacity is free, because every call costs the same. Returns
-    nothing while another process is claiming.
+    Reporters with less than an eighth of their capacity free are left out: a claim costs the same for one run
+    as for many. Returns an empty list while another process is claiming.
     """
     if not try_lock_until_commit(AdvisoryLock.CLAIM):
         return []
@@ -92,7 +92,10 @@ def claim_freed(now: datetime) -> list[Claim]:
 
 @transaction.atomic
 def claim_one(run: Run, now: datetime) -> Claim | None:
-    """Claim *run* without asking the rules; None if it is claimed or its series has a run in flight."""
+    """Claim *run*, whatever the admission rules say.
+
+    Return None if *run* is no longer expected, or if its series has a run in flight.
+    """
     lock_until_commit(AdvisoryLock.CLAIM)
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
@@ -101,7 +104,10 @@ def claim_one(run: Run, now: datetime) -> Claim | None:
 
 
 def release(claims: Iterable[Claim]) -> None:
-    """Return *claims* that could not be dispatched to ``expected``, without counting the attempt."""
+    """Move the runs of *claims* back to ``expected``, because they could not be dispatched.
+
+    The attempt of the claim does not count.
+    """
     by_attempt: dict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
         by_attempt[claim.attempt].append(claim)
@@ -117,9 +123,10 @@ def release(claims: Iterable[Claim]) -> None:
 
 
 def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
-    """Lock and return the oldest due runs, then the oldest runs that already wait for a rule.
+    """Lock and yield the oldest due runs of *reporter*.
 
-    Each kind has its own limit *at_most*, so that waiting runs never hide the others.
+    First come runs without ``wait_until``, then runs with ``wait_until``, which a rule may delay for long. At
+    most *at_most* runs of each sort are read, so that delayed runs never hide the others.
     """
     due = Run.objects.filter(series__reporter=reporter).due(now).runnable().order_by("due_at")
     for may_wait_long in (False, True):
@@ -128,7 +135,7 @@ def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
 
 
 def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> list[Claim]:
-    """Claim the runs of *due* that the rules admit; skip the others, or record why they wait."""
+    """Claim the runs of *due* that the rules admit; skip the other runs, or record why they wait."""
     runs = {run.pk: run for run in sorted(due, key=lambda run: (run.due_at, run.pk))}
     admitted: list[DueRun] = []
     rejected: dict[Skip | Wait, list[Run]] = defaultdict(list)
@@ -155,7 +162,7 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
 
 
 def _record(verdict: Skip | Wait, runs: Sequence[Run]) -> None:
-    """End *runs* as skipped, or record why they wait and how long they may."""
+    """End *runs* as skipped if *verdict* is Skip; else record why they wait, and until when they may wait."""
     if isinstance(verdict, Skip):
         keys, slots = [run.pk for run in runs], {run.slot for run in runs}
         transitions.move(
@@ -186,9 +193,9 @@ def _set_claimed(runs: Collection[Run], now: datetime) -> int:
 
 
 def _last_durations(series: Collection[int], now: datetime) -> dict[int, float]:
-    """Return the duration in seconds of the last run of each of *series* whose last run passed.
+    """Return the durations in seconds of the last runs of *series*, by primary key.
 
-    A run that failed may have ended sooner than the next one will.
+    Series whose last run did not pass are absent: a failed run may have ended sooner than the next run will.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LAST_RUNS, [list(series), now])

@@ -17,10 +17,10 @@ def record(component: str, now: datetime) -> None:
 
 
 def was_silent(component: str, now: datetime) -> bool:
-    """Return whether *component* has sent no heartbeat for ``SILENT_AFTER``, or has never sent any."""
+    """Return whether *component* has sent no heartbeat for ``SILENT_AFTER``, or no heartbeat at all."""
     return not Heartbeat.objects.filter(name=component, seen_at__gt=now - SILENT_AFTER).exists()
 
 
 def silent_components(now: datetime) -> set[str]:
-    """Return the components that have sent heartbeats, but none for ``SILENT_AFTER``."""
+    """Return the names of the components whose last heartbeat is at least ``SILENT_AFTER`` old."""
     return set(Heartbeat.objects.filter(seen_at__lte=now - SILENT_AFTER).values_list("name", flat=True))

@@ -1,4 +1,4 @@
-"""List holds for pages: what can be held, what is held, and which user placed and ended each hold."""
+"""List holds for pages: the scopes that can be held, the holds in force, and the history of holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HoldEvent:
-    """A hold began or ended; *who* is empty if it ended by itself."""
+    """The beginning or the end of a hold, which the user *who* caused; *who* is empty if the hold expired."""
 
     at: datetime
     who: str
@@ -30,7 +30,10 @@ class HoldEvent:
 
 @dataclass(frozen=True)
 class HoldableScope:
-    """A scope, how many of its series the user may see, and its own hold."""
+    """A scope that can be held.
+
+    *series* is the number of its series that the user may see; *hold* is a hold of exactly this scope.
+    """
 
     scope: Scope
     series: int
@@ -51,7 +54,7 @@ def hold_events(holds: HoldQuerySet, at_most: int) -> list[HoldEvent]:
 def holdable_scopes(
     user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> dict[HoldKind, Sequence[HoldableScope]]:
-    """Return the sites, suites and reporters of the series that *user* may see, by name."""
+    """Return, by kind, the sites, suites and reporters of the series that *user* may see, sorted by name."""
     holds = {hold.scope: hold for hold in Hold.objects.at(now)}
     visible = Series.objects.filter(pk__in=Series.objects.visible_to(user).values("pk")).order_by()
     scopes: dict[HoldKind, Sequence[HoldableScope]] = {}

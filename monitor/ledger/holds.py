@@ -1,4 +1,4 @@
-"""Pause, drain and resume a series, suite, site or reporter; record who did it and why."""
+"""Pause, drain and resume a series, suite, site or reporter; record the user and the reason."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _SCOPED: dict[str, QuerySet[Any]] = {
 class HoldError(Exception):
     """The request is refused; the message says why.
 
-    UnknownScope    there is no such scope, or none that the user may see
+    UnknownScope    the scope does not exist, or the user may see none of its series
     NotAllowed      the scope contains series that the user may not see
     InvalidRequest  the reason is missing or too long, or the time is past or too far away
-    AlreadyHeld     the scope is held: ``hold``
+    AlreadyHeld     the scope is already held by ``hold``
     NotHeld         the scope is not held, so it cannot be resumed
-    RunHeld         a hold prevents the requested run: ``hold``
+    RunHeld         ``hold`` prevents the requested run
     """
 
 
@@ -74,7 +74,7 @@ class RunHeld(HoldError):
 
 @dataclass(frozen=True)
 class HoldProgress:
-    """A hold in force, and how many runs that it covers are still claimed or running."""
+    """A hold in force; *left* is the number of runs in its scope that are still claimed or running."""
 
     hold: Hold
     left: int
@@ -87,10 +87,10 @@ class HoldProgress:
 
 
 def find_scope(kind: str, name: str, user: AbstractBaseUser | AnonymousUser | None = None) -> Scope:
-    """Return the scope *kind* *name*; without *user* (the command line) every scope is visible.
+    """Return the scope of this *kind* and *name*; without *user* (the command line) every scope is visible.
 
     Raises:
-        UnknownScope: there is no such scope, or *user* may see none of its series.
+        UnknownScope: the scope does not exist, or *user* may see none of its series.
     """
     if kind not in HoldKind.values:
         raise UnknownScope(f"expected one of {', '.join(HoldKind.values)}, got {kind!r}")
@@ -114,7 +114,8 @@ def hold(
 ) -> Hold:
     """Hold *scope*: from now on none of its runs start. Running runs continue to their end.
 
-    A pause takes back runs that are claimed and have not started; a drain lets them run.
+    A pause skips runs that are claimed and have not started; a drain lets them run. *who* is the user, *why*
+    the reason, both for the history of holds.
 
     Raises:
         InvalidRequest: *why* or *until* is invalid.
@@ -156,14 +157,14 @@ def resume(scope: Scope, *, who: str, why: str, now: datetime) -> Hold:
 
 
 def end_overdue(now: datetime) -> int:
-    """End the holds whose ``until`` has passed; return how many."""
+    """End the holds whose ``until`` has passed; return the number of ended holds."""
     return Hold.objects.overdue(now).update(ended_at=F("until"), ended_by=EXPIRED)
 
 
 def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:
-    """Return the oldest of *holds* that covers each of *series*, by primary key; at most four queries.
+    """Return, by primary key of the series, the oldest of *holds* that covers the series.
 
-    Series that no hold covers are absent.
+    Series that no hold covers are absent. The function runs at most four queries.
     """
     keys, holds = list(series), list(holds)
     covering: dict[int, Hold] = {}
@@ -177,7 +178,7 @@ def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Ho
 
 
 def hold_progress(holds: Iterable[Hold]) -> list[HoldProgress]:
-    """Return the progress of each of *holds*, which are in force."""
+    """Return the progress of each of *holds*, all of which must be in force."""
     return [
         HoldProgress(hold, Run.objects.in_flight().filter(series__in=hold.scope.series()).count())
         for hold in holds
@@ -185,7 +186,7 @@ def hold_progress(holds: Iterable[Hold]) -> list[HoldProgress]:
 
 
 def describe_hold(hold: Hold) -> str:
-    """Return e.g. ``paused by ada since 2026-03-01 12:00 UTC: disk swap``."""
+    """Return *hold* in words: ``paused by ada since 2026-03-01 12:00 UTC: disk swap``."""
     text = f"{HoldMode(hold.mode).label} by {hold.who} since {hold.began_at:%Y-%m-%d %H:%M} UTC"
     if hold.until is not None:
         text += f" until {hold.until:%Y-%m-%d %H:%M} UTC"

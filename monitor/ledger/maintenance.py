@@ -25,7 +25,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ShownWindow:
-    """A maintenance window with its open or next occurrence, and its sites that the user may see."""
+    """A maintenance window as a user sees it.
+
+    Attributes:
+        occurrence: the open occurrence if *is_open*, else the next one.
+        is_everywhere: whether the window is at every site.
+        sites: the names of the sites that the user may see.
+    """
 
     window: MaintenanceWindow
     occurrence: Occurrence
@@ -39,7 +45,7 @@ class ShownWindow:
 
     @property
     def words(self) -> str:
-        """The notice while it is open: ``in maintenance until 2026-03-01 13:00 UTC: new disks``."""
+        """The notice while the window is open: ``in maintenance until 2026-03-01 13:00 UTC: new disks``."""
         return f"in maintenance until {self.occurrence.ends_at:%Y-%m-%d %H:%M} UTC: {self.window}"
 
     def covers(self, sites: Collection[str]) -> bool:
@@ -55,14 +61,14 @@ def open_windows(now: datetime) -> tuple[OpenWindow, ...]:
 
 
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
-    """Return the open windows that *user* may see, by start."""
+    """Return the open windows that *user* may see, sorted by start."""
     windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
     sites = _visible_sites(user) if windows else ()
     return _by_start(_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
 
 
 def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
-    """Return the open windows at sites of *series*, by start; their other sites are not shown."""
+    """Return the open windows at sites of *series*, sorted by start; each names only sites of *series*."""
     windows = list(_open(MaintenanceWindow.objects.all(), now))
     bindings = Binding.objects.filter(series=series).order_by() if windows else Binding.objects.none()
     sites = set(bindings.values_list("resource__site__name", flat=True))
@@ -71,7 +77,7 @@ def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
 
 
 def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
-    """Return the windows that *user* may see and that are open or have a next occurrence, by start."""
+    """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start."""
     sites, shown = _visible_sites(user), []
     for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
         current = _occurrence(open_at, window, now)

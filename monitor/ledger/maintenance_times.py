@@ -1,9 +1,9 @@
 """Compute when a maintenance window is open, with pure functions of (times, now).
 
 A window occurs once, or at every slot of a schedule (``reporters.schedule``). An occurrence is open from its
-start until just before its end; its duration is elapsed time, whatever the clocks do meanwhile. It is never
-longer than the gap to the next slot; where a change of clocks makes two occurrences overlap nevertheless,
-the window stays open until the later one ends.
+start until just before its end; its duration is elapsed time, whatever the clocks do meanwhile. The duration
+is never longer than the gap to the next slot; where a change of clocks makes two occurrences overlap
+nevertheless, the window stays open until the later one ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _FIRST_DAY, _LAST_DAY = datetime(2000, 1, 1), datetime(2012, 12, 31)  # noqa: DT
 
 @dataclass(frozen=True)
 class WindowTimes:
-    """The configured times of a window. With a schedule, *starts_at* and *ends_at* bound its slots."""
+    """The configured times of a window: one occurrence from *starts_at* to *ends_at*, or a schedule.
+
+    If there is a schedule, *starts_at* and *ends_at* bound its slots.
+    """
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -49,7 +52,7 @@ class Occurrence:
 
 
 def open_at(times: WindowTimes, now: datetime) -> Occurrence | None:
-    """Return the occurrence that is open at *now*; if several, the one that ends last.
+    """Return the occurrence that is open at *now*; if several are open, the one that ends last.
 
     Raises:
         InvalidSchedule: the schedule cannot be parsed.
@@ -63,7 +66,11 @@ def open_at(times: WindowTimes, now: datetime) -> Occurrence | None:
 
 
 def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
-    """Return the first occurrence that starts after *now*; None without one. Raises as ``open_at``."""
+    """Return the first occurrence that starts after *now*; None if no further occurrence starts.
+
+    Raises:
+        InvalidSchedule: the schedule cannot be parsed.
+    """
     if not times.schedule:
         single = _single(times)
         return single if single and single.starts_at > now else None
@@ -72,7 +79,7 @@ def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
 
 
 def time_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
-    """Yield (field, message) for everything that is wrong with *times*."""
+    """Yield (field, message) for each error in *times*."""
     yield from _recurring_errors(times) if times.schedule else _single_errors(times)
     try:
         find_zone(times.timezone)
@@ -122,8 +129,9 @@ def _recurring_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
         )
 
 
+@lru_cache(maxsize=1024)  # reads 13 years of days; many windows share a schedule
 def _shortest_gap(cron: Cron) -> timedelta | None:
-    """Return the shortest time between two slots without a change of clocks; None if they are years apart."""
+    """Return the shortest time between two slots, ignoring changes of clocks; None if over a decade."""
     minutes = [60 * hour + minute for hour in cron.hours for minute in cron.minutes]
     gaps = [later - earlier for earlier, later in pairwise(minutes)]
     days = [(later - earlier).days for earlier, later in pairwise(cron.matching_days(_FIRST_DAY, _LAST_DAY))]

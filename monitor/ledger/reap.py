@@ -23,9 +23,10 @@ _LEASE_EXPIRED = "its lease expired"
 
 @transaction.atomic  # a late report of a lost run waits for the commit, and then corrects the run's usage
 def reap(now: datetime) -> None:
-    """Claim again, or end as lost, runs with an expired lease; end slots past their grace time as missed.
+    """Move runs with an expired lease to ``expected`` or ``lost``, and runs past grace time to ``missed``.
 
-    A run that was claimed and never started is never lost: its probe cannot have run.
+    A run is lost after ``GRIDCAST_MAX_ATTEMPTS`` starts. A run that was claimed and never started is not
+    lost, because its probe cannot have run.
     """
     silent = Run.objects.silent(now)
     max_attempts = settings.GRIDCAST_MAX_ATTEMPTS
@@ -47,12 +48,12 @@ def reap(now: datetime) -> None:
 
 
 def renew_leases(now: datetime) -> None:
-    """Renew every lease, after a time in which the monitor itself was down and could receive no heartbeat."""
+    """Renew every lease, after an outage of the monitor: meanwhile it has received no heartbeats."""
     Run.objects.in_flight().update(lease_until=lease_until(now))
 
 
 def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
-    """Return the *silent* runs that have been started at least this many times; a claim is no attempt."""
+    """Return the running runs of *silent* that were started at least *times* times; claims do not count."""
     running = silent.filter(state=State.RUNNING)
     starts = Count("transitions", filter=Q(transitions__target=State.RUNNING))
     often = Run.objects.filter(pk__in=running).annotate(starts=starts).filter(starts__gte=times)
@@ -62,8 +63,8 @@ def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
 def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
     """Lock and move *runs*; return the slots of the locked runs by primary key.
 
-    Runs that another transaction has locked, for instance to store their report, are skipped: waiting for it
-    could deadlock.
+    Runs that another transaction has locked, for instance to store their reports, are skipped: waiting for
+    that transaction could deadlock.
     """
     locked = runs.order_by("pk").select_for_update(skip_locked=True, no_key=True)
     slots = dict(locked.values_list("pk", "slot"))

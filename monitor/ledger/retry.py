@@ -23,15 +23,15 @@ RECENT = timedelta(days=7)
 
 
 def retry(now: datetime) -> int:
-    """Add a run at the next slot of the retry schedule of each failing series; return how many were added.
+    """Add a run at the next slot of the retry schedule of each failing series; return the number of runs.
 
-    Series with a pending run, or whose own next slot comes first, are skipped.
+    A series that has a pending run at or before this slot is skipped.
     """
     return sum(_retry(series, now) for series in _failing(now))
 
 
 def _failing(now: datetime) -> SeriesQuerySet:
-    """Return the series that have not passed ``retry_passes`` times since their last failure."""
+    """Return the series with fewer than ``retry_passes`` passed runs since their last failure."""
     failures = Run.objects.filter(series=OuterRef("pk"), state__in=DID_NOT_PASS, slot__gt=now - RECENT)
     passed_since = Q(runs__state=State.PASSED, runs__slot__gt=F("last_failure"))
     return (

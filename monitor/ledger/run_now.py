@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestedRuns:
-    """The requested runs by name of their series, and the hold of each series that is held."""
+    """The requested runs, sorted by name of the series; *held* has each skipped series with its hold."""
 
     runs: Sequence[Run]
     held: Sequence[tuple[Series, Hold]] = ()
@@ -35,7 +35,7 @@ class RequestedRuns:
 def run_now(
     series: Series, *, who: str, why: str = "", force: bool = False, now: datetime | None = None
 ) -> Run:
-    """Add a run of *series* that is due at once, or return the requested one that waits already.
+    """Return a requested run of *series*: the one that already waits, or a new one that is due at once.
 
     Works for a disabled series too. While the series runs, the new run waits.
 
@@ -64,13 +64,13 @@ def run_all(
     force: bool = False,
     now: datetime | None = None,
 ) -> RequestedRuns:
-    """Request a run of every enabled series of *scope* (that *user* may see).
+    """Request a run of every enabled series of *scope*; with *user*, only of series that *user* may see.
 
     Held series are left out unless *force* is set.
 
     Raises:
         RunHeld: all of the series are held.
-        InvalidRequest: there is no such series, or *why* is invalid.
+        InvalidRequest: *scope* has no enabled series that *user* may see, or *why* is invalid.
     """
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
@@ -88,7 +88,11 @@ def run_all(
 
 
 def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: bool) -> list[Run]:
-    """Return a requested run of each of *series*, a waiting or a new one, by name of the series."""
+    """Return a requested run of each of *series*, sorted by name of the series.
+
+    A requested run that already waits is returned; with *force*, only a forced run. Otherwise a new run is
+    inserted at *slot*, with *trigger*.
+    """
     locked = list(series.select_for_update(no_key=True).order_by("pk"))  # serialises concurrent requests
     waiting = Run.objects.due(slot).filter(series__in=locked).exclude(trigger__in=PLANNED)
     if force:

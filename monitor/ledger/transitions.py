@@ -1,4 +1,7 @@
-"""Move runs from state to state: the only statements that change ``Run.state``."""
+"""Move runs from state to state.
+
+Only ``worker.start_runs`` has a statement of its own: it moves claimed runs to ``running``.
+"""
 
 from __future__ import annotations
 
@@ -65,10 +68,11 @@ def move(
     slots: Collection[datetime] | None = None,
     **fields: Any,
 ) -> int:
-    """Move those of *runs* with these *ids* to *to*, where that transition is allowed; return how many moved.
+    """Move the runs with these *ids* among *runs* to the state *to*, where the transition is allowed.
 
-    One statement does it, so the second of two concurrent callers moves nothing. *slots* limits the statement
-    to the partitions that contain them. The database records *cause* in the run's transitions.
+    Return the number of moved runs. All runs move in one statement, so the second of two concurrent callers
+    moves nothing. With *slots* the statement reads only the partitions that contain these slots. The database
+    records *cause* in the run's transitions. *fields* are further columns to set.
     """
     keys = list(ids)
     sources = [state for state, targets in ALLOWED.items() if to in targets]
@@ -81,7 +85,7 @@ def move(
 
 
 def end_reported(endings: Sequence[ReportedEnd]) -> None:
-    """End each run as its report says, where that transition is allowed, in one statement."""
+    """End each run as its report says, where the transition is allowed; one statement ends all runs."""
     columns = [list(column) for column in zip(*endings, strict=True)]
     slots = [ending.slot for ending in endings]
     sources = [state for state, targets in ALLOWED.items() if set(REPORTED) <= set(targets)]

@@ -27,7 +27,7 @@ SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED
 
 
 class UsageRow(NamedTuple):
-    """The usage of a run at a resource; None if its report does not give it."""
+    """The usage of a resource by a run; *bytes* and *cpu_seconds* are None while no report has arrived."""
 
     run: uuid.UUID
     resource: str
@@ -37,7 +37,7 @@ class UsageRow(NamedTuple):
 
 
 def record(rows: Iterable[UsageRow]) -> None:
-    """Store *rows*, added up by site; a row of the same run and site is replaced."""
+    """Store the sum of *rows* for each run and site; replace an earlier sum of the same run and site."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     if columns:
         with binary.cursor() as cursor:
@@ -45,7 +45,7 @@ def record(rows: Iterable[UsageRow]) -> None:
 
 
 def record_lost(runs: Iterable[Run]) -> None:
-    """Record that *runs* started and were lost: their usage is unknown until a late report corrects it."""
+    """Record an unknown usage for each of the lost *runs* that had started; a late report replaces it."""
     record(
         UsageRow(run.pk, name, run.started_at)
         for run in runs

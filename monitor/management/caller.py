@@ -1,4 +1,4 @@
-"""The caller of a command."""
+"""The user who calls a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import pwd
 
 
 def caller_name() -> str:
-    """Return the operating-system user of this process, marked as different from users of gridcast."""
+    """Return the name of the operating-system user of this process.
+
+    The name is marked, so that it differs from the names of users of gridcast.
+    """
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name

@@ -30,7 +30,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DepotDataCommand(BaseCommand):
-    """Base of the command with one method per verb."""
+    """Base of ``manage.py depot``, with one method for each verb."""
 
     def add_data_verbs(self, verbs: _SubParsersAction[Any]) -> None:
         backup = verbs.add_parser("backup", help="copy the whole depot to a new directory, online")
@@ -119,7 +119,11 @@ def _summary(manifest: Manifest) -> str:
 
 
 def _series_keys(names: list[str]) -> list[int] | None:
-    """Return the keys of the series *names*, None for all. Raises CommandError if one does not exist."""
+    """Return the primary keys of the series *names*; None without names.
+
+    Raises:
+        CommandError: a name is unknown.
+    """
     keys = dict(Series.objects.filter(name__in=names).values_list("name", "pk"))
     unknown = sorted(set(names) - keys.keys())
     if unknown:

@@ -9,7 +9,7 @@ from django.utils.dateparse import parse_datetime
 
 
 def parse_time(option: str, text: str, *, example: str) -> datetime:
-    """Parse the value of *option*, a time such as *example*; without an offset it is UTC.
+    """Parse the value of *option*, a time such as *example*; a time without an offset is UTC.
 
     Raises:
         CommandError: *text* is not ISO 8601.

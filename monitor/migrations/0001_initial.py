@@ -27,6 +27,168 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="Site",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("title", models.CharField(blank=True, max_length=200)),
+                (
+                    "runs_at_once",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        help_text="how many runs may use the site at the same time; empty: unlimited",
+                        null=True,
+                    ),
+                ),
+                (
+                    "runs_per_day",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="how many runs may use the site per day (UTC); empty: unlimited",
+                        null=True,
+                    ),
+                ),
+                (
+                    "bytes_per_day",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="bytes that the site sends and receives per day (UTC); empty: unlimited",
+                        null=True,
+                    ),
+                ),
+                (
+                    "cpu_hours_per_day",
+                    models.FloatField(
+                        blank=True,
+                        help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
+                        null=True,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("cpu_hours_per_day__gte", 0)),
+                        name="site_cpu_hours_not_negative",
+                        violation_error_message="Expected CPU-hours per day of at least 0, or none.",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Suite",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("title", models.CharField(blank=True, max_length=200)),
+                (
+                    "keep_reports_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="days to keep raw reports; empty: for ever",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(36500),
+                        ],
+                    ),
+                ),
+                (
+                    "keep_samples_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="days to keep samples; empty: for ever",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(36500),
+                        ],
+                    ),
+                ),
+                (
+                    "keep_hourly_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="days to keep hourly rollups; empty: for ever",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(36500),
+                        ],
+                    ),
+                ),
+                (
+                    "keep_daily_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="days to keep daily rollups; empty: for ever",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(36500),
+                        ],
+                    ),
+                ),
+                ("viewers", models.ManyToManyField(blank=True, to="auth.group")),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("keep_hourly_days__isnull", True),
+                            models.Q(
+                                ("keep_samples_days__isnull", False),
+                                ("keep_samples_days__lte", models.F("keep_hourly_days")),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="suite_samples_go_first",
+                        violation_error_message="Expected hourly rollups to be kept at least as long as samples.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("keep_daily_days__isnull", True),
+                            models.Q(
+                                ("keep_hourly_days__isnull", False),
+                                ("keep_hourly_days__lte", models.F("keep_daily_days")),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="suite_hours_go_first",
+                        violation_error_message="Expected daily rollups to be kept at least as long as hourly ones.",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Reporter",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("capacity", models.PositiveSmallIntegerField(default=4)),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
             name="Series",
             fields=[
                 (
@@ -94,8 +256,7 @@ class Migration(migrations.Migration):
                 (
                     "jitter_seconds",
                     models.PositiveIntegerField(
-                        default=0,
-                        help_text="start each run up to this long after its slot, at a hashed time",
+                        default=0, help_text="start each run up to this long after its slot, at a hashed time"
                     ),
                 ),
                 (
@@ -161,11 +322,314 @@ class Migration(migrations.Migration):
                         to="monitor.series",
                     ),
                 ),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="series",
+                        to="monitor.reporter",
+                    ),
+                ),
+                (
+                    "suite",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="series", to="monitor.suite"
+                    ),
+                ),
             ],
             options={
                 "verbose_name_plural": "series",
                 "ordering": ["name"],
                 "permissions": [("run_series", "Can run a series now")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("limit_seconds__gt", 0)), name="series_limit_positive"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_load1__gt", 0)),
+                        name="series_max_load1_positive",
+                        violation_error_message="Expected a maximum load above 0, or none.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("warm_up_runs__lte", 5)),
+                        name="series_warm_up_runs_few",
+                        violation_error_message="Expected at most 5 warm-up runs.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("follows", ""), ("leader", None)),
+                            models.Q(
+                                models.Q(("follows", ""), _negated=True),
+                                ("leader__isnull", False),
+                                ("schedule", ""),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="series_has_a_schedule_or_follows",
+                    ),
+                ],
+            },
+        ),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL(PARTITIONED_TABLES["Run"])],
+            state_operations=[
+                migrations.CreateModel(
+                    name="Run",
+                    fields=[
+                        ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                        ("slot", models.DateTimeField()),
+                        (
+                            "due_at",
+                            models.DateTimeField(
+                                help_text="when it may start: its slot, plus the jitter of its series"
+                            ),
+                        ),
+                        (
+                            "wait_until",
+                            models.DateTimeField(
+                                help_text="how long it may wait for exclusive series or for its leader",
+                                null=True,
+                            ),
+                        ),
+                        (
+                            "trigger",
+                            models.CharField(
+                                default="schedule",
+                                help_text="the schedule, or the user who requested it, and why",
+                                max_length=900,
+                            ),
+                        ),
+                        (
+                            "forced",
+                            models.BooleanField(default=False, help_text="requested in spite of a hold"),
+                        ),
+                        (
+                            "state",
+                            models.CharField(
+                                choices=[
+                                    ("expected", "Expected"),
+                                    ("claimed", "Claimed"),
+                                    ("running", "Running"),
+                                    ("passed", "Passed"),
+                                    ("failed", "Failed"),
+                                    ("broken", "Broken"),
+                                    ("no_data", "No Data"),
+                                    ("timed_out", "Timed Out"),
+                                    ("skipped", "Skipped"),
+                                    ("missed", "Missed"),
+                                    ("lost", "Lost"),
+                                ],
+                                default="expected",
+                                max_length=10,
+                            ),
+                        ),
+                        ("reason", models.TextField(blank=True)),
+                        (
+                            "cause",
+                            models.CharField(
+                                blank=True, help_text="what caused the last transition", max_length=200
+                            ),
+                        ),
+                        ("attempt", models.PositiveSmallIntegerField(default=0)),
+                        (
+                            "stage",
+                            models.CharField(
+                                blank=True,
+                                help_text="the current stage, or the one that failed",
+                                max_length=100,
+                            ),
+                        ),
+                        ("claimed_at", models.DateTimeField(null=True)),
+                        ("lease_until", models.DateTimeField(null=True)),
+                        ("started_at", models.DateTimeField(null=True)),
+                        ("ended_at", models.DateTimeField(null=True)),
+                        ("failed_resource", models.CharField(blank=True, max_length=100)),
+                        (
+                            "series",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="runs",
+                                to="monitor.series",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "ordering": ["-slot"],
+                    },
+                ),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "expected")), fields=["due_at"], name="run_expected"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "expected"), ("wait_until__isnull", False)),
+                fields=["due_at"],
+                name="run_waiting",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state__in", ["claimed", "running"])),
+                fields=["lease_until"],
+                name="run_in_flight",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(fields=["-ended_at"], name="run_latest"),
+        ),
+        migrations.AddConstraint(
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("series", "slot"), name="run_series_slot_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            "expected",
+                            "claimed",
+                            "running",
+                            "passed",
+                            "failed",
+                            "broken",
+                            "no_data",
+                            "timed_out",
+                            "skipped",
+                            "missed",
+                            "lost",
+                        ],
+                    )
+                ),
+                name="run_state_known",
+            ),
+        ),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL(PARTITIONED_TABLES["RawReport"])],
+            state_operations=[
+                migrations.CreateModel(
+                    name="RawReport",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "run_id",
+                                "slot",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("slot", models.DateTimeField()),
+                        ("received_at", models.DateTimeField()),
+                        (
+                            "packing",
+                            models.PositiveSmallIntegerField(
+                                help_text="compression format of the body (monitor.compression)"
+                            ),
+                        ),
+                        ("packed", models.BinaryField()),
+                        (
+                            "parsed_by",
+                            models.PositiveSmallIntegerField(
+                                db_default=1,
+                                help_text="version of the parser that made the samples",
+                            ),
+                        ),
+                        (
+                            "run",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="raw_reports",
+                                to="monitor.run",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "ordering": ["-received_at"],
+                    },
+                ),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name="rawreport",
+            index=django.contrib.postgres.indexes.BrinIndex(fields=["slot"], name="rawreport_slot_brin"),
+        ),
+        migrations.CreateModel(
+            name="Segment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("probe", models.CharField(max_length=200)),
+                ("probe_version", models.CharField(max_length=200)),
+                ("parameters", models.JSONField(default=dict)),
+                (
+                    "bindings",
+                    models.JSONField(default=dict, help_text="role -> names of its resources, in order"),
+                ),
+                ("fingerprint", models.CharField(max_length=64)),
+                ("began_at", models.DateTimeField()),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="segments",
+                        to="monitor.series",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["series_id", "number"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("series", "fingerprint"), name="segment_fingerprint_once"
+                    ),
+                    models.UniqueConstraint(fields=("series", "number"), name="segment_number_once"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Metric",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("unit", models.CharField(max_length=50)),
+                (
+                    "segment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="metrics",
+                        to="monitor.segment",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["segment_id", "name"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("segment", "name"), name="metric_name_once_a_segment")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -208,25 +672,29 @@ class Migration(migrations.Migration):
                 ("below", models.SmallIntegerField(null=True)),
                 ("upto", models.SmallIntegerField(null=True)),
                 ("counts", models.BooleanField(db_default=True)),
+                (
+                    "metric",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="forecasts",
+                        to="monitor.metric",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-last_known_at", "-id"],
-            },
-        ),
-        migrations.CreateModel(
-            name="Metric",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                "indexes": [
+                    models.Index(fields=["metric", "method", "last_known_at"], name="forecast_newest"),
+                    models.Index(
+                        condition=models.Q(("truth", None)), fields=["metric"], name="forecast_unscored"
                     ),
-                ),
-                ("name", models.CharField(max_length=200)),
-                ("unit", models.CharField(max_length=50)),
-            ],
-            options={
-                "ordering": ["segment_id", "name"],
+                    models.Index(
+                        condition=models.Q(("at__isnull", False), ("counts", False), _connector="OR"),
+                        fields=["issued_at"],
+                        name="forecast_passing",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -234,22 +702,6 @@ class Migration(migrations.Migration):
             fields=[
                 ("name", models.CharField(max_length=50, primary_key=True, serialize=False)),
                 ("seen_at", models.DateTimeField()),
-            ],
-            options={
-                "ordering": ["name"],
-            },
-        ),
-        migrations.CreateModel(
-            name="Reporter",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.SlugField(unique=True)),
-                ("capacity", models.PositiveSmallIntegerField(default=4)),
             ],
             options={
                 "ordering": ["name"],
@@ -287,6 +739,14 @@ class Migration(migrations.Migration):
                         max_length=253,
                     ),
                 ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="resources",
+                        to="monitor.site",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
@@ -302,10 +762,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=100)),
-                (
-                    "prefix",
-                    models.CharField(help_text="the first characters of the token", max_length=20),
-                ),
+                ("prefix", models.CharField(help_text="the first characters of the token", max_length=20)),
                 ("sha256", models.CharField(max_length=64, unique=True)),
                 ("scopes", models.JSONField(default=list)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
@@ -393,9 +850,20 @@ class Migration(migrations.Migration):
                     "series",
                     models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.series"),
                 ),
+                ("sites", models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.site")),
+                (
+                    "suites",
+                    models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.suite"),
+                ),
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(models.Q(("condition", ""), _negated=True), ("threshold__gte", 1)),
+                        name="alert_rule_has_a_condition",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -428,9 +896,37 @@ class Migration(migrations.Migration):
                         to="monitor.series",
                     ),
                 ),
+                (
+                    "closed_by",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="monitor.run",
+                    ),
+                ),
+                (
+                    "opened_by",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="monitor.run",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-opened_at", "-id"],
+                "indexes": [models.Index(fields=["-closed_at"], name="alert_latest")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("closed_at", None)),
+                        fields=("rule", "series"),
+                        name="alert_open_once",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -452,16 +948,6 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "forecast deliveries",
             },
-        ),
-        migrations.AddField(
-            model_name="forecast",
-            name="metric",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="forecasts",
-                to="monitor.metric",
-            ),
         ),
         migrations.CreateModel(
             name="DayRollup",
@@ -533,6 +1019,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["corrected_at", "id"],
+                "indexes": [models.Index(fields=["metric", "time"], name="correction_metric_time")],
             },
         ),
         migrations.CreateModel(
@@ -665,6 +1152,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("due_at__isnull", False)),
+                        fields=["due_at"],
+                        name="notification_due",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -710,6 +1204,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-received_at"],
+                "indexes": [models.Index(fields=["metric", "started_at"], name="outcome_history")],
+                "constraints": [models.UniqueConstraint(fields=("consumer", "job"), name="outcome_job_once")],
             },
         ),
         migrations.CreateModel(
@@ -760,13 +1256,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddField(
-            model_name="series",
-            name="reporter",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="series", to="monitor.reporter"
-            ),
+            options={
+                "indexes": [models.Index(fields=["due_at"], name="recheck_due")],
+            },
         ),
         migrations.CreateModel(
             name="Binding",
@@ -798,6 +1290,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["series", "role", "position"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("series", "role", "position"), name="binding_position_once"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("series", "role", "resource"), name="binding_resource_once"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -834,168 +1334,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["series_id", "kind"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("series", "kind"), name="retention_cutoff_once")
+                ],
             },
-        ),
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(PARTITIONED_TABLES["Run"])],
-            state_operations=[
-                migrations.CreateModel(
-                    name="Run",
-                    fields=[
-                        ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                        ("slot", models.DateTimeField()),
-                        (
-                            "due_at",
-                            models.DateTimeField(
-                                help_text="when it may start: its slot, plus the jitter of its series"
-                            ),
-                        ),
-                        (
-                            "wait_until",
-                            models.DateTimeField(
-                                help_text="how long it may wait for exclusive series or for its leader",
-                                null=True,
-                            ),
-                        ),
-                        (
-                            "trigger",
-                            models.CharField(
-                                default="schedule",
-                                help_text="the schedule, or the user who requested it, and why",
-                                max_length=900,
-                            ),
-                        ),
-                        (
-                            "forced",
-                            models.BooleanField(default=False, help_text="requested in spite of a hold"),
-                        ),
-                        (
-                            "state",
-                            models.CharField(
-                                choices=[
-                                    ("expected", "Expected"),
-                                    ("claimed", "Claimed"),
-                                    ("running", "Running"),
-                                    ("passed", "Passed"),
-                                    ("failed", "Failed"),
-                                    ("broken", "Broken"),
-                                    ("no_data", "No Data"),
-                                    ("timed_out", "Timed Out"),
-                                    ("skipped", "Skipped"),
-                                    ("missed", "Missed"),
-                                    ("lost", "Lost"),
-                                ],
-                                default="expected",
-                                max_length=10,
-                            ),
-                        ),
-                        ("reason", models.TextField(blank=True)),
-                        (
-                            "cause",
-                            models.CharField(
-                                blank=True, help_text="what caused the last transition", max_length=200
-                            ),
-                        ),
-                        ("attempt", models.PositiveSmallIntegerField(default=0)),
-                        (
-                            "stage",
-                            models.CharField(
-                                blank=True,
-                                help_text="the current stage, or the one that failed",
-                                max_length=100,
-                            ),
-                        ),
-                        ("claimed_at", models.DateTimeField(null=True)),
-                        ("lease_until", models.DateTimeField(null=True)),
-                        ("started_at", models.DateTimeField(null=True)),
-                        ("ended_at", models.DateTimeField(null=True)),
-                        ("failed_resource", models.CharField(blank=True, max_length=100)),
-                        (
-                            "series",
-                            models.ForeignKey(
-                                on_delete=django.db.models.deletion.CASCADE,
-                                related_name="runs",
-                                to="monitor.series",
-                            ),
-                        ),
-                    ],
-                    options={
-                        "ordering": ["-slot"],
-                    },
-                ),
-            ],
-        ),
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(PARTITIONED_TABLES["RawReport"])],
-            state_operations=[
-                migrations.CreateModel(
-                    name="RawReport",
-                    fields=[
-                        (
-                            "pk",
-                            models.CompositePrimaryKey(
-                                "run_id",
-                                "slot",
-                                blank=True,
-                                editable=False,
-                                primary_key=True,
-                                serialize=False,
-                            ),
-                        ),
-                        ("slot", models.DateTimeField()),
-                        ("received_at", models.DateTimeField()),
-                        (
-                            "packing",
-                            models.PositiveSmallIntegerField(
-                                help_text="compression format of the body (monitor.compression)"
-                            ),
-                        ),
-                        ("packed", models.BinaryField()),
-                        (
-                            "parsed_by",
-                            models.PositiveSmallIntegerField(
-                                db_default=1,
-                                help_text="version of the parser that made the samples",
-                            ),
-                        ),
-                        (
-                            "run",
-                            models.ForeignKey(
-                                db_constraint=False,
-                                db_index=False,
-                                on_delete=django.db.models.deletion.CASCADE,
-                                related_name="raw_reports",
-                                to="monitor.run",
-                            ),
-                        ),
-                    ],
-                    options={
-                        "ordering": ["-received_at"],
-                    },
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="alert",
-            name="closed_by",
-            field=models.ForeignKey(
-                db_constraint=False,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="monitor.run",
-            ),
-        ),
-        migrations.AddField(
-            model_name="alert",
-            name="opened_by",
-            field=models.ForeignKey(
-                db_constraint=False,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="monitor.run",
-            ),
         ),
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunSQL(PARTITIONED_TABLES["Sample"])],
@@ -1035,106 +1377,9 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
-        migrations.CreateModel(
-            name="Segment",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("number", models.PositiveIntegerField()),
-                ("probe", models.CharField(max_length=200)),
-                ("probe_version", models.CharField(max_length=200)),
-                ("parameters", models.JSONField(default=dict)),
-                (
-                    "bindings",
-                    models.JSONField(default=dict, help_text="role -> names of its resources, in order"),
-                ),
-                ("fingerprint", models.CharField(max_length=64)),
-                ("began_at", models.DateTimeField()),
-                (
-                    "series",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="segments",
-                        to="monitor.series",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["series_id", "number"],
-            },
-        ),
-        migrations.AddField(
-            model_name="metric",
-            name="segment",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="metrics", to="monitor.segment"
-            ),
-        ),
-        migrations.CreateModel(
-            name="Site",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.SlugField(unique=True)),
-                ("title", models.CharField(blank=True, max_length=200)),
-                (
-                    "runs_at_once",
-                    models.PositiveSmallIntegerField(
-                        blank=True,
-                        help_text="how many runs may use the site at the same time; empty: unlimited",
-                        null=True,
-                    ),
-                ),
-                (
-                    "runs_per_day",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="how many runs may use the site per day (UTC); empty: unlimited",
-                        null=True,
-                    ),
-                ),
-                (
-                    "bytes_per_day",
-                    models.PositiveBigIntegerField(
-                        blank=True,
-                        help_text="bytes that the site sends and receives per day (UTC); empty: unlimited",
-                        null=True,
-                    ),
-                ),
-                (
-                    "cpu_hours_per_day",
-                    models.FloatField(
-                        blank=True,
-                        help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
-                        null=True,
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["name"],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("cpu_hours_per_day__gte", 0)),
-                        name="site_cpu_hours_not_negative",
-                        violation_error_message="Expected CPU-hours per day of at least 0, or none.",
-                    )
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name="resource",
-            name="site",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="resources", to="monitor.site"
-            ),
+        migrations.AddIndex(
+            model_name="sample",
+            index=django.contrib.postgres.indexes.BrinIndex(fields=["time"], name="sample_time_brin"),
         ),
         migrations.CreateModel(
             name="MaintenanceWindow",
@@ -1200,84 +1445,32 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("ends_at__gt", models.F("starts_at"))),
+                        name="maintenance_window_ends_after_it_starts",
+                        violation_error_message="Expected an end after the start.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("duration_seconds", None),
+                                ("ends_at__isnull", False),
+                                ("schedule", ""),
+                                ("starts_at__isnull", False),
+                            ),
+                            models.Q(
+                                models.Q(("schedule", ""), _negated=True),
+                                ("duration_seconds__gt", 0),
+                                ("duration_seconds__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="maintenance_window_once_or_recurring",
+                        violation_error_message="Expected a start and an end, or a schedule and a duration.",
+                    ),
+                ],
             },
-        ),
-        migrations.AddField(
-            model_name="alertrule",
-            name="sites",
-            field=models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.site"),
-        ),
-        migrations.CreateModel(
-            name="Suite",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.SlugField(unique=True)),
-                ("title", models.CharField(blank=True, max_length=200)),
-                (
-                    "keep_reports_days",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="days to keep raw reports; empty: for ever",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(36500),
-                        ],
-                    ),
-                ),
-                (
-                    "keep_samples_days",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="days to keep samples; empty: for ever",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(36500),
-                        ],
-                    ),
-                ),
-                (
-                    "keep_hourly_days",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="days to keep hourly rollups; empty: for ever",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(36500),
-                        ],
-                    ),
-                ),
-                (
-                    "keep_daily_days",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        help_text="days to keep daily rollups; empty: for ever",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(36500),
-                        ],
-                    ),
-                ),
-                ("viewers", models.ManyToManyField(blank=True, to="auth.group")),
-            ],
-            options={
-                "ordering": ["name"],
-            },
-        ),
-        migrations.AddField(
-            model_name="series",
-            name="suite",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="series", to="monitor.suite"
-            ),
         ),
         migrations.CreateModel(
             name="DayScore",
@@ -1326,12 +1519,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-day", "id"],
+                "indexes": [models.Index(fields=["suite", "day"], name="dayscore_of_suite")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("metric", "day", "suite", "site", "method", "unit"),
+                        name="dayscore_once",
+                        nulls_distinct=False,
+                    )
+                ],
             },
-        ),
-        migrations.AddField(
-            model_name="alertrule",
-            name="suites",
-            field=models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.suite"),
         ),
         migrations.CreateModel(
             name="Transition",
@@ -1443,6 +1639,12 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "usage",
                 "ordering": ["-began_at"],
+                "indexes": [
+                    models.Index(
+                        fields=["site", "began_at"], include=("bytes", "cpu_seconds"), name="usage_site_day"
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("run", "site"), name="usage_run_site_once")],
             },
         ),
         migrations.CreateModel(
@@ -1476,6 +1678,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "current segments",
+                "indexes": [
+                    django.contrib.postgres.indexes.HashIndex(fields=["path"], name="current_path"),
+                    django.contrib.postgres.indexes.HashIndex(fields=["resources"], name="current_resources"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1584,10 +1790,7 @@ class Migration(migrations.Migration):
                     "mean_absolute_scaled_error",
                     models.FloatField(help_text="relative to the baseline", null=True),
                 ),
-                (
-                    "winkler_score",
-                    models.FloatField(help_text="of the interval of the forecast", null=True),
-                ),
+                ("winkler_score", models.FloatField(help_text="of the interval of the forecast", null=True)),
                 (
                     "less",
                     django.contrib.postgres.fields.ArrayField(
@@ -1612,6 +1815,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_behind", True)),
+                        fields=["metric"],
+                        name="forecaststate_behind",
+                    ),
+                    models.Index(
+                        condition=models.Q(("is_new", True)), fields=["metric"], name="forecaststate_new"
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ForecastPredictor",
@@ -1651,291 +1866,6 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="forecast",
-            index=models.Index(fields=["metric", "method", "last_known_at"], name="forecast_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="forecast",
-            index=models.Index(
-                condition=models.Q(("truth", None)), fields=["metric"], name="forecast_unscored"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="forecast",
-            index=models.Index(
-                condition=models.Q(("at__isnull", False), ("counts", False), _connector="OR"),
-                fields=["issued_at"],
-                name="forecast_passing",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="correction",
-            index=models.Index(fields=["metric", "time"], name="correction_metric_time"),
-        ),
-        migrations.AddIndex(
-            model_name="notification",
-            index=models.Index(
-                condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="notification_due"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="outcome",
-            index=models.Index(fields=["metric", "started_at"], name="outcome_history"),
-        ),
-        migrations.AddConstraint(
-            model_name="outcome",
-            constraint=models.UniqueConstraint(fields=("consumer", "job"), name="outcome_job_once"),
-        ),
-        migrations.AddIndex(
-            model_name="recheck",
-            index=models.Index(fields=["due_at"], name="recheck_due"),
-        ),
-        migrations.AddConstraint(
-            model_name="binding",
-            constraint=models.UniqueConstraint(
-                fields=("series", "role", "position"), name="binding_position_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="binding",
-            constraint=models.UniqueConstraint(
-                fields=("series", "role", "resource"), name="binding_resource_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="retentioncutoff",
-            constraint=models.UniqueConstraint(fields=("series", "kind"), name="retention_cutoff_once"),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("state", "expected")), fields=["due_at"], name="run_expected"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("state", "expected"), ("wait_until__isnull", False)),
-                fields=["due_at"],
-                name="run_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("state__in", ["claimed", "running"])),
-                fields=["lease_until"],
-                name="run_in_flight",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["-ended_at"], name="run_latest"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.UniqueConstraint(fields=("series", "slot"), name="run_series_slot_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="run",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "state__in",
-                        [
-                            "expected",
-                            "claimed",
-                            "running",
-                            "passed",
-                            "failed",
-                            "broken",
-                            "no_data",
-                            "timed_out",
-                            "skipped",
-                            "missed",
-                            "lost",
-                        ],
-                    )
-                ),
-                name="run_state_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="rawreport",
-            index=django.contrib.postgres.indexes.BrinIndex(fields=["slot"], name="rawreport_slot_brin"),
-        ),
-        migrations.AddIndex(
-            model_name="alert",
-            index=models.Index(fields=["-closed_at"], name="alert_latest"),
-        ),
-        migrations.AddConstraint(
-            model_name="alert",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("closed_at", None)), fields=("rule", "series"), name="alert_open_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=django.contrib.postgres.indexes.BrinIndex(fields=["time"], name="sample_time_brin"),
-        ),
-        migrations.AddConstraint(
-            model_name="segment",
-            constraint=models.UniqueConstraint(
-                fields=("series", "fingerprint"), name="segment_fingerprint_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="segment",
-            constraint=models.UniqueConstraint(fields=("series", "number"), name="segment_number_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="metric",
-            constraint=models.UniqueConstraint(fields=("segment", "name"), name="metric_name_once_a_segment"),
-        ),
-        migrations.AddConstraint(
-            model_name="maintenancewindow",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("ends_at__gt", models.F("starts_at"))),
-                name="maintenance_window_ends_after_it_starts",
-                violation_error_message="Expected an end after the start.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="maintenancewindow",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("duration_seconds", None),
-                        ("ends_at__isnull", False),
-                        ("schedule", ""),
-                        ("starts_at__isnull", False),
-                    ),
-                    models.Q(
-                        models.Q(("schedule", ""), _negated=True),
-                        ("duration_seconds__gt", 0),
-                        ("duration_seconds__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="maintenance_window_once_or_recurring",
-                violation_error_message="Expected a start and an end, or a schedule and a duration.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="suite",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("keep_hourly_days__isnull", True),
-                    models.Q(
-                        ("keep_samples_days__isnull", False),
-                        ("keep_samples_days__lte", models.F("keep_hourly_days")),
-                    ),
-                    _connector="OR",
-                ),
-                name="suite_samples_go_first",
-                violation_error_message="Expected hourly rollups to be kept at least as long as samples.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="suite",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("keep_daily_days__isnull", True),
-                    models.Q(
-                        ("keep_hourly_days__isnull", False),
-                        ("keep_hourly_days__lte", models.F("keep_daily_days")),
-                    ),
-                    _connector="OR",
-                ),
-                name="suite_hours_go_first",
-                violation_error_message="Expected daily rollups to be kept at least as long as hourly ones.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="series",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("limit_seconds__gt", 0)), name="series_limit_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="series",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_load1__gt", 0)),
-                name="series_max_load1_positive",
-                violation_error_message="Expected a maximum load above 0, or none.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="series",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("warm_up_runs__lte", 5)),
-                name="series_warm_up_runs_few",
-                violation_error_message="Expected at most 5 warm-up runs.",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="series",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("follows", ""), ("leader", None)),
-                    models.Q(
-                        models.Q(("follows", ""), _negated=True), ("leader__isnull", False), ("schedule", "")
-                    ),
-                    _connector="OR",
-                ),
-                name="series_has_a_schedule_or_follows",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="dayscore",
-            index=models.Index(fields=["suite", "day"], name="dayscore_of_suite"),
-        ),
-        migrations.AddConstraint(
-            model_name="dayscore",
-            constraint=models.UniqueConstraint(
-                fields=("metric", "day", "suite", "site", "method", "unit"),
-                name="dayscore_once",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="alertrule",
-            constraint=models.CheckConstraint(
-                condition=models.Q(models.Q(("condition", ""), _negated=True), ("threshold__gte", 1)),
-                name="alert_rule_has_a_condition",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="usage",
-            index=models.Index(
-                fields=["site", "began_at"], include=("bytes", "cpu_seconds"), name="usage_site_day"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="usage",
-            constraint=models.UniqueConstraint(fields=("run", "site"), name="usage_run_site_once"),
-        ),
-        migrations.AddIndex(
-            model_name="currentsegment",
-            index=django.contrib.postgres.indexes.HashIndex(fields=["path"], name="current_path"),
-        ),
-        migrations.AddIndex(
-            model_name="currentsegment",
-            index=django.contrib.postgres.indexes.HashIndex(fields=["resources"], name="current_resources"),
-        ),
-        migrations.AddIndex(
-            model_name="forecaststate",
-            index=models.Index(
-                condition=models.Q(("is_behind", True)), fields=["metric"], name="forecaststate_behind"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="forecaststate",
-            index=models.Index(
-                condition=models.Q(("is_new", True)), fields=["metric"], name="forecaststate_new"
-            ),
         ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),

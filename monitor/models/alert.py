@@ -1,4 +1,4 @@
-"""Alert rules, the alerts that they opened, and the notifications of channels."""
+"""Alert rules, the alerts that rules opened, and the notifications of channels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # what a rul
 
 
 class AlertRule(models.Model):
-    """When an alert of a series is open, and which channels are notified.
+    """A rule that decides when an alert of a series is open, and which channels are notified.
 
-    A rule watches everything, or the series of its suites, those that bind a resource of its sites, and the
-    series that it names. *condition* is a file of ``monitor/alerts/conditions/``, which bounds *threshold*.
+    Attributes:
+        everything: whether the rule watches every series.
+        suites, sites, series: the watched series otherwise: each series in a suite, each series that binds a
+            resource of a site, and named series.
+        condition: the name of a file in ``monitor/alerts/conditions/``, which gives the bounds of
+            *threshold*.
+        notify: the channels.
     """
 
     name = models.SlugField(unique=True)
@@ -60,9 +65,9 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """A rule's condition held for a series, from *opened_at* to *closed_at*.
+    """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series.
 
-    *since* is the slot of the first run that did not pass, or was not reported.
+    *since* is the slot of the first run that did not pass, or that was not reported.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
@@ -97,7 +102,7 @@ class Event(models.TextChoices):
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
     def due(self, now: datetime) -> NotificationQuerySet:
-        """Notifications to send now, oldest first, so that "opened" comes before "closed"."""
+        """Return the notifications to send now, oldest first, so that "opened" comes before "closed"."""
         before = Notification.objects.filter(
             alert=models.OuterRef("alert"),
             channel=models.OuterRef("channel"),
@@ -108,9 +113,9 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """A message to one channel: an alert was opened or closed.
+    """A message to one channel that an alert was opened or closed.
 
-    *due_at* is null once the message has been delivered or given up.
+    *due_at* is null once the message has been delivered, or the service has given up.
     """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications")
@@ -142,10 +147,10 @@ class Notification(models.Model):
 
 
 class Recheck(models.Model):
-    """The alert rules of this series have to be evaluated at *due_at*.
+    """A time, *due_at*, at which the alert rules of a series have to be evaluated.
 
-    A database trigger writes a row when a run of the series ends in a state that counts. Rules that wait for
-    a silence write further rows.
+    A database trigger inserts a row when a run of the series ends in a state that conditions count. The
+    evaluation inserts a further row for the time at which silence would open an alert.
     """
 
     # No index and no constraint: a row is written whenever a run ends, and soon deleted.

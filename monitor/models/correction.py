@@ -8,7 +8,10 @@ from monitor.models.metric import Metric
 
 
 class Correction(models.Model):
-    """A sample whose value changed when its raw report was parsed again; null: no sample."""
+    """A sample that changed when its raw report was parsed again.
+
+    The old value is null if the sample is new; the new value is null if the sample was removed.
+    """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="corrections")
     time = models.DateTimeField(help_text="time of the sample: the slot of its run")

@@ -1,4 +1,4 @@
-"""The segment that the next run of a series belongs to, stored with the setup that it was computed from."""
+"""The segment that the next run of a series belongs to, with the setup from which it was computed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameter
 class CurrentSegment(models.Model):
     """The segment of the next run of a series, stored so that a forecast request need not compute it.
 
-    The row is valid while the ``SETUP`` of the series is *setup*. *segment* is null if the next run begins a
-    new one. Clients that do not know the series look it up by *application* (the probe) and *path* or
-    *resources* (its bindings, ``path_of`` and ``resources_of``).
+    Attributes:
+        segment: null if the next run begins a new segment.
+        setup: the ``SETUP`` of the series from which the row was computed; the row is valid while the series
+            has this setup.
+        application: the name of the probe.
+        path: the bindings as ``path_of`` writes them.
+        resources: the bindings as ``resources_of`` writes them.
 
+    A client that does not know the series finds the row by *application* and either *path* or *resources*.
     There are no foreign key constraints, so that deleting a series never waits for a writer of its row.
     """
 
@@ -50,10 +55,10 @@ class CurrentSegment(models.Model):
 
 
 def path_of(bindings: Mapping[str, Sequence[str]]) -> str:
-    """Return e.g. ``compute=beta;sources=alpha,gamma``: roles by name, resources in their order."""
+    """Return *bindings* as text, with roles sorted by name: ``compute=beta;sources=alpha,gamma``."""
     return ";".join(f"{role}={','.join(names)}" for role, names in sorted(bindings.items()))
 
 
 def resources_of(bindings: Mapping[str, Sequence[str]]) -> str:
-    """Return e.g. ``alpha,beta,gamma``: each resource once, by name, whatever its roles."""
+    """Return the distinct resources of *bindings*, sorted by name, as text: ``alpha,beta,gamma``."""
     return ",".join(sorted({name for names in bindings.values() for name in names}))

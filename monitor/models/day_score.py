@@ -9,13 +9,22 @@ from monitor.models.site import Site
 
 
 class DayScore(models.Model):
-    """Sums over *n* forecasts of a *metric* in a *unit* by a *method* with actual values of one UTC *day*.
+    """Sums of the scores of forecasts whose actual values belong to one UTC day.
 
     A row with a *site* covers the series that use a resource there, so a series counts at each of its sites.
-    A row without covers every series of the suite once. Errors are absolute: *absolute_error* is that of the
-    median, *last_value_error* that of the baseline. *relative_error* covers the *relative_n* actual values
-    that were not zero. *within_80* and *within_90* count the actual values, of *interval_n*, inside the
-    intervals of these levels. Rows are kept as long as the suite keeps rollups of days.
+    A row without a site covers every series of the suite once. A row is kept as long as the suite keeps daily
+    rollups.
+
+    Attributes:
+        n: the number of forecasts.
+        absolute_error: the absolute errors of the median.
+        last_value_n: the number of forecasts with a baseline.
+        last_value_error: the absolute errors of these baselines.
+        compared_error: the absolute errors of the median in the same forecasts.
+        relative_n: the number of actual values that were not zero.
+        relative_error: the relative errors of the median for these actual values.
+        interval_n: the number of forecasts with an interval.
+        within_80, within_90: the numbers of actual values inside the 80 % and the 90 % intervals.
     """
 
     day = models.DateField()

@@ -19,22 +19,28 @@ class ForecastQuerySet(models.QuerySet["Forecast"]):
         return self.filter(metric__segment__series__in=Series.objects.visible_to(user))
 
     def scored(self) -> ForecastQuerySet:
-        """Return the scored forecasts: for each actual value the last forecast issued before it."""
+        """Return the scored forecasts that count: the last forecast issued before each actual value."""
         return self.filter(truth__isnull=False, counts=True)
 
 
 class Forecast(models.Model):
-    """A forecast of the next value of a metric, from all that was known when it was issued.
+    """A forecast of the next value of a metric, from all inputs that were known when it was issued.
 
-    *quantiles* are those of ``QUANTILE_LEVELS``; *lower* and *upper* are the ends of the interval of *level*.
-    The forecast is for the first run that starts at *at* or later, or, if that is null, for the next run.
-    *last_value*, the newest known value, is the forecast of the baseline. *others* are the medians of the
-    combined methods, by name, until the forecast is scored.
+    Attributes:
+        at: the forecast is for the first run that starts at this time or later; null: for the next run.
+        level: the probability of the interval from *lower* to *upper*.
+        last_value: the newest known value, which is the forecast of the baseline.
+        quantiles: the quantiles at ``QUANTILE_LEVELS``.
+        others: the medians of the combined methods, by name, until the forecast is scored.
+        truth: the actual value: the first value of such a run that became known after the forecast was
+            issued.
+        truth_time: the slot of the actual value.
+        below: the number of quantiles below the actual value.
+        upto: the number of quantiles at or below the actual value.
+        counts: whether this is the last forecast before its actual value. Several forecasts precede one
+            actual value if, for example, a predictor has a new value meanwhile.
 
-    *truth* is the actual value: the first value of such a run that became known after the forecast was
-    issued. *below* counts the quantiles below it, *upto* the quantiles that are at most equal to it. If
-    several forecasts were issued before an actual value, as after a new value of a predictor, only the last
-    one *counts*. The newest forecasts of each metric are kept (``monitor.forecasts.prune.KEPT``), and those
+    The newest forecasts of each metric are kept (``monitor.forecasts.prune.KEPT``), and so are all forecasts
     that were delivered to a client or have an outcome.
     """
 
@@ -79,20 +85,20 @@ class Forecast(models.Model):
 
     @property
     def off_by(self) -> float | None:
-        """Return by how much the actual value exceeds the median; None until it is known."""
+        """Return by how much the actual value exceeds the median; None until the actual value is known."""
         return None if self.truth is None else self.truth - self.median
 
     @property
     def covered(self) -> bool | None:
-        """Return whether the actual value lies in the interval; None until it is known."""
+        """Return whether the actual value lies in the interval; None until the actual value is known."""
         return None if self.truth is None else self.lower <= self.truth <= self.upper
 
 
 class ForecastDelivery(models.Model):
-    """The last delivery of a forecast to a client, which may report an outcome for it.
+    """The last delivery of a forecast to a client; the client may report an outcome for the forecast.
 
-    This is a separate table, because rows of forecasts are locked while they are scored. If a client receives
-    the same forecast repeatedly, *delivered_at* is updated once a day.
+    Deliveries have a table of their own, because rows of forecasts are locked while they are scored. If a
+    client receives the same forecast repeatedly, *delivered_at* is updated once a day.
     """
 
     forecast = models.OneToOneField(

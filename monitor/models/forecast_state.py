@@ -13,12 +13,15 @@ from monitor.models.series import Series
 class LearnedState(models.Model):
     """The state that a forecaster has learned from inputs in the depot. Only ``monitor.forecasts`` writes it.
 
-    *state* is the packed forecaster (``forecasting.state``), *versions* the fingerprint of its methods. It
-    has used exactly the inputs in the depot that were known at *used_until*, in the order in which they
-    became known; *n* of them were its own. *used* is the digest of these inputs
-    (``monitor.forecasts.input_digest``): it differs once one of them has changed. While the state
-    *is_behind*, the depot may have further inputs, which are read in parts, and the answers stay the previous
-    ones.
+    Attributes:
+        state: the packed forecaster (``forecasting.state``).
+        versions: the fingerprint of the forecaster's methods.
+        used_until: the forecaster has used exactly the inputs in the depot that were known at this time, in
+            the order in which they became known.
+        used: the digest of these inputs (``monitor.forecasts.input_digest``), which detects changed inputs.
+        is_behind: whether the depot may have further inputs. They are read in parts; meanwhile the previous
+            answers stay.
+        n: the number of used inputs of the metric or series itself; inputs of predictors do not count.
     """
 
     state = models.BinaryField(null=True)
@@ -33,16 +36,19 @@ class LearnedState(models.Model):
 
 
 class ForecastState(LearnedState):
-    """A followed metric: its state, and its current *forecast*, of the next run.
+    """The state of a metric, and the current *forecast* of its value in the next run.
 
-    *last_time* is the slot of the newest value of the metric that was used, *last_value* that value. The
-    forecast is null while there are too few values; after *stale_at* it is too old to be served.
-    The *explanation* of a total gives the expected durations of its stages.
+    Attributes:
+        last_value: the newest value of the metric that was used.
+        last_time: the slot of this value.
+        forecast: null while there are too few values.
+        stale_at: after this time the forecast is too old to be served.
+        explanation: the expected durations of the stages; only totals have it.
+        record_n: the number of the newest scored forecasts to which the scores refer.
+        less: for each level of ``QUANTILE_LEVELS``, the number of actual values below the forecast quantile.
+        most: for each level, the number of actual values at or below the forecast quantile.
 
-    The other fields are the track record: the scores of the newest *record_n* scored forecasts. For each
-    level of ``QUANTILE_LEVELS``, *less* counts the actual values below that quantile, *most* the values that
-    were at most equal to it. The coverage between two levels, ends included, is ``(most[upper] - less[lower])
-    / record_n``.
+    The coverage between two levels, ends included, is ``(most[upper] - less[lower]) / record_n``.
     """
 
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
@@ -75,11 +81,11 @@ class ForecastState(LearnedState):
 
 
 class ForecastPredictor(models.Model):
-    """A probe metric by which *metric* is predicted: the metric *name* of *series*, in any segment.
+    """A predictor of *metric*: the probe metric *name* of *series*, in any segment.
 
-    Over *n* values the predictor reduced the mean absolute error by the share *gain*, with *p_value*
-    (Diebold-Mariano test); null until they are computed. *is_kept* is false for a predictor that was dropped
-    because it does not help.
+    Over *n* values the predictor reduced the mean absolute error by the share *gain*; *p_value* is the
+    p-value of this gain (Diebold-Mariano test). Both are null until they are computed. *is_kept* is false for
+    a predictor that was dropped because it does not help.
     """
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="predictors", db_index=False)
@@ -103,9 +109,12 @@ class ForecastPredictor(models.Model):
 class SuccessState(LearnedState):
     """The success forecaster of a series, and its answer for the next run.
 
-    *probability* is the probability that the next run passes, from *n* runs. *expected_seconds* is the
-    expected time until a run has passed if it is repeated at once after each failure, and *quantiles* has the
-    quantiles of this time for ``QUANTILE_LEVELS``. Both are null while the duration of runs is unknown.
+    Attributes:
+        probability: the probability that the next run passes.
+        expected_seconds: the mean time until a run has passed, if a failed run is repeated at once.
+        quantiles: the quantiles of this time at ``QUANTILE_LEVELS``.
+
+    The last two are null while the duration of runs is unknown.
     """
 
     series = models.OneToOneField(Series, models.CASCADE, primary_key=True, related_name="success_state")
@@ -123,11 +132,11 @@ class SuccessState(LearnedState):
 
 
 class PendingChange(models.Model):
-    """An *hour* with changed inputs of a series that the forecasts have not used yet.
+    """An *hour* of a series in which inputs have changed and forecasts have not used the changes yet.
 
-    A row is written when dirty hours are merged and when an outcome is reported; it is deleted when every
-    metric that uses this series is up to date. *due_at* is later if an input becomes known in the future,
-    because a reporter's clock is fast.
+    A row is inserted when dirty hours are merged and when an outcome is reported. It is deleted when every
+    metric that uses this series is up to date. *due_at* is set if an input becomes known only in the future,
+    because the clock of a reporter is fast.
     """
 
     series = models.ForeignKey(Series, models.CASCADE, db_constraint=False, db_index=False, related_name="+")

@@ -1,4 +1,4 @@
-"""Holds: no run of a series, suite, site or reporter starts for a while; user and reason are recorded."""
+"""Holds: no run of a series, suite, site or reporter starts for a while. User and reason are recorded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCOPE_LOOKUPS: dict[str, str] = {  # from a series to the names of its scopes
 
 @dataclass(frozen=True)
 class Scope:
-    """The scope of a hold. The series of a site are those that bind one of its resources."""
+    """The scope of a hold. A site as a scope contains the series that bind one of its resources."""
 
     kind: HoldKind
     name: str
@@ -56,7 +56,7 @@ class Scope:
 
 class HoldQuerySet(models.QuerySet["Hold"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> HoldQuerySet:
-        """Return the holds, ended ones too, of scopes with a series that *user* may see."""
+        """Return the holds of scopes with a series that *user* may see; ended holds are included."""
         if sees_all(user):
             return self
         visible = Series.objects.visible_to(user)
@@ -85,7 +85,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
 
 class Hold(models.Model):
-    """From *began_at* until it is resumed or *until* is reached, no run of a scope starts.
+    """A hold: no run of a scope starts from *began_at* until *until*, or until a user resumes the scope.
 
     The scope is stored by name. Database triggers rename a hold when its scope is renamed, and end it when
     the scope is deleted.
@@ -131,5 +131,5 @@ class Hold(models.Model):
 
     @property
     def reason(self) -> str:
-        """The reason of the slots that it skips: ``paused by ada: disk swap``."""
+        """The reason of a run that the hold skips: ``paused by ada: disk swap``."""
         return f"{HoldMode(self.mode).label} by {self.who}: {self.why}"

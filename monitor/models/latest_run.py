@@ -14,17 +14,22 @@ HOURS = 24
 class LatestRun(models.Model):
     """The latest ended runs and totals of a series. Only ``monitor.overview.latest_sql`` writes it.
 
-    *run* to *ended_at* describe the newest run that was not skipped; without one they are null or empty.
-    *outcomes* has the first letter of the state of each of the newest ``TREND_RUNS`` runs, oldest first,
-    skipped ones included. *slots* and *failed_resources* belong to the same runs; the latter is empty if no
-    run names a failed resource.
+    Attributes:
+        run, slot, state, stage, failed_resource, ended_at: the newest run that was not skipped; null or empty
+            if there is no such run.
+        outcomes: the first letter of the state of each of the newest ``TREND_RUNS`` ended runs, oldest first;
+            skipped runs are included.
+        slots: the slots of these runs.
+        failed_resources: the failed resources of these runs; empty if no run names a failed resource.
+        means: the mean ``total.seconds`` of passed runs in each of the ``HOURS`` hours before *hours_end*,
+            oldest first; NaN for an hour without a passed run. Each mean has four bytes (IEEE 754,
+            big-endian).
+        hours_end: the end of the last hour with a passed run.
+        metric: the metric of the values; it belongs to the segment of the newest passed run.
+        since: changes in hours before this time do not affect the row; if null, any change may affect the
+            row.
 
-    *means* has the mean ``total.seconds`` of the passed runs in each of the ``HOURS`` hours before
-    *hours_end*, oldest first, four bytes each (IEEE 754, big-endian), NaN for an hour without a passed run;
-    the last hour has one. They are values of *metric*, which belongs to the segment of the newest passed run.
-    These fields are null while no run has passed.
-
-    Changes in hours before *since* do not affect the row; null means that any change may.
+    *means*, *hours_end* and *metric* are null while no run has passed.
 
     A series without a row has no ended run. If the series has a ``DirtyHour`` from *since* on that is not
     gathered, the row may be outdated and readers compute it again. There are no foreign key constraints, so

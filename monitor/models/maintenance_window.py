@@ -1,4 +1,4 @@
-"""Maintenance windows: announced times during which no slot starts at some sites."""
+"""Maintenance windows: announced times during which no scheduled run starts at some sites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
-        """Return the windows of all sites, and those of a site of a series that *user* may see."""
+        """Return the windows at every site, and the windows at sites of the series that *user* may see."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
@@ -28,18 +28,18 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         return self.filter(models.Q(sites=None) | models.Q(sites__in=sites)).distinct()
 
     def not_over(self, now: datetime) -> MaintenanceWindowQuerySet:
-        """Return the windows that may be open at *now* or later; a recurring one always may."""
+        """Return the windows that may be open at *now* or later; every recurring window may be."""
         return self.exclude(schedule="", ends_at__lte=now)
 
     def may_be_open(self, now: datetime) -> MaintenanceWindowQuerySet:
-        """Return the windows that may be open at *now*; for recurring ones the schedule decides."""
+        """Return the windows that may be open at *now*, without evaluating schedules."""
         return self.not_over(now).filter(models.Q(starts_at=None) | models.Q(starts_at__lte=now))
 
 
 class MaintenanceWindow(models.Model):
-    """Planned maintenance at *sites*; at every site if there are none.
+    """Planned maintenance at *sites* (empty: at every site).
 
-    It occurs once, from *starts_at* to *ends_at*, or for *duration_seconds* at every slot of *schedule*
+    A window occurs once, from *starts_at* to *ends_at*, or for *duration_seconds* at every slot of *schedule*
     (``monitor.ledger.maintenance_times``).
     """
 

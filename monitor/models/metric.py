@@ -25,7 +25,7 @@ class MetricQuerySet(models.QuerySet["Metric"]):
     def named(self, series: str, name: str) -> list[Metric]:
         """Return the metrics called *name* of the segments of *series*, regardless of permissions.
 
-        Their segments have only the number loaded, their series only the name.
+        Of each segment only the key and the number are loaded, of its series only the key and the name.
         """
         with binary.cursor() as cursor:
             rows = cursor.execute(_NAMED, {"series": series, "name": name}).fetchall()
@@ -78,9 +78,10 @@ class Metric(models.Model):
 class Sample(models.Model):
     """One value of a metric.
 
-    *time* is the slot of the run; it is part of the key, as partitions and hypertables require. The value
-    became known at *known_at*, the end of the run: no earlier forecast may use it. *passed* is whether the
-    run passed; values of other runs are kept, but forecasts do not use them.
+    Attributes:
+        time: the slot of the run; it is part of the key, as partitions and hypertables require.
+        known_at: the end of the run, when the value became known; no earlier forecast may use the value.
+        passed: whether the run passed; values of other runs are kept, but forecasts do not use them.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "time")

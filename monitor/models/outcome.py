@@ -24,8 +24,7 @@ class Outcome(models.Model):
     """The outcome of a real job for which a *forecast* was requested, as its *consumer* reported it.
 
     *job* is the consumer's name of the job. From *received_at* on, the duration *seconds* of a passed job is
-    an input of forecasts: a value at *started_at* of the *metric* that was forecast, like the values of its
-    runs.
+    an input of forecasts. It counts as a value of the *metric* that was forecast, at the time *started_at*.
     """
 
     forecast = models.ForeignKey(Forecast, models.CASCADE, related_name="outcomes")

@@ -12,7 +12,7 @@ from reporters import report as wire
 
 class RawReportQuerySet(models.QuerySet["RawReport"]):
     def of(self, run: Run) -> RawReport | None:
-        """Return the report of *run*, or None."""
+        """Return the report of *run*; None if the run has no stored report."""
         return self.filter(run=run, slot=run.slot).first()
 
 

@@ -21,7 +21,7 @@ class Reporter(models.Model):
 
     @property
     def component(self) -> str:
-        """The name under which it sends heartbeats."""
+        """The name under which the reporter sends heartbeats."""
         return f"reporter.{self.name}"
 
     @property

@@ -1,4 +1,4 @@
-"""Retention cutoffs: the times from which on the data of each series are stored."""
+"""Retention cutoffs: the times up to which the data of each series are deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DataKind(models.TextChoices):
 class RetentionCutoff(models.Model):
     """The cutoffs of one kind of data of a series. Both times are UTC midnights and only ever increase.
 
-    Data before *kept_from* are no longer stored, so that none arrive while old data are deleted. Data before
+    New data before *kept_from* are not stored, so that no data arrive while old data are deleted. Data before
     *gone_before* have been deleted. Rollups of deleted samples are final: they cannot be computed again.
     """
 

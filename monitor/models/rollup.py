@@ -12,11 +12,13 @@ from monitor.models.series import Series
 class Rollup(models.Model):
     """One metric in the hour or day that begins at *bucket* (UTC).
 
-    *n* counts the samples, *passed* those of passed runs. The other columns are computed from the passed ones
-    and null without any; *stdev* (with n - 1) is null for a single one. *sketch* has the sorted keys of all
-    values (``monitor.depot.rollups.ddsketch``): merged sketches give quantiles of any time range.
+    *n* counts the samples, and *passed* counts the samples of passed runs. The other columns are computed
+    from samples of passed runs; they are null if no run has passed. *stdev* (divided by n - 1) is null for a
+    single sample. *sketch* contains the sorted keys of the values (``monitor.depot.rollups.ddsketch``):
+    merged sketches give quantiles of any time range.
 
-    On TimescaleDB these tables are continuous aggregates, which only its engine writes.
+    On TimescaleDB under the Timescale licence these tables are continuous aggregates, which TimescaleDB
+    itself writes.
     """
 
     pk = models.CompositePrimaryKey("metric_id", "bucket")
@@ -41,22 +43,24 @@ class Rollup(models.Model):
 
 
 class HourRollup(Rollup):
-    """One hour. A day has rows for all of its hours with samples or, if it has few samples, for none.
+    """The rollup of one hour.
 
-    Few samples are as quick to read as rollups (``monitor.depot.engines.rollup_tables.SPARSE``).
+    A day with few samples has no hourly rollups, because its samples are read as quickly
+    (``monitor.depot.engines.rollup_tables.SPARSE``). Any other day has a row for each of its hours with
+    samples.
     """
 
 
 class DayRollup(Rollup):
-    """One day, midnight to midnight UTC."""
+    """The rollup of one day, from midnight to midnight UTC."""
 
 
 class DirtyHour(models.Model):
     """An hour of a series whose rollups are outdated.
 
-    Every transaction that changes samples of the hour inserts a row. The rows of an hour are soon merged into
-    one that is *gathered*, when subscribers are notified of the change; it is deleted when the hour is rolled
-    up. Series 0 stands for every series.
+    Every transaction that changes samples of the hour inserts a row. Soon afterwards, the rows of an hour are
+    merged into one *gathered* row, and subscribers are notified of the change. The gathered row is deleted
+    when the hour is rolled up. Series 0 stands for every series.
     """
 
     series = models.ForeignKey(

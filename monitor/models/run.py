@@ -54,12 +54,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state=State.EXPECTED, due_at__lte=now)
 
     def overdue(self, before: datetime) -> RunQuerySet:
-        """Return planned runs that were due at *before* and never started, unless they may wait longer."""
+        """Return planned runs that were due at *before* and never started; omit runs that may wait longer."""
         may_wait = models.Q(wait_until__gt=before)
         return self.due(before).filter(trigger__in=PLANNED, started_at=None).exclude(may_wait)
 
     def runnable(self) -> RunQuerySet:
-        """Return all runs but slots of disabled series that have never started."""
+        """Return all runs except planned runs of disabled series that have never started."""
         requested = ~models.Q(trigger__in=PLANNED)
         return self.filter(requested | models.Q(series__enabled=True) | models.Q(started_at__isnull=False))
 
@@ -77,12 +77,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.in_flight().filter(lease_until__lt=now)
 
     def find(self, key: uuid.UUID, now: datetime) -> Run | None:
-        """Return the run *key*. Without its slot every partition may be read: recent ones are tried first."""
+        """Return the run with this *key*, or None.
+
+        The slot is unknown, so recent partitions are searched first.
+        """
         runs = self.filter(pk=key)
         return runs.filter(slot__gt=now - RECENT).first() or runs.first()
 
     def bulk_create(self, objs: Iterable[Run], *args: Any, **kwargs: Any) -> list[Run]:
-        """Create the partitions for the slots, then do as Django does."""
+        """Create missing partitions for the slots of *objs*, then insert *objs* as Django does."""
         runs = list(objs)
         partitions.create_for({run.slot for run in runs})
         return super().bulk_create(runs, *args, **kwargs)
@@ -92,7 +95,7 @@ class Run(models.Model):
     """One slot of a series and its outcome. The id is derived from (series, slot).
 
     The table is partitioned by slot: in the database the key is (id, slot), and no foreign key constraint
-    refers to it. Queries that give the slot too read one partition instead of all.
+    refers to the table. A query that restricts the slot as well reads one partition instead of all.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -163,7 +166,7 @@ class Run(models.Model):
 
 
 class Transition(models.Model):
-    """A run changed its state. A database trigger writes these rows, so that none is missing."""
+    """A change of the state of a run. A database trigger writes these rows, so that no change is missing."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, db_constraint=False, related_name="transitions")
     source = models.CharField(max_length=10, choices=State.choices)

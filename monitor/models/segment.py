@@ -16,7 +16,7 @@ from monitor.models.series import Series
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity of a measurement: the probe's version, all parameters, and the resources of each role.
+    """The identity of a measurement: the probe and its version, all parameters, and the resources by role.
 
     *bindings* maps each role to the names of its resources, in order.
     """
@@ -28,7 +28,7 @@ class Identity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON. Stored fingerprints depend on it: it must never change."""
+        """SHA-256 of the identity as canonical JSON, which must never change: fingerprints are stored."""
         bound = {role: list(names) for role, names in self.bindings.items()}
         identity = [self.probe, self.probe_version, dict(self.parameters), bound]
         return hashlib.sha256(
@@ -39,13 +39,13 @@ class Identity:
 class Segment(models.Model):
     """The runs of a series with the same identity: one probe version, one set of parameters, one binding.
 
-    Every metric belongs to a segment, so histories are never mixed. The segment of a report follows from its
-    content, not from its time of arrival. So late reports join the right segment, and a series that returns
-    to an earlier setup continues that segment with its forecasts. A segment begins with the first run that
-    measured anything; a run that measured nothing belongs to no segment.
+    Every metric belongs to a segment, so histories are never mixed. The segment of a report follows from the
+    content of the report, not from its time of arrival. Late reports therefore join the right segment, and a
+    series that returns to an earlier setup continues the segment of this setup with its forecasts. A segment
+    begins with the first run that measured anything; a run that measured nothing belongs to no segment.
 
-    *number* identifies it within the series, in order of creation. *began_at* is its earliest slot with
-    values.
+    *number* identifies the segment within the series, in order of creation. *began_at* is the earliest slot
+    with values.
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="segments")

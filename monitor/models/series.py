@@ -45,7 +45,10 @@ def _kept_days(what: str) -> models.PositiveIntegerField[int | None, int | None]
 
 
 def _kept_no_longer(than: str, less: str) -> models.Q:
-    """Return the condition that the data *less* are kept at most as long as *than*; null is for ever."""
+    """Return the condition that the data *less* are kept at most as long as the data *than*.
+
+    Both are names of columns with a number of days; null means for ever.
+    """
     return models.Q(**{f"{than}__isnull": True}) | models.Q(
         **{f"{less}__isnull": False, f"{less}__lte": models.F(than)}
     )
@@ -53,7 +56,7 @@ def _kept_no_longer(than: str, less: str) -> models.Q:
 
 class SuiteQuerySet(models.QuerySet["Suite"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SuiteQuerySet:
-        """Return the suites that *user* may see: those without viewers, and those that *user* may view."""
+        """Return the suites that *user* may see: suites without viewers, or with *user* among the viewers."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
@@ -63,7 +66,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
 
 
 class Suite(models.Model):
-    """A named group of series. If it has *viewers*, only they and superusers see it.
+    """A named group of series. A suite with *viewers* is visible only to these groups and to superusers.
 
     Runs and their outcomes are kept for ever; ``monitor.depot.retention.apply`` deletes other expired data.
     """
@@ -116,7 +119,7 @@ class SeriesQuerySet(models.QuerySet["Series"]):
         return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
     def scheduled(self) -> SeriesQuerySet:
-        """Return the enabled series with a schedule, of their own or of an enabled leader."""
+        """Return the enabled series with a schedule of their own, or with an enabled leader's schedule."""
         has_leader = models.Q(leader__enabled=True) & ~models.Q(leader__schedule="")
         return self.filter(~models.Q(schedule="") | has_leader, enabled=True)
 
@@ -225,7 +228,7 @@ class Series(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Raise ValidationError unless the series has a schedule of its own or a leader that has one."""
+        """Raise ValidationError unless the series has a schedule of its own, or its leader has a schedule."""
         if self.is_imported and (self.schedule or self.leader is not None):
             raise ValidationError({"schedule": "This series was imported: no reporter can run it."})
         if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
@@ -237,12 +240,12 @@ class Series(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Whether its data were imported: no reporter can run it."""
+        """Whether the data of the series were imported: no reporter can run the series."""
         return self.probe.startswith(IMPORTED)
 
     @property
     def timing(self) -> str:
-        """A description of when it runs."""
+        """A description of when the series runs."""
         if self.leader is None:
             return f"{self.schedule} {self.timezone}" if self.schedule else "only on demand"
         later = f", {self.delay_seconds} s later" if self.delay_seconds else ""
@@ -250,7 +253,10 @@ class Series(models.Model):
 
 
 class Binding(models.Model):
-    """One resource in one role of a series; *position* is its place, e.g. in a ring."""
+    """The binding of one resource in one role of a series.
+
+    *position* is the place of the resource in the role, for example in a ring.
+    """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="bindings")
     role = models.CharField(max_length=50)

@@ -57,7 +57,10 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
 class Sender:
     """The rights of a token that sends reports.
 
-    If *sees_all* is false, the series that *user* may see have to be looked up.
+    Attributes:
+        may_report: whether the token may send reports.
+        sees_all: whether *user* may see every series; if false, the visible series have to be looked up.
+        user: the key of the user of the token.
     """
 
     may_report: bool
@@ -67,13 +70,16 @@ class Sender:
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def find(self, text: str) -> ApiToken | None:
-        """Return the valid token *text* with its user, or None. Rarely used fields are deferred."""
+        """Return the valid token *text* with its user; None if there is no such token.
+
+        Rarely used fields are deferred.
+        """
         with binary.cursor() as cursor:
             row = cursor.execute(_FOUND, {"sha256": [digest(text)]}).fetchone()
         return _token(_TokenRow(*row)) if row else None
 
     def senders(self, texts: Sequence[str]) -> list[Sender | None]:
-        """Return the sender of each of *texts*, None for an invalid token."""
+        """Return the sender for each of *texts*, in order; None for an invalid token."""
         digests = [digest(text) for text in texts]
         parameters = {"sha256": digests, "scope": REPORT, "permission": REPORT_PERMISSION}
         with binary.cursor() as cursor:
@@ -81,7 +87,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return [senders.get(sha256) for sha256 in digests]
 
     def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
-        """Create a token for *user*; return its text, which is not stored."""
+        """Create a token for *user* with the rights *scopes*; return its text, which is not stored."""
         text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
         self.keep(user, name, scopes, text)
         return text

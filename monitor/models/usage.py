@@ -22,7 +22,7 @@ class UsageQuerySet(models.QuerySet["Usage"]):
 
 
 class Usage(models.Model):
-    """The usage of one run at all resources of one site; null if its report does not give it."""
+    """The usage of all resources of one site by one run; a column is null if no report gives its value."""
 
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, db_constraint=False, related_name="usage", db_index=False

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """Return whether *user* may see every suite and all that belongs to one: an active superuser.
+    """Return whether *user* may see every suite and its content, as active superusers may.
 
     This is the only such rule; ``ApiToken.objects.senders`` repeats it in SQL.
     """

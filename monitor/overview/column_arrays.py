@@ -1,7 +1,7 @@
 """Read many rows as one numpy array per column.
 
 PostgreSQL aggregates the values of 512 rows, column by column, into one value whose bytes are the memory of
-an array: 100,000 rows take a third of the time that they take as tuples.
+an array. Reading 100,000 rows this way takes a third of the time of reading them as tuples.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _ENCODINGS = {
 def read(
     columns: Mapping[str, tuple[str, str]], key: str, source: str, parameters: Sequence[object]
 ) -> dict[str, NDArray[Any]]:
-    """Return an array for each of *columns*, whose values are (kind, SQL expression); rows are in no order.
+    """Return an array for each of *columns*, by name; the rows are in no order.
 
     Args:
+        columns: (kind, SQL expression) by name.
         key: an SQL expression, an integer that differs from row to row.
         source: the statement from FROM on, with *parameters*.
 

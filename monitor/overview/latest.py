@@ -1,4 +1,4 @@
-"""Read the latest state of many series: state, age, newest outcomes, hourly totals of the last 24 hours.
+"""Read the latest state of many series: state, age, newest outcomes, hourly totals of the last day.
 
 The number of queries does not depend on the number of series, and no history is read.
 """
@@ -58,11 +58,15 @@ _COLUMNS = {
 class Latest:
     """The latest states of series as arrays of the same length: one row per series, in no order.
 
-    Times are microseconds since 1970, UTC, ``UNKNOWN`` if there is none. *state* is a letter of ``LETTERS``,
-    for the newest run that was not skipped; it is a space if there is no such run. *age* is the number of
-    seconds since this run ended, or NaN. *means* has 24 numbers per row, oldest first: for each of the 24
-    hours before *hours_end* the mean total of its passed runs, in seconds, or NaN if it has none. *hours_end*
-    is the end of the current hour, or of a later hour if there is a value in the future.
+    Times are microseconds since 1970, UTC; a time that does not exist is ``UNKNOWN``.
+
+    Attributes:
+        state: the state of the newest run that was not skipped, as a letter of ``LETTERS``; a space if there
+            is no such run.
+        age: the number of seconds since this run ended; NaN if there is no such run.
+        means: 24 numbers per row, oldest first: the mean total, in seconds, of the passed runs in each of the
+            24 hours before *hours_end*; NaN for an hour without a passed run.
+        hours_end: the end of the current hour, or of a later hour if a value is from the future.
     """
 
     series: NDArray[np.int64]
@@ -99,8 +103,10 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
 class NewestRuns:
     """The newest runs of the series *name*.
 
-    *run* and *slot* are those of the newest run that was not skipped. *trend* has a pair (state, failed
-    resource) for each of the newest ended runs, oldest first.
+    Attributes:
+        run: the newest run that was not skipped; None if there is no such run.
+        slot: the slot of this run.
+        trend: a pair (state, failed resource) for each of the newest ended runs, oldest first.
     """
 
     name: str
@@ -122,7 +128,7 @@ class _RecentRow:
 def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
     """Return the recent runs of each of *series*, by primary key; series without an ended run are absent.
 
-    It suits a page of series: it reads row by row, which is slower than arrays for many series.
+    Call it for one page of series: reading row by row is slower than reading arrays of many series.
     """
     condition, parameters = _condition(series)
     relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
@@ -140,7 +146,7 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
 
 
 def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
-    """Return, by primary key of the series, the newest run that was not skipped."""
+    """Return, by primary key of the series, the newest run among *recent* that was not skipped."""
     slots = {each.run: each.slot for each in recent.values() if each.run and each.slot}
     runs = Run.objects.filter(pk__in=list(slots), slot__in=set(slots.values()))
     return {run.series_id: run for run in runs}
@@ -152,14 +158,14 @@ def _trend(outcomes: str, failed_resources: Sequence[str]) -> tuple[tuple[State,
 
 
 def series_columns(series: SeriesQuerySet, columns: Columns) -> dict[str, NDArray[Any]]:
-    """Return the primary keys of *series* as ``series``, and *columns* of their table."""
+    """Return the primary keys of *series* as ``series``, and *columns* of the table of series."""
     condition, parameters = _condition(series)
     source = f"FROM monitor_series WHERE {condition.format('id')}"
     return column_arrays.read({"series": ("integer", "id"), **columns}, "id", source, parameters)
 
 
 def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
-    """Return the primary keys of ``series`` and ``resource`` of each binding of *series*."""
+    """Return the columns ``series`` and ``resource`` (primary keys) of the bindings of *series*."""
     condition, parameters = _condition(series)
     columns = {"series": ("integer", "series_id"), "resource": ("integer", "resource_id")}
     source = f"FROM monitor_binding WHERE {condition.format('series_id')}"
@@ -169,10 +175,11 @@ def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
 def latest_columns(
     series: SeriesQuerySet, order: NDArray[np.int64], columns: Columns
 ) -> dict[str, NDArray[Any]]:
-    """Return *columns* of the latest states, one row for each primary key in *order*, all from *series*.
+    """Return *columns* of the latest states of series, in the order of the primary keys *order*.
 
-    It is faster without the column ``means``. The tables of series and of latest states are read separately
-    and joined here, which takes half the time of a join in the database.
+    *series* contains all series in *order*. The call is faster without the column ``means``. The tables of
+    series and of latest states are read separately and joined here, in half the time of a join in the
+    database.
     """
     condition, parameters = _condition(series)
     relation = latest_sql.current_rows(condition.format("series_id"), with_hours="means" in columns)
@@ -187,7 +194,7 @@ def latest_columns(
 
 
 def positions_of(keys: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of each of *keys* in *column*; -1 where it is missing."""
+    """Return the position of each of *keys* in *column*; -1 for a missing key."""
     if not len(column):
         return np.full(len(keys), -1)
     sorting = np.argsort(column)

@@ -1,4 +1,4 @@
-"""SQL of the table of latest states: one row per series, computed, stored, and read without lag."""
+"""SQL of the table of latest states, one row per series: compute rows, store rows, and read without lag."""
 
 from __future__ import annotations
 
@@ -89,9 +89,10 @@ LEFT JOIN LATERAL (
 
 
 def computed_rows(changed: str, *, with_hours: bool = True) -> str:
-    """Return a SELECT of ``COLUMNS`` (or of ``RUN_COLUMNS``) that computes rows from runs and samples.
+    """Return a SELECT of ``COLUMNS`` that computes rows from runs and samples.
 
-    *changed* is a relation of the series, as ``id``, each with the first ``hour`` that may have changed.
+    Without *with_hours* it selects ``RUN_COLUMNS``. *changed* is a relation with the columns ``id`` (of a
+    series) and ``hour`` (the first hour that may have changed).
     """
     if not with_hours:
         return f"{_SELECT_RUNS} FROM {changed} AS changed {_JOIN_RUNS}"
@@ -99,10 +100,11 @@ def computed_rows(changed: str, *, with_hours: bool = True) -> str:
 
 
 def current_rows(condition: str = "true", *, with_hours: bool = True) -> str:
-    """Return a relation of ``COLUMNS`` (or of ``RUN_COLUMNS``), current as of its statement.
+    """Return a relation of ``COLUMNS`` that is up to date when its statement runs.
 
-    Stored rows are used as they are; rows of series with dirty hours are computed. *condition* is on
-    ``series_id``; its parameters are needed twice.
+    Without *with_hours* the relation has ``RUN_COLUMNS``. Stored rows are used as they are; rows of series
+    with dirty hours are computed. *condition* restricts ``series_id``; the relation contains the condition
+    twice, so it needs the parameters twice.
     """
     return f"""(
 WITH behind AS MATERIALIZED (
@@ -133,8 +135,8 @@ ON CONFLICT (series_id) DO UPDATE SET ({COLUMNS}) = ROW ({_EXCLUDED})
 def update_rows(changed: Collection[tuple[int, datetime]]) -> None:
     """Recompute the rows of the series in *changed*, pairs of (series, changed hour).
 
-    Call this in the transaction that gathers these dirty hours, after gathering them: either both are
-    committed, or the next gathering finds the hours again.
+    Call this in the transaction that gathers these dirty hours, after the hours are gathered: either both
+    changes are committed, or the hours are gathered again.
     """
     with binary.cursor() as cursor:
         cursor.execute(_UPDATE, [[series for series, _ in changed], [hour for _, hour in changed]])

@@ -1,8 +1,8 @@
 """The overview: sites by columns, for any number of series.
 
-A column is a series if there are few enough for a page; otherwise it is a suite, or, in the overview of one
-suite, a probe. The cells are counted from a few numbers per series, in arrays; columns of single series have
-details in addition. The number of queries does not depend on the number of series or sites.
+If there are few enough series for a page, each column is a series, with details. Otherwise each column is a
+suite or, in the overview of one suite, a probe. The cells are counted from a few numbers per series, in
+arrays. The number of queries does not depend on the number of series or sites.
 """
 
 from __future__ import annotations
@@ -59,9 +59,12 @@ ORDERS = (WORST, BY_NAME)
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """The series of a column at one site: *counts* by standing, and when the newest run ended.
+    """The series of a column at one site.
 
-    *series* is set where the column is a series.
+    Attributes:
+        counts: the number of series by standing, which is an index of ``STANDINGS``.
+        newest: when the newest run ended.
+        series: the series, if the column is a single series.
     """
 
     counts: tuple[int, ...]
@@ -91,10 +94,13 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class SiteRow:
-    """One site; a cell is None if no series of the column uses the site.
+    """One site of the overview.
 
-    *failing* counts the series that failed here; *held* is the reason of a hold, *maintenance* the notice of
-    an open maintenance window.
+    Attributes:
+        cells: the cells by column; None if no series of the column uses the site.
+        failing: the number of series that failed at this site.
+        held: the reason of a hold; empty if the site is not held.
+        maintenance: the notice of an open maintenance window; empty if no window is open.
     """
 
     site: str
@@ -107,9 +113,15 @@ class SiteRow:
 
 @dataclass(frozen=True)
 class Overview(Summary):
-    """The content of one page. *series* are the details of the columns if each column is one series.
+    """The content of one page of the overview.
 
-    *columns*: names of series, suites or probes; *site_names*: of all pages; *site_count*: of all rows.
+    Attributes:
+        columns: the names of series, suites or probes.
+        are_suites: whether the columns are suites.
+        series: the details of the series, if each column is one series.
+        site_names: the names of the sites of all pages.
+        rows: the sites of this page.
+        site_count: the number of sites of all pages.
     """
 
     columns: Sequence[str]
@@ -127,8 +139,12 @@ class Overview(Summary):
 class _Columns:
     """The columns of an overview, and its series.
 
-    *group* gives for each of *series* (primary keys) the index of its column in *names*. *source* is a
-    queryset that contains all of them. *details* and *runs* exist for columns of single series.
+    Attributes:
+        names: the name of each column.
+        source: a queryset that contains all of *series*.
+        series: the primary keys of the series.
+        group: for each of *series*, the index of its column in *names*.
+        details, runs: details and runs of the series; empty unless each column is a single series.
     """
 
     names: Sequence[str]
@@ -142,10 +158,12 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Numbers of series by site and column; *sites* are sorted by name.
+    """Numbers of series by site and column.
 
-    *by_standing* has the standing as third axis. *newest*: when the newest run ended, microseconds since
-    1970.
+    Attributes:
+        sites: the sites, sorted by name.
+        by_standing: the number of series by site, column and standing.
+        newest: when the newest run ended, by site and column, in microseconds since 1970.
     """
 
     sites: Sequence[Site]
@@ -194,9 +212,9 @@ def overview_of_groups(
     order: str = WORST,
     page: int = 1,
 ) -> Overview:
-    """Return the overview with a column per suite that *user* may see, or per probe of a single suite.
+    """Return the overview with a column per suite that *user* may see.
 
-    *suite* leaves out all others; *page* counts from 1.
+    If *suite* names a suite, only this suite is shown, with a column per probe. *page* counts from 1.
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("name")
     names = dict(suites.values_list("pk", "name"))
@@ -300,7 +318,10 @@ def _used_columns(counts: _Counts) -> list[int]:
 
 
 def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
-    """Return the order of sites that are sorted by name; *counts* are by site and standing."""
+    """Return the positions of sites in the chosen *order*.
+
+    The axes of *counts* are the sites, sorted by name, and the standing.
+    """
     if order == BY_NAME:
         return np.arange(len(counts))
     return np.lexsort([-counts[:, standing] for standing in (ELSEWHERE, MONITORING, SOMEWHERE, HERE)])
@@ -330,7 +351,7 @@ def _rows(
 
 
 def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:
-    """Return the cells of each column that is a single series, by site."""
+    """Return, for each column, its cells by site; empty unless the columns are single series."""
     if not columns.details:
         return []
     failed_sites = sites_of_failures(columns.runs)
@@ -349,7 +370,7 @@ def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCe
 def _in_maintenance(
     details: Sequence[SeriesDetails], rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
 ) -> list[SeriesDetails]:
-    """Return *details* whose series count as held while maintenance is in progress at one of their sites."""
+    """Return *details*; for series at whose sites maintenance is in progress, ``held`` has the notice."""
     sites = [[row.site for row in rows if row.cells[column]] for column in range(len(details))]
     return [
         replace(detail, held=detail.held or maintenance_at(at, maintenance))

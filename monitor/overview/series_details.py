@@ -67,7 +67,10 @@ class LastRun:
 
 @dataclass(frozen=True)
 class SeriesRuns:
-    """The last run of a series, and (state, failed resource) of its newest runs, oldest first."""
+    """The runs of a series: the *last* run, and *trend*.
+
+    *trend* has a pair (state, failed resource) for each of the newest runs, oldest first.
+    """
 
     name: str
     last: LastRun | None
@@ -76,7 +79,10 @@ class SeriesRuns:
 
 @dataclass(frozen=True)
 class SeriesCell:
-    """One series seen from one site; *trend* is (state, fault), oldest first."""
+    """One series as seen from one site.
+
+    *trend* has a pair (state, fault) for each of the newest runs, oldest first.
+    """
 
     series: str
     last: LastRun | None
@@ -92,8 +98,10 @@ class SeriesCell:
 class SeriesDetails:
     """The details of a series that the head of its column shows.
 
-    *totals* (seconds) are oldest first, of the current segment. *held*: the reason of a hold or maintenance
-    that covers the series; *alerts*: number of open alerts.
+    Attributes:
+        totals: the newest totals of the current segment in seconds, oldest first.
+        held: the reason of a hold or maintenance that covers the series; empty if the series is not held.
+        alerts: the number of open alerts.
     """
 
     key: int
@@ -119,7 +127,7 @@ def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
 
 
 def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
-    """Return the site of each resource at which one of *runs* failed."""
+    """Return the site of each resource at which one of *runs* failed, by name of the resource."""
     resources = {resource for each in runs.values() for _, resource in each.trend if resource}
     resources |= {each.last.failed_resource for each in runs.values() if each.last}
     resources.discard("")
@@ -127,9 +135,10 @@ def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
 
 
 def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, str]) -> SeriesCell:
-    """Return the series *name* as seen from *site*; *sites*: site by failed resource.
+    """Return the series *name* as seen from *site*.
 
-    Without a *site*, the cell is seen from the site of each failure.
+    *sites* has the site of each failed resource. If *site* is empty, each failure is seen from the site where
+    it happened.
     """
 
     def fault_of(state: str, resource: str) -> Fault:
@@ -165,7 +174,7 @@ def cells_by_site(
 
 
 def series_details(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]) -> list[SeriesDetails]:
-    """Return the details of each series in *visible*, by name; *holds* are in force."""
+    """Return the details of each series in *visible*, sorted by name; *holds* are the holds in force."""
     rows = list(_series(visible))
     headlines = {row["segment__series__name"]: row for row in _headlines(visible)}
     current = _current_runs(visible)

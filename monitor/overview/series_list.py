@@ -44,8 +44,10 @@ class SeriesFilter:
 class ListedSeries:
     """One line of a list.
 
-    *site*: where the last run failed, if known. *means*: hourly totals of the last 24 hours in seconds,
-    oldest first, NaN for an hour without a passed run.
+    Attributes:
+        site: the site where the last run failed; empty if it is unknown.
+        means: the mean total in seconds in each of the last 24 hours, oldest first; NaN for an hour without a
+            passed run.
     """
 
     name: str
@@ -58,7 +60,7 @@ class ListedSeries:
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """The lowest and the highest of *means*; None without any."""
+        """The lowest and the highest of *means*; None if no hour has a passed run."""
         present = [mean for mean in self.means if not math.isnan(mean)]
         return (min(present), max(present)) if present else None
 
@@ -81,7 +83,7 @@ def list_series(
     order: str = WORST,
     page: int = 1,
 ) -> SeriesPage:
-    """Return a page of the series that *user* may see and that match *chosen*."""
+    """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
     keys = _ordered(_matching(user, chosen), chosen, order)
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
@@ -92,9 +94,10 @@ def list_series(
 def keys_after(
     user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter, *, name: str, at_most: int
 ) -> list[int]:
-    """Return the primary keys of the first *at_most* matching series whose names sort after *name*.
+    """Return the primary keys of the first *at_most* series whose names sort after *name*.
 
-    Names sort by code point, independently of the collation of the database.
+    Only series that *user* may see and that match *chosen* count. Names sort by code point, independently of
+    the collation of the database.
     """
     by_name = _matching(user, chosen).alias(sort_name=Collate("name", "C")).filter(sort_name__gt=name)
     if chosen.state:
@@ -104,14 +107,17 @@ def keys_after(
 
 
 def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> SeriesQuerySet:
-    """Filter by site and suite. A separate query for the suites avoids a join per series."""
+    """Return the visible series of the chosen site and suite, in any state.
+
+    A separate query for the suites avoids a join per series.
+    """
     suites = Suite.objects.visible_to(user).filter(**{"name": chosen.suite} if chosen.suite else {})
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
 def _ordered(series: SeriesQuerySet, chosen: SeriesFilter, order: str) -> NDArray[np.int64]:
-    """Return the primary keys of *series* in the chosen state, in order."""
+    """Return the primary keys of the series in the chosen state, sorted by *order*."""
     named = latest.series_columns(series, {"name": ("name", "name")})
     columns = {"state": ("letter", "state"), "at": ("time", "coalesce(ended_at, slot, '-infinity')")}
     # Reading all states is as fast as selecting most of them.

@@ -31,11 +31,14 @@ _CULPRIT = (
 
 @dataclass(frozen=True)
 class SeriesStates:
-    """One row per series; all arrays are in the same order.
+    """The states of series: one row per series; all arrays are in the same order.
 
-    *group*: position of its column; *state*: first letter of the state of the last run; *ended_at*:
-    microseconds since 1970; *culprit*: key of the site where the last run failed, 0 if unknown; *recent*:
-    outcomes of the last hour, at most 20, space-padded.
+    Attributes:
+        group: the index of the column of the series.
+        state: the first letter of the state of the last run.
+        ended_at: when the last run ended, in microseconds since 1970.
+        culprit: the primary key of the site where the last run failed; 0 if the site is unknown.
+        recent: the outcomes of the last hour, at most 20 letters, padded with spaces.
     """
 
     series: NDArray[np.int64]
@@ -53,7 +56,10 @@ class SeriesStates:
 def series_states(
     source: SeriesQuerySet, series: NDArray[np.int64], group: NDArray[np.int64], now: datetime
 ) -> SeriesStates:
-    """Return the states of *series* (primary keys); *source*, the queryset to read, contains all of them."""
+    """Return the states of *series* (primary keys).
+
+    *source* is a queryset that contains all of *series*; *group* has the index of the column of each series.
+    """
     columns = {
         "state": ("letter", "state"),
         "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),
@@ -66,7 +72,7 @@ def series_states(
 def standings(
     state: NDArray[np.bytes_], culprit: NDArray[np.int64], site: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the standing of each row, seen from its *site*: ``ledger.attribution.fault`` on arrays."""
+    """Return the standing of each row as seen from *site*: ``ledger.attribution.fault`` on arrays."""
     failed = np.where(culprit == 0, SOMEWHERE, np.where(culprit == site, HERE, ELSEWHERE))
     return np.select(
         [state == b"p", np.isin(state, BY_GRID), np.isin(state, OURS)], [PASSED, failed, MONITORING], UNKNOWN

@@ -26,7 +26,13 @@ MOST_FAILING = 8
 
 @dataclass(frozen=True)
 class FailingSeries:
-    """A series whose last run did not pass; *site* is None if unknown or if the monitor is at fault."""
+    """A series whose last run did not pass.
+
+    Attributes:
+        site: the site where the run failed; None if the site is unknown or the monitor is at fault.
+        is_ours: whether the monitor is at fault.
+        consecutive: the number of runs that did not pass since the last passed run.
+    """
 
     series: str
     site: str | None
@@ -41,9 +47,13 @@ class FailingSeries:
 
 @dataclass(frozen=True)
 class Summary:
-    """*outcomes* counts the runs of the last hour by state; *maintenance* is in progress.
+    """The head of an overview.
 
-    *failing* lists the first ``MOST_FAILING`` of *failing_count* series.
+    Attributes:
+        failing: the first ``MOST_FAILING`` series that fail.
+        failing_count: the number of all series that fail.
+        maintenance: the maintenance in progress.
+        outcomes: the number of runs of the last hour, by state.
     """
 
     failing: Sequence[FailingSeries]
@@ -61,7 +71,7 @@ class Summary:
 
     @property
     def passed_share(self) -> float | None:
-        """The share of passed runs among those that were executed; None without any."""
+        """The share of passed runs among the executed runs; None if no run was executed."""
         executed = sum(self.outcomes.get(state, 0) for state in (State.PASSED, State.BROKEN, *GRID_FAILURES))
         return self.outcomes.get(State.PASSED, 0) / executed if executed else None
 
@@ -69,8 +79,8 @@ class Summary:
 def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]:
     """Count the runs of the last hour by state.
 
-    The newest outcomes of each series are counted. If a series had more runs than these, its runs are
-    counted.
+    For each series its stored newest outcomes are counted. If a series may have had more runs than these,
+    the runs in the ledger are counted instead.
     """
     is_full = (states.recent != b" ").all(axis=1)
     letters = np.bincount(states.recent[~is_full].view(np.uint8).ravel(), minlength=256)
@@ -91,8 +101,9 @@ def failing_series(
 ) -> list[FailingSeries]:
     """Return the first ``MOST_FAILING`` series that fail now.
 
-    Failures of the grid come first, by site, then those of the monitor. *sites* are names by primary key,
-    sorted by name. *known* has the runs of some series, if any were read.
+    Failures of the grid come first, sorted by site, then failures of the monitor. *sites* has names by
+    primary key, sorted by name. *runs_by_series* has the runs of all series; if it is empty, the needed runs
+    are read.
     """
     keys, culprits = _first_failing(states, list(sites))
     runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys))
@@ -110,7 +121,10 @@ def failing_series(
 
 
 def _first_failing(states: SeriesStates, sites: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the keys of the first failing series, and of the site where each failed."""
+    """Return the keys of the first failing series, and of the site at which each series failed.
+
+    *sites* has the primary keys of sites in the order in which their failures are listed.
+    """
     failing: NDArray[np.int64] = np.flatnonzero(states.is_failing)
     rank = {key: number for number, key in enumerate(sites)}
     site = np.array([rank.get(key, len(rank)) for key in states.culprit[failing].tolist()], dtype=np.int64)
@@ -121,12 +135,12 @@ def _first_failing(states: SeriesStates, sites: Sequence[int]) -> tuple[list[int
 
 
 def consecutive_failures(states: Sequence[str]) -> int:
-    """Count the newest runs that did not pass, without skipped ones; *states* are oldest first."""
+    """Count the newest runs that did not pass; skipped runs do not count. *states* are oldest first."""
     counted = [state for state in states if state != State.SKIPPED]
     failures = (*GRID_FAILURES, *MONITOR_FAILURES)
     return next((n for n, state in enumerate(reversed(counted)) if state not in failures), len(counted))
 
 
 def maintenance_at(sites: Collection[str], maintenance: Sequence[ShownWindow]) -> str:
-    """Describe the first maintenance in progress at any of *sites*; empty without any."""
+    """Return the notice of the first maintenance in progress at one of *sites*; empty if there is none."""
     return next((window.words for window in maintenance if window.covers(sites)), "")

@@ -12,12 +12,12 @@ from monitor.pages.http.access import members_only
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """Answer that this process is alive, without checking what it depends on."""
+    """Answer that this process is alive, without checking database and broker."""
     return HttpResponse("alive\n", content_type="text/plain")
 
 
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """Answer 200 if database and broker are reachable, otherwise 503; the body names each."""
+    """Answer 200 if database and broker are reachable, otherwise 503; the body lists the state of both."""
     parts = {"depot": health.depot_problem(), "broker": health.broker_problem()}
     is_ready = not any(parts.values())
     answer = {name: problem.text if problem else "ok" for name, problem in parts.items()}

@@ -61,7 +61,7 @@ def scope_page(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 @require_POST
 @permission_required("monitor.run_series", raise_exception=True)
 def act(request: HttpRequest, kind: str, name: str) -> HttpResponse:
-    """Execute a submitted form; an order that is refused shows the form again, with the error."""
+    """Execute a submitted form; if the order is refused, show the form again, with the error."""
     scope = _find(request, kind, name)
     verb = _VERBS.get(request.POST.get("verb", ""))
     if verb is None:

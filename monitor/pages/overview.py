@@ -71,7 +71,7 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
 
 
 def _page_number(text: str) -> int:
-    """Return the number of a page, 1 if *text* is not one."""
+    """Return *text* as the number of a page; 1 if *text* is not a number."""
     return int(text) if re.fullmatch("[0-9]{1,6}", text) else 1
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WaterfallBar:
-    """One stage in the waterfall; *left* and *width* in percent of the duration of the run."""
+    """One stage in the waterfall; *left* and *width* are percentages of the duration of the run."""
 
     name: str
     category: str
@@ -129,7 +129,7 @@ def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
 
 
 def _neighbour(run: Run, order: str, **condition: Any) -> Run | None:
-    """Return the run of the same series next to *run*, except future slots."""
+    """Return the first run of the same series, in *order*, that meets *condition*; omit expected runs."""
     others = Run.objects.filter(series=run.series_id, **condition).exclude(state=State.EXPECTED)
     return others.order_by(order).first()
 

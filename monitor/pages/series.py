@@ -43,7 +43,7 @@ LATEST_CHANGES = 20
 
 @dataclass(frozen=True)
 class ParameterValue:
-    """One parameter of a probe, with the value that the series gives or the default."""
+    """One parameter of a probe; *value* is the series' own value or, if *is_default*, the default."""
 
     name: str
     value: Any
@@ -150,7 +150,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
 
 
 def _configuration(series: Series) -> dict[str, Any]:
-    """Return probe, roles and parameters, described by the probe if this server has it."""
+    """Return probe, roles and parameters of *series*, with descriptions if this server has the probe."""
     bindings: dict[str, list[Any]] = {}
     for binding in series.bindings.select_related("resource__site").order_by("role", "position"):
         bindings.setdefault(binding.role, []).append(binding.resource)

@@ -25,10 +25,10 @@ WHERE series.probe = %(application)b AND NOT EXISTS (
 
 
 def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
-    """Compute and store the current segment of *series*; return it by primary key of the series.
+    """Compute and store the current segment of each of *series*; return the segments by primary key.
 
     None means that the next run begins a new segment. Series that do not exist are absent. The setup is read
-    first, so that a row is recognised as outdated if the setup changes meanwhile.
+    before the segment is computed, so that a row is recognised as outdated if the setup changes meanwhile.
     """
     keys = sorted(set(series))
     segments: dict[int, int | None] = {}
@@ -38,7 +38,10 @@ def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
 
 
 def store_missing_segments(application: str) -> int:
-    """Store the current segment of each series of the probe *application* without one; return how many."""
+    """Store the current segment of each series of the probe *application* that has no stored segment.
+
+    Return the number of stored segments.
+    """
     with binary.cursor() as cursor:
         missing = [key for (key,) in cursor.execute(_NOT_STORED, {"application": application})]
     return len(store_current_segments(missing))

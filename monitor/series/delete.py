@@ -1,4 +1,4 @@
-"""Delete series with all that belongs to them, also while reports of them arrive."""
+"""Delete series with their runs, reports, values and forecasts, even while reports arrive."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def delete_series(series: SeriesQuerySet) -> None:
     """Delete *series*, their runs, reports, values and forecasts.
 
-    A report that is ingested at the same time is either stored first, and deleted too, or refused because
-    there is no such series.
+    A report that arrives at the same time is either stored first and then deleted, or refused because the
+    series no longer exists.
     """
     retry_on_lock_timeout(lambda: _delete(series))
 

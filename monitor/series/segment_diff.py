@@ -23,7 +23,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class SegmentChange:
-    """One difference; *before* and *after* are formatted for people."""
+    """One difference between two segments; *before* and *after* are values formatted for people."""
 
     kind: ChangeKind
     what: str
@@ -35,7 +35,7 @@ class SegmentChange:
 
 
 class Identified(Protocol):
-    """A ``Segment``, or the ``Identity`` of what a series would run now."""
+    """A ``Segment``, or the ``Identity`` that a run of a series would have now."""
 
     @property
     def probe(self) -> str: ...
@@ -48,9 +48,9 @@ class Identified(Protocol):
 
 
 def segment_changes(before: Identified, after: Identified) -> list[SegmentChange]:
-    """Return what changed from *before* to *after*.
+    """Return the differences from *before* to *after*.
 
-    If the probe changed, nothing else is listed: its parameters cannot be compared.
+    If the probe changed, no other difference is listed: parameters of different probes cannot be compared.
     """
     if before.probe != after.probe:
         return [SegmentChange(ChangeKind.PROBE, "probe", _probe(before), _probe(after))]
@@ -58,7 +58,7 @@ def segment_changes(before: Identified, after: Identified) -> list[SegmentChange
 
 
 def changed_subjects(changes: Iterable[SegmentChange]) -> str:
-    """Return what changed, in short: ``its probe and its parameters``."""
+    """Return the kinds of *changes* in words: ``its probe and its parameters``."""
     kinds = list(dict.fromkeys(change.kind for change in changes))
     *others, last = [f"its {kind}" for kind in kinds]
     return f"{', '.join(others)} and {last}" if others else last
@@ -82,7 +82,10 @@ def _parameters(before: Identified, after: Identified) -> Iterator[SegmentChange
 
 
 def _distinct_texts(name: str, before: Any, after: Any) -> tuple[str, str]:
-    """Return both values, rounded unless that would make them look the same."""
+    """Return *before* and *after*, values of the parameter *name*, as two different texts.
+
+    The texts are rounded unless rounding would make them equal.
+    """
     short = parameter_text(name, before), parameter_text(name, after)
     return short if short[0] != short[1] else (repr(before), repr(after))
 

@@ -13,7 +13,11 @@ from monitor.series.segment_diff import SegmentChange, segment_changes
 
 @dataclass(frozen=True)
 class Boundary:
-    """The time of a run of *segment* that follows a run of another segment, and what changed between them."""
+    """A run that belongs to another segment than the run before it.
+
+    *time* is the slot of the run, *segment* the segment of the run; *changes* are the differences between the
+    two segments.
+    """
 
     time: datetime
     segment: Segment
@@ -22,7 +26,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class SegmentStart:
-    """From *time* on the series ran *segment*; the first start has no *changes*."""
+    """The *time* from which on the series ran *segment*; the first start has no *changes*."""
 
     time: datetime
     segment: Segment
@@ -34,9 +38,10 @@ class SegmentStart:
 
 
 def segment_starts(segments: Sequence[Segment], boundaries: Sequence[Boundary]) -> list[SegmentStart]:
-    """Return the start of each of *segments*, which are ordered by time, and of each return; newest first.
+    """Return the starts of segments, and the returns to earlier segments, newest first.
 
-    A boundary replaces the start of its segment at the same time: it knows which segment was run just before.
+    *segments* are sorted by time. If a segment starts at a boundary, the changes of the boundary are listed:
+    they are relative to the segment that was run just before.
     """
     pairs = [(None, segment) for segment in segments[:1]] + list(pairwise(segments))
     starts = [SegmentStart(new.began_at, new, segment_changes(old, new) if old else ()) for old, new in pairs]

@@ -1,4 +1,4 @@
-"""Find the segment that the next run of a series belongs to, and what has changed since the last run."""
+"""Find the segment that the next run of a series belongs to, and the changes since the last run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOTAL = "total.seconds"
 
 
 def current_bindings(series: Collection[int]) -> dict[int, dict[str, list[str]]]:
-    """Return the resources of each role, by primary key of the series; without series that have none."""
+    """Return, by primary key of the series, the resources by role; omit series without resources."""
     bindings = Binding.objects.filter(series__in=series).order_by("series_id", "role", "position")
     by_series = groupby(bindings.values_list("series_id", "role", "resource__name"), key=itemgetter(0))
     return {key: _by_role((role, name) for _, role, name in rows) for key, rows in by_series}
@@ -56,7 +56,7 @@ def current_segments(series: QuerySet[Series]) -> dict[int, int]:
 def local_identity(
     name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
 ) -> Identity:
-    """Return the identity of a series that this host's version of the probe *name* runs."""
+    """Return the identity of a series that runs the probe *name* in the version of this host."""
     probe = _local_probe(name)
     if probe is None:
         return Identity(name, "", parameters, bindings)
@@ -67,7 +67,7 @@ def local_identity(
 
 
 def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
-    """Return the metrics of the current segments of *series*: those that forecasts are made from."""
+    """Return the metrics of the current segments of *series*; the next run is forecast from these metrics."""
     return Metric.objects.filter(segment__in=current_segments(series).values())
 
 
@@ -76,11 +76,12 @@ class SegmentStatus:
     """The segments of a series, and what changed.
 
     Attributes:
-        segments: by time. current: the segment that the next run belongs to; None: it begins a new one.
-        changes: since the last passed run, or, if that run is of the current segment, since the segment
-        before;
-            none if there is only one, or the series returned to an earlier one.
-        is_changed: whether anything changed since the last passed run.
+        segments: the segments in the order in which they began.
+        current: the segment that the next run belongs to; None if the next run begins a new segment.
+        changes: the differences between the next run and the segment of the last passed run. If both belong
+            to the same segment, the differences to the segment before it; empty if there is no such segment,
+            or if the series has returned to an earlier segment.
+        is_changed: whether anything has changed since the last passed run.
     """
 
     segments: Sequence[Segment]
@@ -90,12 +91,14 @@ class SegmentStatus:
 
     @property
     def is_newest(self) -> bool:
-        """Whether the current segment is the one that began last."""
+        """Whether the current segment began last."""
         return self.current is not None and self.current == self.segments[-1]
 
     def passed_text(self, passed: int) -> str:
-        """Describe how many runs *passed*, and since which change: ``2 runs have passed since its parameters
-        changed on 2026-11-20 14:03 UTC``."""
+        """Return a text such as ``2 runs have passed since its parameters changed on 2026-11-20 14:03 UTC``.
+
+        *passed* is the number of runs that have passed in the current segment.
+        """
         runs = {0: "no run has", 1: "1 run has"}.get(passed, f"{passed} runs have")
         if not self.changes:
             return f"{runs} passed {'so far' if passed else 'yet'}"
@@ -135,7 +138,7 @@ def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segmen
 
 
 def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
-    """Return the identity that a run of each of *series* would have now, by primary key."""
+    """Return, by primary key, the identity that a run of each of *series* would have now."""
     bindings = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
     pairs = ArraySubquery(bindings.values(pair=JSONObject(role="role", resource="resource__name")))
     setups = Series.objects.filter(pk__in=series.order_by().values("pk")).values(
@@ -151,8 +154,8 @@ def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
 def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None) -> Identity:
     """Return the identity that a run of a series would have now.
 
-    This server does not know the version of a probe that it lacks, or that a remote reporter runs: it is
-    taken from the newest passed run.
+    This server does not know the version of a probe that is not installed here, or that a remote reporter
+    runs. In both cases the version of the newest passed run is used.
     """
     name, own_parameters = setup["probe"], setup["parameters"]
     bindings = _by_role((pair["role"], pair["resource"]) for pair in setup["bound"])

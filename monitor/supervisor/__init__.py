@@ -1,6 +1,6 @@
 """Keep services running: start them in order, restart with back-off, stop in reverse, leave no process.
 
-Generic: the package does not know what the services are. One process tree::
+Generic: the package does not know what the services are. The supervisor and its descendants form a tree::
 
     supervisor            one per state directory (lock.py)
     |-- guard             one per service (guard.py): ends with the supervisor and kills its whole service

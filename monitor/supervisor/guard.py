@@ -4,8 +4,8 @@
 (uid and gid, or null) and ``hold`` (descriptors that the guard, and not the service, keeps open).
 
 Standard input is the lifeline, a socket to the supervisor. The guard sends ``pid N`` when the service runs
-and ``exit N`` (a return code as in subprocess: negative for a signal) when none of its processes is left. The
-supervisor sends ``s`` (stop: the stop signal, then SIGKILL after the grace) or ``k`` (kill now). When the
+and ``exit N`` (a return code as in subprocess: negative for a signal) when no process of the service is left.
+The supervisor sends ``s`` (stop: the stop signal, then SIGKILL after the grace) or ``k`` (kill now). When the
 supervisor's end of the lifeline closes, the supervisor has ended, and the guard stops the service.
 
 The guard is a subreaper: it becomes the parent of orphans, so it finds processes that double-fork and call
@@ -56,7 +56,10 @@ def _wake_on_signals() -> int:
 
 
 def _start_service(plan: dict[str, Any]) -> int:
-    """Return the service's pid after its exec: before it, the guard's handlers would swallow a signal."""
+    """Start the service; return its pid once exec has succeeded or failed.
+
+    Until its exec the child has the guard's signal handlers, which would swallow a stop signal.
+    """
     ourselves = os.getpid()
     reading, closed_by_exec = os.pipe()
     child = os.fork()
@@ -91,7 +94,7 @@ def _become_service(plan: dict[str, Any], guard: int) -> NoReturn:
 
 
 class Guard:
-    """Waits for the end of the service *child*, for orders on *lifeline* and for signals on *wake*."""
+    """Waits for the service *child* to end, for orders on *lifeline* and for signals on the pipe *wake*."""
 
     def __init__(
         self, child: int, lifeline: socket.socket, wake: int, stop_signal: int, grace_seconds: float
@@ -106,7 +109,7 @@ class Guard:
         self.status: int | None = None
 
     def watch(self) -> int:
-        """Wait until the child has ended and none of its processes is left; return its exit status."""
+        """Wait until no process of the service is left; return the exit status of *child*."""
         while True:
             self._reap()
             if self.status is not None or self._is_due():
@@ -142,7 +145,7 @@ class Guard:
         self.deadline = min(self.deadline, deadline)
 
     def _reap(self) -> None:
-        """Collect the exit status of every ended process."""
+        """Collect the exit status of every ended child, among them adopted orphans."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -155,7 +158,7 @@ class Guard:
             self.status = os.waitstatus_to_exitcode(status)
 
     def _exterminate(self) -> int:
-        """Kill all descendants until none is left; return the child's exit status."""
+        """Kill all descendants until no descendant is left; return the child's exit status."""
         while True:
             remaining = descendants(os.getpid())
             killed = [pid for pid in remaining if _send(pid, signal.SIGKILL)]
@@ -174,7 +177,7 @@ class Guard:
 
 
 def descendants(root: int) -> list[int]:
-    """Return every descendant of the process *root* from /proc; empty if there is no /proc."""
+    """Return the pids of all descendants of the process *root*, read from /proc; empty without /proc."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
         with contextlib.suppress(OSError):
@@ -198,7 +201,7 @@ def _pids() -> list[int]:
 
 
 def _send(pid: int, number: int) -> bool:
-    """Send a signal; return False without permission, True also for a process that has ended."""
+    """Send signal *number* to *pid*; return False only if permission is denied, not if *pid* has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -214,7 +217,7 @@ def _send_line(lifeline: socket.socket, text: str) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Call prctl; without effect outside Linux, where the guard only knows the process group."""
+    """Call prctl on Linux; do nothing elsewhere, where a guard finds only the service's process group."""
     with contextlib.suppress(ImportError, AttributeError):
         import ctypes  # noqa: PLC0415 - some Pythons are built without it
 

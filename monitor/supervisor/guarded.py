@@ -1,4 +1,4 @@
-"""The supervisor's end of a guard and its service."""
+"""Start a guard with its service, and talk to the guard."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ GUARD = Path(__file__).with_name("guard.py")
 
 
 class Guarded:
-    """A running service. When ``fileno`` is readable, call ``receive``.
+    """A started service and its guard. When ``fileno`` is readable, call ``receive``.
 
     Attributes:
-        pid: of the service, not of its guard; None until the guard has sent it.
-        exit_status: a return code as in subprocess; None while it runs and if the guard was killed.
-        has_ended: no process of the service is left.
+        pid: pid of the service, not of its guard; None until the guard has sent this pid.
+        exit_status: a return code as in subprocess; None while the service runs, and if its guard was killed.
+        has_ended: whether no process of the service is left.
     """
 
     def __init__(self, service: Service, log: IO[bytes], hold: Sequence[int] = ()) -> None:
@@ -57,7 +57,7 @@ class Guarded:
         return self._lifeline.fileno()
 
     def stop(self) -> None:
-        """Have the guard send the stop signal, and SIGKILL after the grace."""
+        """Have the guard send the stop signal; after ``grace_seconds`` of the service it sends SIGKILL."""
         self._order(b"s")
 
     def kill(self) -> None:
@@ -88,7 +88,7 @@ class Guarded:
             self._collect()
 
     def _collect(self) -> None:
-        """Collect the ended guard. If it was killed, processes of its service may still run."""
+        """Wait for the guard to end. If the guard was killed, kill the service's process group."""
         if self.exit_status is None and self.pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""At most one supervisor per state directory.
+"""Ensure that at most one supervisor runs per state directory.
 
-Two flocks, which the kernel releases however a process ends. The supervisor alone holds ``supervisor.lock``,
-which contains its pid. Every guard holds ``services.lock`` too: it is free only after the last service of the
-last supervisor has ended, so a new supervisor never runs beside old servers.
+Two flocks ensure this; the kernel releases them however a process ends. The supervisor alone holds
+``supervisor.lock``, which contains its pid. The supervisor and all its guards hold ``services.lock``, so this
+lock is free only after the last service has ended: a new supervisor never runs beside old servers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ _POLL_SECONDS = 0.05
 
 
 class AlreadySupervised(RuntimeError):
-    """Another supervisor, or a service of an ended one, is running."""
+    """Another supervisor, or a service of a supervisor that has ended, still runs."""
 
 
 @contextlib.contextmanager
 def only_supervisor(directory: Path) -> Iterator[int]:
-    """Hold both locks of *directory*; yields the descriptor that the guards must keep open.
+    """Hold both locks of *directory*; yield the descriptor of ``services.lock``, which guards must keep open.
 
     Raises:
-        AlreadySupervised: another supervisor runs (the message has its pid), or services of an ended one run.
+        AlreadySupervised: another supervisor runs (the message has its pid), or services of an ended
+            supervisor run.
     """
     with _opened(directory / "supervisor.lock") as own, _opened(directory / "services.lock") as shared:
         if not _try_lock(own):
@@ -39,17 +40,17 @@ def only_supervisor(directory: Path) -> Iterator[int]:
 
 
 def holder(directory: Path) -> int | None:
-    """Return the pid of the supervisor of *directory*; None without one."""
+    """Return the pid of the supervisor of *directory*; None if there is no supervisor."""
     return _holder(directory / "supervisor.lock")
 
 
 def is_free(directory: Path) -> bool:
-    """Return whether neither a supervisor nor a supervised service is running."""
+    """Return whether neither a supervisor of *directory* nor any of its services is running."""
     return all(_holder(directory / name) is None for name in ("supervisor.lock", "services.lock"))
 
 
 def _holder(file: Path) -> int | None:
-    """Return the pid in *file* (0 if it has none); None if nothing holds its lock."""
+    """Return the pid in the lock file *file* (0 if the file is empty); None if no process holds the lock."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

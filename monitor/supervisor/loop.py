@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import signal
@@ -18,6 +19,7 @@ from .service import Service, start_order
 from .status import ServiceStatus, SupervisorStatus, write_status
 from .watched import Watched
 
+logger = logging.getLogger(__name__)
 Listener = Callable[[str, ServiceStatus], None]
 
 
@@ -32,7 +34,8 @@ class Supervisor:
         services: in any order; see ``Service.depends_on``.
         status_file: ``supervisor.json``, rewritten at every change; its directory also holds the locks.
         log_dir: directory of ``<name>.log``, to which each service's output is appended.
-        on_change: called in the loop's thread with each new status of each service; must not block.
+        on_change: called in the loop's thread with each new status of each service; must not block. Its
+            exceptions are logged.
 
     Raises:
         ValueError: the services cannot be ordered.
@@ -63,11 +66,11 @@ class Supervisor:
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Start all services, restart those that end, stop all on request; return when no process is left.
+        """Start all services, restart services that end, stop all on request; return when no process is left.
 
         Raises:
-            AlreadySupervised: another supervisor, or a service of an earlier one, still runs in the directory
-                of *status_file*.
+            AlreadySupervised: another supervisor, or a service of an earlier supervisor, still runs in the
+                directory of *status_file*.
         """
         self._status_file.parent.mkdir(parents=True, exist_ok=True)
         self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -79,14 +82,17 @@ class Supervisor:
                     self._loop(hold)
                 finally:
                     self._kill_and_collect_all()
+        except BaseException as failure:
+            self._failure = failure  # before the events: ``wait_until_up`` reads it after them
+            raise
         finally:
             self._ended.set()
             self._all_up.set()  # ``wait_until_up`` checks ``_ended`` too
 
     def request_stop(self) -> None:
-        """Stop all services in reverse order; a second call kills them.
+        """Stop all services, each after the services that depend on it; a second call kills all services.
 
-        It may be called from any thread and from signal handlers.
+        May be called from any thread and from signal handlers.
         """
         self._stops_requested += 1
         with contextlib.suppress(BlockingIOError):
@@ -102,17 +108,21 @@ class Supervisor:
         if not in_time or self._ended.is_set():
             raise self._failure or NotUp(self._what_is_not_up())
 
+    def wait_until_ended(self) -> None:
+        """Block until no service is left: after a request to stop, or because the supervisor failed."""
+        self._ended.wait()
+
     @contextlib.contextmanager
     def running(self, *, up_within_seconds: float) -> Iterator[Supervisor]:
         """Run the loop in a thread while the context is open.
 
-        The context opens when every service has come up. Inside it, the loop restarts services that end.
-        When it closes, all services are stopped, and no process is left.
+        The context opens when every service has come up. The loop then restarts services that end. When the
+        context closes, all services are stopped, and no process is left.
 
         Raises:
             NotUp: a service did not come up within *up_within_seconds*.
-            AlreadySupervised: another supervisor, or a service of an earlier one, still runs in the directory
-                of *status_file*.
+            AlreadySupervised: another supervisor, or a service of an earlier supervisor, still runs in the
+                directory of *status_file*.
         """
         thread = threading.Thread(target=self._run_and_keep_failure, name="supervisor")
         thread.start()
@@ -122,9 +132,11 @@ class Supervisor:
         finally:
             self.request_stop()
             self._join(thread)
+        if self._failure is not None:
+            raise self._failure
 
     def in_foreground(self) -> None:
-        """Call ``run``; SIGINT, SIGTERM or SIGHUP stops the services, a second signal kills them.
+        """Call ``run``; SIGINT, SIGTERM or SIGHUP stops the services, a second signal kills the services.
 
         Call it in the main thread only.
         """
@@ -146,11 +158,8 @@ class Supervisor:
                 self.request_stop()
 
     def _run_and_keep_failure(self) -> None:
-        try:
+        with contextlib.suppress(BaseException):  # ``running`` raises it in its thread
             self.run()
-        except BaseException as failure:  # noqa: BLE001 - ``wait_until_up`` raises it in its thread
-            self._failure = failure
-            self._all_up.set()
 
     def _loop(self, hold: int) -> None:
         killed = False
@@ -171,7 +180,7 @@ class Supervisor:
         )
 
     def _startable(self) -> list[Watched]:
-        """Return the services that have run before, and those whose dependencies are up."""
+        """Return the services that have run before, and the services whose dependencies are up."""
         return [
             watched
             for watched in self._watched.values()
@@ -195,7 +204,7 @@ class Supervisor:
             watched.kill()
 
     def _kill_and_collect_all(self) -> None:
-        """Kill services that still run, as after an exception in the loop; wait for their ends."""
+        """Kill services that still run, as after an exception in the loop; wait until all have ended."""
         self._kill_all()
         for watched in self._watched.values():
             while watched.guarded is not None:
@@ -222,7 +231,10 @@ class Supervisor:
     def _note_change(self, watched: Watched) -> None:
         self._write_status()
         if self._on_change is not None:
-            self._on_change(watched.service.name, watched.status)
+            try:
+                self._on_change(watched.service.name, watched.status)
+            except Exception:
+                logger.exception("a listener failed; the services go on")
         self._note_whether_all_up()
 
     def _note_whether_all_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Definitions of services, their start order and back-off."""
+"""Define services, the order in which they start, and the back-off of restarts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Service:
 
     A service is *up* when ``ready`` returns True (called every 50 ms; it should take two seconds at most),
     or, without ``ready``, as soon as it runs. A service that is not up ``ready_seconds`` after its start is
-    killed and restarted. ``before`` is called in the supervisor before each start; an exception counts as a
-    failed start. ``depends_on`` names services that must be up before the first start and that stop after
-    this one.
+    killed and restarted. The supervisor calls ``before`` before each start; an exception counts as a failed
+    start. ``depends_on`` names services that must be up before this one starts for the first time, and that
+    stop after it.
 
-    A ``once`` service is up when it has ended with status 0; it is restarted until it does.
+    A service with ``once`` is up when it has ended with status 0; until then it is restarted.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Service:
 
 
 def start_order(services: Sequence[Service]) -> list[Service]:
-    """Sort *services* so that each follows its dependencies, otherwise in the given order.
+    """Sort *services* so that each follows its dependencies; otherwise the given order stays.
 
     Raises:
         ValueError: a name is used twice, a dependency is unknown, or dependencies form a cycle.
@@ -60,5 +60,5 @@ def start_order(services: Sequence[Service]) -> list[Service]:
 
 
 def backoff_seconds(failures: int) -> float:
-    """Return the wait after *failures* (1 or more) in a row: 0.2 s, doubling up to 10 s."""
+    """Return the wait before a restart after *failures* (1 or more) in a row: 0.2 s, doubling up to 10 s."""
     return min(10.0, 0.2 * 2.0 ** min(failures - 1, 10))

@@ -14,7 +14,13 @@ STATES = ("starting", "up", "restarting", "stopping", "stopped")
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """The status of one service. *pid* is the program's; *last_exit* describes how it last ended."""
+    """The status of one service.
+
+    Attributes:
+        since: time at which the service entered this state.
+        pid: pid of the service, not of its guard.
+        last_exit: how the service last ended; None if it has not ended yet.
+    """
 
     state: str
     since: datetime
@@ -25,7 +31,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class SupervisorStatus:
-    """The status of a supervisor's services, in start order."""
+    """The status of each service by name, in start order. *pid* is the pid of the supervisor."""
 
     pid: int
     written_at: datetime
@@ -33,7 +39,7 @@ class SupervisorStatus:
 
 
 def write_status(file: Path, status: SupervisorStatus) -> None:
-    """Replace *file* atomically: a reader gets the old or the new document."""
+    """Replace *file* atomically: a reader gets either the old or the new document."""
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     text = json.dumps(asdict(status), default=datetime.isoformat, indent=1)
     draft.write_text(text + "\n", encoding="utf-8")
@@ -41,7 +47,10 @@ def write_status(file: Path, status: SupervisorStatus) -> None:
 
 
 def read_status(file: Path) -> SupervisorStatus | None:
-    """Return the last status, None without one. Its supervisor may have ended: see ``lock.holder``."""
+    """Return the last status written to *file*; None if there is no status.
+
+    The supervisor that wrote the status may have ended: see ``lock.holder``.
+    """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

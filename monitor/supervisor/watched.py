@@ -17,10 +17,14 @@ from .status import ServiceStatus
 READY_POLL_SECONDS = 0.05
 HEALTHY_SECONDS = 30.0  # the back-off starts over once a service has been up for this long
 LOG_MAX_BYTES = 10_000_000
+LOG_TAIL_BYTES = 300
 
 
 class Watched:
-    """One service with its state. ``advance`` performs the step that is due."""
+    """One service with its state.
+
+    ``advance`` performs the step that is due; *changed* is called at each change of the state.
+    """
 
     def __init__(self, service: Service, log_file: Path, changed: Callable[[Watched], None]) -> None:
         self.service = service
@@ -40,11 +44,14 @@ class Watched:
         return self.guarded is not None or self.status.state != "starting"
 
     def seconds_to_next(self) -> float | None:
-        """Return the seconds until ``advance`` is due; None: only a message of the guard is awaited."""
+        """Return the seconds until ``advance`` is due; None while only a message of the guard is awaited."""
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def advance(self, hold: int) -> None:
-        """Start it or check whether it is ready, if that is due. Not after ``stop``."""
+        """Start the service or check whether it is ready, if that is due. Must not be called after ``stop``.
+
+        *hold* is the descriptor that the guard keeps open (``lock.only_supervisor``).
+        """
         if self._due is None or time.monotonic() < self._due:
             return
         if self.guarded is None:
@@ -53,7 +60,7 @@ class Watched:
             self._check_ready()
 
     def receive(self) -> None:
-        """Read the guard's messages and change the state accordingly."""
+        """Read the guard's messages and update the state."""
         if self.guarded is None:
             return
         self.guarded.receive()
@@ -71,10 +78,11 @@ class Watched:
         self._due = None
 
     def describe(self) -> str:
-        """Return one line for users: its state and the end of its log."""
+        """Return one line for users: the state of the service and the end of its log."""
         tail = b""
-        with contextlib.suppress(FileNotFoundError):
-            tail = self.log_file.read_bytes()[-300:]
+        with contextlib.suppress(FileNotFoundError), self.log_file.open("rb") as log:
+            log.seek(max(0, self.log_file.stat().st_size - LOG_TAIL_BYTES))
+            tail = log.read()
         last_lines = " | ".join(tail.decode(errors="replace").splitlines()[-3:])
         how = f", {self.status.last_exit}" if self.status.last_exit else ""
         return f"{self.service.name} is {self.status.state}{how}; {self.log_file} ends with: {last_lines}"
@@ -98,14 +106,14 @@ class Watched:
         self._due = self._started if self.service.ready else None
 
     def _handle_pid(self) -> None:
-        """The guard has sent the service's pid."""
+        """Update the status once the guard has sent the service's pid."""
         if self.status.state == "starting" and self.service.ready is None and not self.service.once:
             self._become_up()
         else:
             self._become(self.status.state)
 
     def _log(self) -> IO[bytes]:
-        """Open the log to append to; a large one is rotated, and one old log is kept."""
+        """Open the log file to append to; a large file is rotated first, and one old file is kept."""
         if self.log_file.exists() and self.log_file.stat().st_size > LOG_MAX_BYTES:
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
         return self.log_file.open("ab", buffering=0)
@@ -158,7 +166,7 @@ class Watched:
 
 
 def describe_exit(exit_status: int | None) -> str:
-    """Describe how a program ended. *exit_status* is a return code as in subprocess; None: guard killed."""
+    """Describe *exit_status*: a return code as in subprocess, or None if the guard was killed."""
     if exit_status is None:
         return "its guard was killed"
     if exit_status < 0:

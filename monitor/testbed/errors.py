@@ -3,7 +3,7 @@
 ::
 
     TestbedError
-    |-- AlreadyRunning    a grid runs in that directory                 yes, after its end
+    |-- AlreadyRunning    a grid runs in the given directory            yes, after its end
     |-- NoAddress         the loopback addresses cannot be bound        no
     |-- MissingProgram    a program is not installed                    no
     |-- NotServing        a server did not come up                      yes
@@ -23,7 +23,7 @@ class TestbedError(Exception):
 
 
 class AlreadyRunning(TestbedError):
-    """Another process runs the grid of that directory."""
+    """Another process runs a grid in the given directory."""
 
 
 class NoAddress(TestbedError):
@@ -39,4 +39,4 @@ class NotServing(TestbedError):
 
 
 class DamagedState(TestbedError):
-    """A file of the directory cannot be parsed."""
+    """A file in the directory of the grid cannot be parsed."""

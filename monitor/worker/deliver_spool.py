@@ -1,4 +1,4 @@
-"""Deliver the home reporter's spool: a report leaves it only after the depot has committed the report."""
+"""Deliver the home reporter's spool: a report leaves the spool only after the depot has committed it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def spool() -> Spool:
 
 
 def is_spooled(run: uuid.UUID) -> bool:
-    """Return whether the report of *run* waits in the spool, so that it need not be run again."""
+    """Return whether the report of *run* waits in the spool; False if the spool cannot be read."""
     try:
         return run in spool()
     except SpoolError as error:
@@ -40,10 +40,10 @@ def is_spooled(run: uuid.UUID) -> bool:
 
 
 def spool_report(run: uuid.UUID, body: bytes) -> None:
-    """Spool the report of *run*; if the spool is full or broken, ingest it at once.
+    """Spool the report of *run*; if the spool is full or broken, ingest the report at once.
 
     Raises:
-        SpoolError: neither the spool nor the depot accepted it.
+        SpoolError: neither the spool nor the depot accepted the report.
     """
     try:
         spool().put(run, body)
@@ -59,10 +59,10 @@ def spool_report(run: uuid.UUID, body: bytes) -> None:
 
 
 def deliver() -> int:
-    """Ingest the spooled reports and claim runs for the freed capacity; return how many left the spool.
+    """Ingest the spooled reports, and claim runs for the freed capacity; return how many left the spool.
 
-    While the depot is unavailable, reports stay in the spool. One process delivers at a time, and includes
-    reports that other processes spool meanwhile. An error of the spool is logged: runs go on without it.
+    While the depot is unavailable, reports stay in the spool. One process delivers at a time; it also
+    delivers reports that other processes spool meanwhile. Errors of the spool are logged, not raised.
     """
     delivered = 0
     try:
@@ -98,7 +98,10 @@ def _deliver_batch(source: Spool) -> int:
 
 
 def _end_refused(run: uuid.UUID, receipt: Receipt) -> None:
-    """End *run* as broken: its report will never be accepted, so running it again would not help."""
+    """End *run* as broken, with the reason in *receipt*.
+
+    The report will never be accepted, so running the run again would not help.
+    """
     logger.error("the depot refuses the report of %s, which ends the run as broken: %s", run, receipt.error)
     transitions.move(
         Run.objects.all(),

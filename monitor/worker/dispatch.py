@@ -22,7 +22,10 @@ MAX_BATCH_SECONDS = 0.2  # the sum of the usual durations of the runs in one tas
 
 
 def dispatch(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None] | None = None) -> None:
-    """Send *claims* as tasks. When the broker refuses one, release its claims and all remaining ones."""
+    """Send *claims* as tasks. When the broker refuses a task, release its claims and all remaining claims.
+
+    *publish* sends the claims of one task, by default to the broker.
+    """
     tasks = list(batches(claims))
     for index, task in enumerate(tasks):
         try:
@@ -35,11 +38,11 @@ def dispatch(claims: Iterable[Claim], publish: Callable[[Sequence[Claim]], None]
 
 
 def batches(claims: Iterable[Claim]) -> Iterator[list[Claim]]:
-    """Group *claims* by queue into tasks, in order.
+    """Group the *claims* of each queue into tasks, in order.
 
-    A task costs more than a run that takes almost no time. A run of unknown duration gets a task of its own,
-    and so does a run that was claimed before: if it killed its executor, the others would die with it, again
-    and again, until they are given up.
+    Runs that take almost no time share a task, because a task costs more than such a run. A run of unknown
+    duration gets a task of its own. So does a run that was claimed before: if such a run kills its executor
+    at every attempt, no other runs of its task are lost with it.
     """
     for _, of_queue in groupby(sorted(claims, key=attrgetter("queue")), key=attrgetter("queue")):
         task: list[Claim] = []

@@ -31,9 +31,8 @@ _SHORT_STAGE_SECONDS = 0.2  # stages that end sooner are not recorded
 def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
     """Run the claimed runs one after the other, spool their reports, then deliver them.
 
-    Runs that are no longer claimed are skipped: a task may arrive twice. Once half
-    a lease has passed, no further run is started: the remaining ones will be claimed again. With *slots* only
-    the partitions that contain them are read.
+    Runs that are no longer claimed are skipped: a task may arrive twice. After half a lease has passed, the
+    remaining runs are left to be claimed again. With *slots* only the partitions of these slots are read.
     """
     stop_at = time.monotonic() + settings.GRIDCAST_LEASE_SECONDS / 2
     with LeaseKeeper() as lease_keeper:
@@ -47,16 +46,19 @@ def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None
 
 
 def _without_report(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the runs without a report of an earlier attempt in the spool, after trying to deliver it."""
+    """Deliver the reports of *run_ids* that earlier attempts have spooled.
+
+    Return the runs that have no report in the spool afterwards.
+    """
     if any(map(deliver_spool.is_spooled, run_ids)):
         deliver_spool.deliver()
     return [run for run in run_ids if not deliver_spool.is_spooled(run)]
 
 
 class LeaseKeeper:
-    """Renew the lease of the current run and record its stage, from a thread.
+    """Renews the lease of the current run and records its stage, in a thread.
 
-    A renewal that fails because the depot is unavailable is tried again; the run goes on.
+    A renewal that fails because the depot is unavailable is tried again; the run continues.
     """
 
     def __init__(self) -> None:
@@ -94,7 +96,7 @@ class LeaseKeeper:
             connection.close()
 
     def _wait(self) -> bool:
-        """Wait until a renewal is due or a stage has lasted a while; return whether all runs have ended."""
+        """Wait until a renewal is due or a stage has lasted a while; return whether the renewals must end."""
         self._changed.wait(settings.GRIDCAST_HEARTBEAT_SECONDS)
         self._changed.clear()
         return self._ended.wait(_SHORT_STAGE_SECONDS)

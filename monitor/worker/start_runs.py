@@ -1,6 +1,6 @@
 """Start claimed runs: mark them as running and read their assignments, in one statement.
 
-Every run pays for this; reading the same tables one after the other takes five times as long.
+Every run waits for this statement; one query per table would take five times as long.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ORDER BY started.slot
 
 
 class _Row(NamedTuple):
-    """A row of ``_START``; JSON travels as text, which is decoded here."""
+    """A row of ``_START``; *series*, *bindings* and *forecasts* are JSON text."""
 
     run_id: uuid.UUID
     attempt: int
@@ -72,7 +72,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run that is running now, its assignment, and the number of this attempt."""
+    """A run that has been marked as running, its assignment, and the number of this attempt."""
 
     run_id: uuid.UUID
     attempt: int
@@ -82,10 +82,10 @@ class StartedRun:
 def start_runs(
     run_ids: Iterable[uuid.UUID], now: datetime, slots: Collection[datetime] | None = None
 ) -> list[StartedRun]:
-    """Start the runs that are still claimed, oldest first.
+    """Start the runs that are still claimed; return them, oldest first.
 
-    A task may arrive twice, or late, after its run has been claimed again: the first task starts the run.
-    Without *slots* every partition of the ledger is read.
+    A task may arrive twice, or after its run has been claimed again: the first task starts the run. Without
+    *slots* every partition of the ledger is read.
     """
     parameters: dict[str, Any] = {
         "runs": list(run_ids),
@@ -124,9 +124,10 @@ def _expected_seconds(
     roles: Mapping[str, list[str]],
     forecasts: Iterable[tuple[str, str, float | None]],
 ) -> dict[str, float]:
-    """Return the upper bound of the newest forecast of each of ``EXPECTED_METRICS`` that has one.
+    """Return, by metric, the upper bound in seconds of the newest forecast of each of ``EXPECTED_METRICS``.
 
-    Only forecasts of the segment that the series would run now count: there is none just after a change.
+    Only forecasts for the current configuration of the series count; just after a change there are no such
+    forecasts.
     """
     fingerprint = local_identity(series["probe"], series["parameters"], roles).fingerprint
     return {

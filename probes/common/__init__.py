@@ -1,1 +1,1 @@
-"""Building blocks of probes."""
+"""Functions that several probes share."""

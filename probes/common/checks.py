@@ -11,7 +11,7 @@ from probes.grid import CopyOptions, Grid
 
 @dataclass(frozen=True)
 class Needs:
-    """Requirements of a run at one resource."""
+    """Requirements of a run at one resource: free scratch space and programs on the PATH."""
 
     scratch_bytes: int
     tools: Sequence[str]
@@ -21,7 +21,8 @@ def check_resources(grid: Grid, needs: Mapping[str, Needs]) -> None:
     """Check login, scratch space and tools of all resources in parallel.
 
     Raises:
-        ProbeFailed: a check failed; the message is that of the first such resource.
+        ProbeFailed: a check failed. If checks of several resources fail, the first resource's error is
+            raised.
     """
 
     def check(resource: str) -> None:

@@ -14,7 +14,7 @@ COPY_PARAMETERS = {
 
 
 def copy_options(plan: RunPlan) -> CopyOptions:
-    """Return the values of ``COPY_PARAMETERS``."""
+    """Return the options of copies from the values of ``COPY_PARAMETERS`` in *plan*."""
     return CopyOptions(
         streams=plan.integer("parallel"),
         block_bytes=plan.integer("block_bytes"),
@@ -23,7 +23,7 @@ def copy_options(plan: RunPlan) -> CopyOptions:
 
 
 def transfer_metrics(name: str, copy: Transferred) -> list[Measurement]:
-    """Return time, rate, streams and retries of one copy, or of concurrent copies taken together."""
+    """Return time, rate, streams and retries of *copy* as metrics whose names begin with *name*."""
     return [
         Measurement(f"{name}.seconds", copy.seconds, "seconds"),
         *rates.bytes_per_second(f"{name}.bytes_per_second", copy.bytes, copy.seconds),
@@ -38,7 +38,7 @@ def copy_verified(
     """Copy a file and verify the copy; messages call the file *what*.
 
     Raises:
-        ProbeFailed: the copy failed, or its SHA-256 is not *digest*.
+        ProbeFailed: the copy failed, or the SHA-256 of the target is not *digest*.
     """
     copy = grid.copy(source, target, options)
     target_digest = files.sha256(grid, target)

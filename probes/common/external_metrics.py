@@ -1,4 +1,4 @@
-"""Metrics of external programs, whose names are untrusted text."""
+"""Collect the metrics of external programs; the names of these metrics are untrusted text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def safe_name(text: str) -> str:
 
 
 class MeasurementCollector:
-    """Collects at most ``MAX_METRICS`` finite measurements under unique names and counts the dropped ones."""
+    """Collects at most ``MAX_METRICS`` finite measurements under unique names. Drops and counts the rest."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Measurement] = {}
         self._dropped = 0
 
     def add(self, name: str, value: float, unit: str) -> None:
-        """Add a measurement; a number is appended to a *name* that is in use. *name* is a ``safe_name``."""
+        """Add a measurement; if *name* (a ``safe_name``) is in use, append a number to the name."""
         if len(self._metrics) >= MAX_METRICS or not math.isfinite(value):
             self._dropped += 1
             return
@@ -38,7 +38,7 @@ class MeasurementCollector:
         self._metrics[unique] = Measurement(unique, value, unit)
 
     def collected(self, grid: Grid) -> list[Measurement]:
-        """Return the measurements; the number of dropped ones is logged."""
+        """Return the measurements; log the number of dropped measurements."""
         if self._dropped:
             grid.log(
                 f"{self._dropped} values dropped: not finite, or more than {MAX_METRICS} metrics",

@@ -13,7 +13,7 @@ _LINE_CHARACTERS = 1000
 
 
 class ExternalProgramProbe:
-    """Base class: checks and runs one program at one resource. Subclasses interpret its output."""
+    """Checks and runs one program at one resource. Subclasses interpret the output of the program."""
 
     kind = "grid"
     parameters = {
@@ -48,7 +48,7 @@ class ExternalProgramProbe:
 
 
 def parse_command(plan: RunPlan) -> list[str]:
-    """Split the parameter ``command`` as a shell would; no shell runs it.
+    """Return the parameter ``command`` split into words as by a shell; no shell runs the command.
 
     Raises:
         InvalidParameters: a quote is not closed, or the command is empty.
@@ -64,7 +64,7 @@ def parse_command(plan: RunPlan) -> list[str]:
 
 
 def program_failed(message: str, target: str, completed: Completed) -> ProbeFailed:
-    """Return the error *message* with the exit status and the end of stderr of *completed*."""
+    """Return an error with *message* and the exit status and end of stderr of *completed*."""
     return ProbeFailed(
         message,
         resource=target,
@@ -74,7 +74,7 @@ def program_failed(message: str, target: str, completed: Completed) -> ProbeFail
 
 
 def log_lines(grid: Grid, lines: list[tuple[str, str]]) -> None:
-    """Append pairs (text, level) to the run's log, at most ``MAX_LOG_LINES`` of them."""
+    """Append *lines*, pairs (text, level), to the run's log, but at most ``MAX_LOG_LINES`` of them."""
     for text, level in lines[:MAX_LOG_LINES]:
         grid.log(text[:_LINE_CHARACTERS], level)
     if len(lines) > MAX_LOG_LINES:

@@ -12,7 +12,7 @@ GENERATE_TIMEOUT_SECONDS = 900.0
 
 
 def write_file(grid: Grid, target: Location, text: str) -> None:
-    """Write a small text file."""
+    """Write *text* to the file *target*."""
     grid.shell(target.resource).check(
         ["sh", "-c", 'cat > "$1"', "sh", target.path],
         timeout_seconds=60.0,
@@ -38,7 +38,7 @@ def make_random_file(grid: Grid, target: Location, size_bytes: int) -> None:
 
 
 def sha256(grid: Grid, file: Location) -> str:
-    """Return the SHA-256 of *file*, computed at its resource, as 64 hexadecimal digits."""
+    """Return the SHA-256 of *file*, computed at the file's resource, as 64 hexadecimal digits."""
     output = grid.shell(file.resource).check(
         ["sha256sum", file.path], timeout_seconds=CHECKSUM_TIMEOUT_SECONDS, doing=f"checksum {file.path}"
     )
@@ -46,7 +46,7 @@ def sha256(grid: Grid, file: Location) -> str:
 
 
 def parse_sha256sum(text: str, resource: str) -> dict[str, str]:
-    """Parse the output of ``sha256sum``: path -> digest. Paths that it escapes are not supported."""
+    """Return the digests in the output of ``sha256sum``, by path. Escaped paths are not supported."""
     sums = {}
     for line in text.splitlines():
         digest, separator, path = line.partition("  ")

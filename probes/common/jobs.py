@@ -17,8 +17,9 @@ WALL_SECONDS = Parameter(
 def wall_seconds(grid: Grid, plan: RunPlan) -> float:
     """Return the wall-clock limit to request from the batch system.
 
-    This is the parameter ``WALL_SECONDS`` unless it is 0. Then it is a minute more than twice the upper bound
-    of the forecast of the compute stage: batch systems count in minutes and kill a job at its limit.
+    The limit is the parameter ``wall_seconds`` unless the parameter is 0. Then the limit is one minute more
+    than twice the forecast upper bound of the compute stage, since batch systems count in minutes and kill a
+    job at its limit; without a forecast the limit is ``DEFAULT_WALL_SECONDS``.
     """
     parameter_seconds = float(plan.parameters["wall_seconds"])
     if parameter_seconds > 0:
@@ -28,7 +29,10 @@ def wall_seconds(grid: Grid, plan: RunPlan) -> float:
 
 
 def read_job_file(grid: Grid, resource: str, name: str, *, what: str) -> str:
-    """Read the small file *name* that a job wrote in the scratch directory; errors call it *what*."""
+    """Return the text of the small file *name* that a job wrote in the scratch directory.
+
+    *what* names the file in error messages.
+    """
     return grid.shell(resource).check(
         ["cat", f"{grid.scratch(resource)}/{name}"], timeout_seconds=60.0, doing=f"read the job's {what}"
     )

@@ -43,7 +43,7 @@ def build_kernel(
 def build_native_kernel(
     grid: Grid, resource: str, kernel: str, *, libraries: Sequence[str] = (), headers: Sequence[str] = ()
 ) -> str:
-    """Like ``build_kernel``, with ``-march=native`` if the compiler of *resource* accepts it."""
+    """Compile like ``build_kernel`` with ``-O3``, and ``-march=native`` if the compiler accepts that."""
 
     def build(*options: str) -> str:
         return build_kernel(
@@ -60,5 +60,5 @@ def build_native_kernel(
 
 
 def kernel_source(kernel: str, *, suffix: str = ".c") -> str:
-    """Return the source of a kernel; a package resource, so it is found in a zipped reporter, too."""
-    return resources.files("probes").joinpath("kernels", f"{kernel}{suffix}").read_text(encoding="utf-8")
+    """Return the source of *kernel*. It is read as a package resource, since a reporter may be a zip file."""
+    return (resources.files("probes") / "kernels" / f"{kernel}{suffix}").read_text(encoding="utf-8")

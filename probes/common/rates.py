@@ -1,4 +1,4 @@
-"""Rates as measurements."""
+"""Compute rates as measurements."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from probes.base import Measurement
 
 
 def bytes_per_second(name: str, size_bytes: float, seconds: float) -> list[Measurement]:
-    """Return a list with the rate; empty if *seconds* is 0 because the clock is too coarse."""
+    """Return a list with the rate called *name*; empty if *seconds* is 0 because the clock is too coarse."""
     return [Measurement(name, size_bytes / seconds, "bytes_per_second")] if seconds > 0 else []

@@ -1,4 +1,4 @@
-"""Units of other monitoring systems, converted to SI units."""
+"""Convert units of other monitoring systems to SI units."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _BYTES = {
 
 
 def si_unit(unit: str) -> tuple[float, str]:
-    """Return the factor that converts values from *unit*, and the SI unit of the products.
+    """Return (factor, SI unit); the factor converts values in *unit* to the SI unit.
 
     Prefixes are decimal (KB: 1000 bytes), as in SI and Icinga, unless they are binary by name (KiB); the
-    guidelines for Nagios plugins do not define them. An unknown unit is kept, with factor 1.
+    guidelines for Nagios plugins do not define prefixes. An unknown unit is unchanged, with factor 1.
     """
     text = unit.strip()
     rate = _PER_SECOND.fullmatch(text)

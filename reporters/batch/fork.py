@@ -1,8 +1,8 @@
 """Run jobs without a batch system: a job is a process session at the resource, with an optional launcher.
 
 A supervisor, a shell script at the site, starts the job in a process session of its own. The supervisor
-itself runs in a session of the resource's shell. It reports on its stdout when the job was submitted, started
-and ended, in seconds of the site's uptime. If the session of the supervisor ends, because the job is
+itself runs in a session of the resource's shell. The supervisor's stdout reports when the job was submitted,
+started and ended, in seconds of the site's uptime. If the session of the supervisor ends, because the job is
 cancelled or the reporter has died, the supervisor kills the job.
 
 The job's directory has the files ``pid`` (of the job's session), ``events`` (a pipe), ``started`` (time),
@@ -90,7 +90,7 @@ _EVENT = re.compile(
 
 @dataclass(frozen=True)
 class Events:
-    """The times of the events that the supervisor has reported, in seconds of one clock at the site."""
+    """The times of a job's events so far, in seconds of the site's uptime, and the job's exit *status*."""
 
     submitted: float | None = None
     started: float | None = None
@@ -99,7 +99,7 @@ class Events:
 
 
 def parse_events(text: str) -> Events:
-    """Parse the supervisor's output so far; incomplete and other lines are ignored."""
+    """Parse the supervisor's output so far; ignore an incomplete last line and lines that are no events."""
     events: dict[str, re.Match[str]] = {}
     for match in _EVENT.finditer(text):
         events.setdefault(match["event"], match)
@@ -190,7 +190,7 @@ class ForkedJob(SubmittedJob):
         return parse_events(self._session.output)
 
     def _wait(self, event: str, timeout_seconds: float) -> Events:
-        """Wait until *event* is reported; return all events so far.
+        """Wait until the supervisor reports *event*, a field of ``Events``; return all events so far.
 
         Raises:
             JobFailed: the job ended without *event*, or the supervisor ended before the submission.
@@ -211,7 +211,7 @@ class ForkedJob(SubmittedJob):
         raise self._missing_event(event, timeout_seconds)
 
     def _missing_event(self, event: str, timeout_seconds: float) -> ProbeFailed:
-        """Return the error for a missing *event*: a timeout, or a lost session."""
+        """Return the error for an *event* that was not reported: a timeout, or a lost session."""
         resource = self._shell.resource
         try:
             done = self._session.poll()
@@ -238,7 +238,7 @@ class ForkedJob(SubmittedJob):
         )
 
     def _stderr(self) -> str:
-        """Return the end of the job's stderr; empty if unreadable."""
+        """Return the end of the job's stderr; empty if the file cannot be read."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
             done = self._shell.run(

@@ -1,7 +1,7 @@
 """Grid Engine and its derivatives: qsub, qstat, qacct, qdel.
 
-Waiting and running jobs are in ``qstat``; ended jobs are in ``qacct``, once the master has written its
-records. Times are in UTC, or in seconds or milliseconds since the epoch.
+Waiting and running jobs are in ``qstat``; ended jobs are in ``qacct``, once the master has written the
+accounting records. Times are in UTC, or in seconds or milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EPOCH_MILLISECONDS = 1e11  # above this, a time is in milliseconds
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], parallel_environment: str
 ) -> list[str]:
-    """Return the submit command. Limits are in seconds; no reruns, since these would be measured twice."""
+    """Return the submit command, which forbids reruns: a job that runs twice would be measured twice."""
     return [
         "qsub",
         "-terse",
@@ -66,13 +66,13 @@ def submit_command(
 
 
 def parse_id(text: str) -> str:
-    """Parse the number from ``qsub -terse``; warnings may precede it."""
+    """Return the job's number from the output of ``qsub -terse``, which may begin with warnings."""
     numbers = _ID.findall(text)
     return numbers[-1] if numbers else ""
 
 
 def parse_status(text: str) -> JobRecord | None:
-    """Parse the output of ``qstat -xml -j`` or ``qacct -j``; None for anything else."""
+    """Return the job's record from the output of ``qstat -xml -j`` or ``qacct -j``; None for other text."""
     if text.startswith("===="):
         return _of_accounting(parse_accounting(text))
     root = parse_xml(text)
@@ -82,7 +82,7 @@ def parse_status(text: str) -> JobRecord | None:
 
 
 def parse_xml(text: str) -> ElementTree.Element | None:
-    """Parse an XML document; None if it is invalid or has declarations, as in entity attacks."""
+    """Parse an XML document; None if it is invalid or has declarations, which entity attacks use."""
     if "<!" in text:
         return None
     try:
@@ -92,14 +92,17 @@ def parse_xml(text: str) -> ElementTree.Element | None:
 
 
 def parse_accounting(text: str) -> dict[str, str]:
-    """Parse the last record of ``qacct -j``, name -> value."""
+    """Return the fields of the last record of ``qacct -j``, by name."""
     record = re.split(r"^=+$", text, flags=re.MULTILINE)[-1]
     rows = (line.split(None, 1) for line in record.splitlines())
     return {row[0]: row[1].strip() for row in rows if len(row) == 2}
 
 
 def parse_seconds(text: str) -> float | None:
-    """Parse a time since the epoch, or in UTC in a format of qacct; None for anything else."""
+    """Return the time *text* in seconds since the epoch; None for other text.
+
+    *text* is in seconds or milliseconds since the epoch, or a UTC date as qacct prints it.
+    """
     if re.fullmatch(r"\d+", text):
         return float(text) / (1000 if float(text) > _EPOCH_MILLISECONDS else 1) or None
     form = "%a %b %d %H:%M:%S %Y" if text[:1].isalpha() else "%m/%d/%Y %H:%M:%S.%f"
@@ -147,8 +150,11 @@ def _how(failed: str) -> str:
 class Batch(QueueingSystem):
     """Submits jobs to Grid Engine.
 
-    Options are *queue*, *account*, *extra* arguments for qsub, and *parallel_environment*, the name of the
-    parallel environment for jobs with more than one processor.
+    Args:
+        queue: the queue, by default chosen by Grid Engine.
+        account: the account of the jobs.
+        extra: further arguments for qsub.
+        parallel_environment: name of the parallel environment for jobs with more than one processor.
     """
 
     status = STATUS

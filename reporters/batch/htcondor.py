@@ -68,13 +68,13 @@ periodic_remove = JobStatus == 2 && time() - EnteredCurrentStatus > {wall_second
 
 
 def submit_command(request: JobRequest, account: str, extra: Sequence[str]) -> list[str]:
-    """Return the submit command, which reads the description from stdin."""
+    """Return the submit command, which passes the submit description to condor_submit on stdin."""
     script = 'description=$1; shift; exec "$@" <<end\n$description\nend'
     return ["sh", "-c", script, "sh", description(request, account), "condor_submit", "-terse", *extra]
 
 
 def description(request: JobRequest, account: str) -> str:
-    """Return the submit description."""
+    """Return HTCondor's submit description of *request*."""
     return _DESCRIPTION.format(
         arguments=quoted([request.script]),
         directory=request.directory,
@@ -87,19 +87,23 @@ def description(request: JobRequest, account: str) -> str:
 
 
 def quoted(arguments: Sequence[str]) -> str:
-    """Quote arguments in the "new" syntax: all in double quotes, each in single ones, with quotes doubled."""
+    """Return *arguments* in HTCondor's "new" syntax: "'first' 'it''s' 'third'"; quotes inside are doubled."""
     single = (argument.replace("'", "''").replace('"', '""') for argument in arguments)
     return '"{}"'.format(" ".join(f"'{argument}'" for argument in single))
 
 
 def parse_id(text: str) -> str:
-    """Parse the number from ``condor_submit -terse``: "12.0 - 12.0"."""
+    """Return the job's number from the output of ``condor_submit -terse``, such as "12.0 - 12.0"."""
     match = _ID.search(text)
     return match[1] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """Parse the output of ``condor_q -json`` and ``condor_history -json``: a list each, or nothing."""
+    """Return the job's record; None if the output is no record.
+
+    *text* is the stdout of the command ``STATUS``, *complaint* is its stderr. Both condor_q and
+    condor_history print a JSON list or nothing.
+    """
     ads = parse_ads(text)
     if ads:
         return _record(ads[0])
@@ -107,7 +111,7 @@ def parse_status(text: str, complaint: str) -> JobRecord | None:
 
 
 def parse_ads(text: str) -> list[dict[str, Any]]:
-    """Parse all job ads in *text*; none if it is no JSON."""
+    """Return all job ads (descriptions of jobs) in *text*; an empty list if *text* is no JSON."""
     try:
         return [ad for ads in _ADS.findall(text) for ad in json.loads(ads)]
     except ValueError:
@@ -137,7 +141,7 @@ def _seconds(at: Any) -> float | None:
 
 
 def _status(ad: Mapping[str, Any]) -> int | None:
-    """Return a shell's exit status."""
+    """Return the job's exit status, 128 + n for signal n; None if *ad* has none."""
     if ad.get("ExitBySignal"):
         return 128 + int(ad.get("ExitSignal", 0))
     return int(ad["ExitCode"]) if "ExitCode" in ad else None
@@ -152,7 +156,9 @@ def _how(ad: Mapping[str, Any]) -> str:
 class Batch(QueueingSystem):
     """Submits jobs to HTCondor.
 
-    Options are *account* (an accounting group), and *extra* arguments for condor_submit.
+    Args:
+        account: an accounting group.
+        extra: further arguments for condor_submit.
     """
 
     status = STATUS

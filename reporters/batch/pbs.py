@@ -1,7 +1,8 @@
 """PBS in its two dialects, OpenPBS (and PBS Professional) and Torque: qsub, qstat, qselect, qdel.
 
-Both print ``name = value``; long values continue in the next line after a tab. OpenPBS moves ended jobs to
-the history (``-x``, which is an XML format in Torque); Torque keeps them in the queue as completed.
+Both dialects print ``name = value``; long values continue in the next line after a tab. OpenPBS moves ended
+jobs to its history, which ``qstat -x`` lists (in Torque, ``-x`` prints XML). Torque keeps ended jobs in the
+queue.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ _DELETED = "91"  # a substate in OpenPBS
 def submit_command(
     request: JobRequest, queue: str, account: str, extra: Sequence[str], *, select: bool
 ) -> list[str]:
-    """Return the submit command. Limits are in seconds; no reruns, since these would be measured twice."""
+    """Return the submit command, which forbids reruns: a job that runs twice would be measured twice.
+
+    With *select* the command requests processors in the syntax of OpenPBS.
+    """
     chunk = f"select=1:ncpus={request.cpus}" if select else f"nodes=1:ppn={request.cpus}"
     return [
         "qsub",
@@ -80,18 +84,21 @@ def submit_command(
 
 
 def clock_text(seconds: int) -> str:
-    """Format hours, minutes and seconds, as in "100:00:01"."""
+    """Format *seconds* as hours, minutes and seconds, such as "100:00:01"."""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 def parse_id(text: str) -> str:
-    """Parse the number from ``qsub``, with its server: "12.pbs"."""
+    """Return the number with the name of the server, such as "12.pbs", from the output of ``qsub``."""
     match = _ID.search(text)
     return match[0] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """Parse the output of ``qstat -f`` for one job."""
+    """Return the record of one job; None if PBS did not answer.
+
+    *text* is the stdout of ``qstat -f``, *complaint* is its stderr.
+    """
     attributes = parse_attributes(text)
     if "job_state" in attributes:
         return _record(attributes)
@@ -99,7 +106,7 @@ def parse_status(text: str, complaint: str) -> JobRecord | None:
 
 
 def parse_attributes(text: str) -> dict[str, str]:
-    """Parse the attributes; a line that begins with a tab continues the one before."""
+    """Return the attributes of a job by name; a line that begins with a tab continues the previous line."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("\t") and lines:
@@ -110,7 +117,7 @@ def parse_attributes(text: str) -> dict[str, str]:
 
 
 def parse_seconds(text: str) -> float | None:
-    """Parse a time in UTC in the format of C's ``ctime``; None for anything else."""
+    """Return a UTC time in the format of C's ``ctime`` as seconds since the epoch; None for other text."""
     try:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").replace(tzinfo=timezone.utc).timestamp()
     except ValueError:
@@ -118,7 +125,7 @@ def parse_seconds(text: str) -> float | None:
 
 
 def parse_clock(text: str) -> float | None:
-    """Parse "01:00:00" into seconds; None for anything else."""
+    """Parse a duration such as "01:00:00" into seconds; return None for other text."""
     words = text.split(":")
     if not all(word.isdigit() for word in words):
         return None
@@ -144,7 +151,10 @@ def _record(attributes: Mapping[str, str]) -> JobRecord:
 
 
 def _status(code: str) -> int | None:
-    """Return a shell's exit status. PBS adds 256 to a signal; a negative code is none of the job's."""
+    """Return the job's exit status, 128 + n for signal n (PBS writes 256 + n).
+
+    A negative *code* is an error of PBS, not of the job, so the result is None.
+    """
     if not re.fullmatch(r"-?\d+", code) or int(code) < 0:
         return None
     return int(code) if int(code) < 256 else 128 + int(code) - 256
@@ -166,8 +176,12 @@ def _how(attributes: Mapping[str, str], code: str) -> str:
 class Batch(QueueingSystem):
     """Submits jobs to PBS.
 
-    Options are *queue*, *account*, *extra* arguments for qsub, and *select*. With *select*, jobs request
-    processors in the syntax of OpenPBS ("select=1:ncpus=2") instead of the common one ("nodes=1:ppn=2").
+    Args:
+        queue: the queue, by default chosen by PBS.
+        account: the account of the jobs.
+        extra: further arguments for qsub.
+        select: whether jobs request processors by "select=1:ncpus=2", the syntax of OpenPBS; otherwise by
+            "nodes=1:ppn=2", which both dialects accept.
     """
 
     status = STATUS

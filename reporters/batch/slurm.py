@@ -1,6 +1,7 @@
-"""Slurm: sbatch, scancel, and scontrol, sacct or squeue, whichever knows the job.
+"""Slurm: sbatch, scancel, and for the state of a job scontrol, sacct or squeue, whichever knows the job.
 
-Times are requested in UTC. Jobs that the controller has forgotten are in the accounting, if there is any.
+Slurm is asked for times in UTC. Jobs that the controller has forgotten are in the accounting database, if
+Slurm has such a database.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _ID = re.compile(r"^(\d+)(?:;\S+)?$", re.MULTILINE)
 
 
 def submit_command(request: JobRequest, queue: str, account: str, extra: Sequence[str]) -> list[str]:
-    """Return the submit command. Limits are in minutes; no requeues, since these would be measured twice."""
+    """Return the submit command, which forbids requeues: a job that runs twice would be measured twice."""
     return [
         "sbatch",
         "--parsable",
@@ -90,13 +91,17 @@ def submit_command(request: JobRequest, queue: str, account: str, extra: Sequenc
 
 
 def parse_id(text: str) -> str:
-    """Parse the number from ``sbatch --parsable``: "12", or "12;cluster" in a federation."""
+    """Return the job's number from ``sbatch --parsable``: "12", or "12;cluster" in a federation."""
     match = _ID.search(text)
     return match[1] if match else ""
 
 
 def parse_status(text: str, complaint: str) -> JobRecord | None:
-    """Parse the output of ``STATUS``: a line of scontrol, or of sacct or squeue separated by bars."""
+    """Return the job's record; None if the output is no record.
+
+    *text* is the stdout of the command ``STATUS``, *complaint* is its stderr. A record is a line of scontrol,
+    or the fields of sacct or squeue between bars.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return UNKNOWN_JOB if _NO_SUCH_JOB.search(complaint) else None
@@ -107,7 +112,7 @@ def parse_status(text: str, complaint: str) -> JobRecord | None:
 
 
 def parse_seconds(text: str) -> float | None:
-    """Parse a time in UTC; None for "Unknown" and "N/A"."""
+    """Return a time in UTC as seconds since the epoch; None for other text, such as "Unknown" or "N/A"."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
     except ValueError:
@@ -124,7 +129,10 @@ def _of_scontrol(line: str) -> JobRecord:
 
 
 def _record(state: str, reason: str, submitted: str, started: str, ended: str, exit_code: str) -> JobRecord:
-    """Build the record. *state* may end as in "CANCELLED by 1000"; a future start is an estimate."""
+    """Build the record. *state* may end with the name of a user, such as "CANCELLED by 1000".
+
+    The start of a waiting job is an estimate and is ignored.
+    """
     word = state.partition(" ")[0].rstrip("+")
     phase = WAITING if word in _NOT_YET else OVER if word in _OVER else RUNNING
     reason = "" if reason in ("", "None", "(null)") else reason
@@ -141,7 +149,7 @@ def _record(state: str, reason: str, submitted: str, started: str, ended: str, e
 
 
 def _status(exit_code: str) -> int | None:
-    """Parse Slurm's "status:signal" into a shell's exit status."""
+    """Parse Slurm's "status:signal" into an exit status, 128 + n for signal n."""
     status, _, signal = exit_code.partition(":")
     if not status.isdigit():
         return None
@@ -151,7 +159,10 @@ def _status(exit_code: str) -> int | None:
 class Batch(QueueingSystem):
     """Submits jobs to Slurm.
 
-    Options are *queue* (a partition), *account*, and *extra* arguments for sbatch.
+    Args:
+        queue: a partition, by default chosen by Slurm.
+        account: the account of the jobs.
+        extra: further arguments for sbatch.
     """
 
     status = STATUS

@@ -1,1 +1,1 @@
-"""Checks of the reporter's credentials before a run needs them: one file for each kind."""
+"""Check the reporter's credentials before a run uses them: one module for each kind of credential."""

@@ -1,4 +1,4 @@
-"""Read files of credentials without blocking on a pipe or device, and at most ``LONGEST_BYTES``."""
+"""Read the files of credentials: at most ``LONGEST_BYTES`` each, and never blocked by a pipe or device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
     """Return the file's status and its first ``LONGEST_BYTES``.
 
     Raises:
-        OSError: it is no regular file or cannot be read; *strerror* is always set.
+        OSError: *file* is no regular file or cannot be read; *strerror* of the error is always set.
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -29,7 +29,7 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether *path* exists; False if permission is denied, where pathlib raises."""
+    """Return whether *path* exists; False if permission is denied (``Path.exists`` would raise)."""
     return _mode(path) is not None
 
 

@@ -12,7 +12,7 @@ _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The period of validity, in seconds since the epoch."""
+    """The period of validity of a credential, in seconds since the epoch."""
 
     begins: float = -math.inf
     ends: float = math.inf
@@ -20,7 +20,10 @@ class Lifetime:
     def check(
         self, credential: str, *, now: float, needed_seconds: float, resource: str | None = None
     ) -> None:
-        """Raise CredentialUnfit unless *credential* is valid from *now* for *needed_seconds*."""
+        """Raise CredentialUnfit unless the period covers *needed_seconds* from *now*.
+
+        *credential* names the credential in the message, such as "proxy /tmp/x509up_u1000".
+        """
         problem = self._problem(now, needed_seconds)
         if problem:
             raise CredentialUnfit(f"{credential} {problem}", resource=resource)
@@ -38,7 +41,7 @@ class Lifetime:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in the largest unit that it contains twice, as in "4 min", "36 h", "90 s"."""
+    """Format a duration as a count of at least 2 of the largest possible unit: "4 min", "36 h", "90 s"."""
     for unit_seconds, unit in _UNITS:
         if seconds >= 2 * unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"

@@ -1,7 +1,7 @@
 """Proxy certificates of the Grid Security Infrastructure (RFC 3820), checked with the ``openssl`` program.
 
-A server refuses an invalid proxy with a page of library errors; these checks give one line, before any
-connection. Revocation lists are left to the servers.
+A server refuses an invalid proxy with a page of library errors; these checks report one line, before any
+connection. Only the servers check revocation lists.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ _REASON = re.compile(r"^error \d+ at (?P<depth>\d+) depth lookup: ?(?P<reason>.+
 
 
 class ProxyCertificate(Credential):
-    """A proxy in *file* with chain and key, of an authority in *ca_directory*; *now* is a clock."""
+    """A proxy certificate: *file* contains the proxy, its chain and its private key.
+
+    An authority in *ca_directory* must have issued the chain. *now* returns the time in seconds since the
+    epoch.
+    """
 
     def __init__(self, file: str, ca_directory: str, *, now: Callable[[], float] = time.time) -> None:
         self.file = file
@@ -38,14 +42,18 @@ class ProxyCertificate(Credential):
 
     @classmethod
     def of(cls, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> ProxyCertificate:
-        """Use the options *proxy_file* and *ca_directory*, by default the paths that Globus uses."""
+        """Return the proxy that the options *proxy_file* and *ca_directory* name.
+
+        Without an option, the path comes from Globus' variables in *environment*, or else is Globus' default
+        path.
+        """
         file = options.get("proxy_file") or environment.get("X509_USER_PROXY") or _default_file()
         trusted = options.get("ca_directory") or environment.get("X509_CERT_DIR") or _default_authorities()
         return cls(str(file), str(trusted))
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables for Globus clients."""
+        """The environment variables by which Globus clients find the proxy."""
         return {"X509_USER_PROXY": self.file, "X509_CERT_DIR": self.ca_directory}
 
     def check(self, *, needed_seconds: float) -> None:
@@ -57,7 +65,11 @@ class ProxyCertificate(Credential):
         self._check_chain()
 
     def _read(self) -> str:
-        """Return the text of the file. Raises CredentialUnfit if it is not readable, private and short."""
+        """Return the text of the file.
+
+        Raises:
+            CredentialUnfit: the file cannot be read, is accessible to other users, or is too long.
+        """
         try:
             status, data = files.read(Path(self.file))
         except OSError as error:
@@ -71,7 +83,7 @@ class ProxyCertificate(Credential):
         return data.decode("utf-8", "replace")
 
     def _lifetime(self) -> Lifetime:
-        """Return the period of validity of the whole chain."""
+        """Return the period in which all certificates of the file are valid."""
         done = self._openssl("storeutl", "-noout", "-text", "-certs", self.file)
         lifetime = parse_lifetime(done.stdout)
         if lifetime is None:
@@ -100,7 +112,10 @@ class ProxyCertificate(Credential):
 
 
 def parse_lifetime(text: str) -> Lifetime | None:
-    """Return when all certificates in openssl's ``-text`` output are valid; None without certificates."""
+    """Return the period in which all certificates in *text* are valid; None if *text* has no certificate.
+
+    *text* is the output of openssl with the option ``-text``.
+    """
     times: dict[str, list[float]] = {"Before": [], "After": []}
     for limit, when in _VALIDITY.findall(text):
         times[limit].append(float(ssl.cert_time_to_seconds(when)))
@@ -110,7 +125,7 @@ def parse_lifetime(text: str) -> Lifetime | None:
 
 
 def parse_refusal(text: str) -> str:
-    """Parse why ``openssl verify`` refuses a chain: the error of the certificate next to the root."""
+    """Return why ``openssl verify`` refuses a chain: the error for the certificate nearest to the root."""
     reasons = {int(match["depth"]): match["reason"] for match in _REASON.finditer(text)}
     return reasons[max(reasons)] if reasons else ""
 
@@ -120,6 +135,6 @@ def _default_file() -> str:
 
 
 def _default_authorities() -> str:
-    """Return the user's directory of authorities if it exists, else the host's."""
+    """Return the user's directory of authorities if it exists, else the directory of the host."""
     own = Path.home() / ".globus" / "certificates"
     return str(own) if files.is_directory(own) else "/etc/grid-security/certificates"

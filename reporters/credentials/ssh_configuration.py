@@ -1,4 +1,4 @@
-"""The effective configuration of the OpenSSH client for one host, from ``ssh -G``."""
+"""The effective configuration of the OpenSSH client for one host, as printed by ``ssh -G``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKEN = re.compile(r"%(.)|\$\{(\w+)\}")
 
 @dataclass(frozen=True)
 class SshConfiguration:
-    """The values of each option; names are in lower case."""
+    """The effective options of ssh for one host: *values* has a list for each name, in lower case."""
 
     values: dict[str, list[str]]
 
@@ -37,12 +37,12 @@ class SshConfiguration:
 
     @property
     def has_only_configured_keys(self) -> bool:
-        """Whether only configured keys are used."""
+        """Whether ssh uses only configured keys: neither default keys nor other keys of an agent."""
         return self.first("identitiesonly") == "yes" and not _DEFAULT_KEYS.issuperset(self.identity_files)
 
     @property
     def agent(self) -> str:
-        """The socket of the agent, empty for none."""
+        """The path of the SSH agent's socket; empty if there is no agent."""
         option = self.first("identityagent", "SSH_AUTH_SOCK")
         if option == "none":
             return ""
@@ -52,7 +52,7 @@ class SshConfiguration:
 
     @property
     def has_other_ways(self) -> bool:
-        """Whether a login may work without a key file, by Kerberos or hardware."""
+        """Whether a login may succeed without a key file, by Kerberos or hardware."""
         ticket = "KRB5CCNAME" in os.environ or Path(f"/tmp/krb5cc_{os.getuid()}").exists()  # noqa: S108
         return (
             self.first("pubkeyauthentication", "yes") in ("no", "false")
@@ -61,7 +61,7 @@ class SshConfiguration:
         )
 
     def path(self, text: str) -> Path | None:
-        """Return a file's path with ssh's tokens replaced; None if a token is unknown."""
+        """Return the path *text* with ssh's tokens, such as %h, replaced; None if a token is unknown."""
         try:
             replaced = _TOKEN.sub(self._replaced, text)
             return Path(_home(), replaced[2:]) if replaced.startswith("~/") else Path(replaced).expanduser()
@@ -87,7 +87,7 @@ class SshConfiguration:
 
 
 def _home() -> str:
-    """Return the home directory as ssh does, which ignores HOME."""
+    """Return the home directory from the user database; ssh ignores the variable HOME."""
     return pwd.getpwuid(os.getuid()).pw_dir
 
 

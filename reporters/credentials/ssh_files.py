@@ -1,4 +1,4 @@
-"""Parse the files of an SSH key without its passphrase."""
+"""Parse SSH key files and certificates without the passphrase of the key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ _TIME = re.compile(r"(from|after|before|to) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 @dataclass(frozen=True)
 class KeyFile:
-    """A key file. *public* is the public key (the second word of a .pub file), empty if unknown."""
+    """The content of a key file.
+
+    Attributes:
+        private: whether the file has a private key.
+        encrypted: whether a passphrase protects the private key.
+        public: the public key, as in the second word of a .pub file; empty if unknown.
+    """
 
     private: bool
     encrypted: bool
@@ -29,7 +35,7 @@ class KeyFile:
 
 
 def parse_key_file(data: bytes) -> KeyFile | None:
-    """Parse a private key in OpenSSH or PEM format, or a public key; None for anything else."""
+    """Parse a private key in OpenSSH or PEM format, or a public key; return None for other data."""
     openssh, pem = _OPENSSH.search(data), _PEM.search(data)
     if openssh:
         return _parse_openssh(openssh[1])
@@ -41,13 +47,13 @@ def parse_key_file(data: bytes) -> KeyFile | None:
 
 
 def parse_public_key(line: str) -> str:
-    """Parse the key of a line ``ssh-ed25519 AAAA... comment``; empty if it is none."""
+    """Return the key ``AAAA...`` from a line ``ssh-ed25519 AAAA... comment``; empty for other lines."""
     words = line.split()
     return words[1] if len(words) > 1 and words[1].startswith("AAAA") else ""
 
 
 def parse_validity(text: str) -> list[Lifetime]:
-    """Parse the periods of validity from ``ssh-keygen -L``, run with TZ=UTC."""
+    """Return the certificates' periods of validity from ``ssh-keygen -L``, which must run with TZ=UTC."""
     lifetimes = []
     for valid in _VALID.findall(text):
         times = {word: _seconds(time) for word, time in _TIME.findall(valid)}
@@ -57,7 +63,11 @@ def parse_validity(text: str) -> list[Lifetime]:
 
 
 def _parse_openssh(encoded: bytes) -> KeyFile | None:
-    """Parse OpenSSH's PROTOCOL.key: magic, cipher, kdf, its options, number of keys, public key, secrets."""
+    """Parse a private key in OpenSSH's format (PROTOCOL.key); None if it is invalid.
+
+    The format has these parts: magic, cipher, key derivation, options of the derivation, number of keys,
+    public key, secrets.
+    """
     try:
         data = base64.b64decode(encoded)
         if not data.startswith(_MAGIC):

@@ -1,8 +1,8 @@
 """Check the SSH key with which the OpenSSH client would log in to a host.
 
-The checks need no connection. They cover configured keys and their certificates; default keys are refused
-only if none of them is usable. If an agent may have other keys, or the login may use Kerberos or hardware,
-nothing is refused. There is never a prompt for a passphrase.
+The checks need no connection and never prompt for a passphrase. They cover configured keys and their
+certificates. Without configured keys, the check fails only if no default key is usable and no agent may have
+keys. If the login may use Kerberos or hardware, nothing is checked unless *identity_file* is set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ _NO_AGENT = 2  # exit status of ssh-add; 1 means an agent without keys
 
 
 class SshKey(Credential):
-    """The key that ``ssh *arguments`` uses for *resource*; it must use *identity_file* if that is given."""
+    """The key that ssh, called with *arguments*, uses to log in to *resource*.
+
+    If *identity_file* is set, ssh must use the key in this file. *now* returns the time in seconds since the
+    epoch.
+    """
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class SshKey(Credential):
         self._check_certificates([*_paths(config, config.certificate_files), *_beside(named)], needed_seconds)
 
     def _named(self, config: SshConfiguration) -> list[Path]:
-        """Return the configured keys, of which one must be usable."""
+        """Return the files of the configured keys; at least one of them must be usable."""
         if self._identity_file is not None:
             return _paths(config, [self._identity_file])
         return _paths(config, config.identity_files) if config.has_only_configured_keys else []
@@ -73,7 +77,7 @@ class SshKey(Credential):
             raise CredentialUnfit(problems[0], resource=self._resource)
 
     def _check_certificates(self, files: Iterable[Path], needed_seconds: float) -> None:
-        """Raise CredentialUnfit if there are certificates and none of them is valid."""
+        """Raise CredentialUnfit if there are *files* (SSH certificates) and none of them stays valid."""
         results = [self._certificate_error(file, needed_seconds) for file in files]
         errors = [error for error in results if error is not None]
         if errors and len(errors) == len(results):
@@ -96,26 +100,29 @@ class SshKey(Credential):
 
 
 class SshAgent:
-    """An SSH agent. *socket* is empty if there is none."""
+    """The SSH agent behind *socket*, a path; an empty path means no agent."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
 
     @cached_property
     def keys(self) -> frozenset[str] | None:
-        """The public keys of the agent; None if they are unknown."""
+        """The public keys of the agent; empty without an agent, None if the agent does not answer."""
         if not self._socket:
             return frozenset()
         shown = _output(["ssh-add", "-L"], accepted=(0, 1, _NO_AGENT), SSH_AUTH_SOCK=self._socket)
         return None if shown is None else frozenset(filter(None, map(parse_public_key, shown.splitlines())))
 
     def may_have(self, public: str) -> bool:
-        """Return whether it has, or may have, the private key of *public*; of any key if that is empty."""
+        """Return whether the agent has, or may have, the private key of *public*.
+
+        If *public* is empty, return whether the agent has or may have any key.
+        """
         return self.keys is None or (public in self.keys if public else bool(self.keys))
 
 
 def key_problem(file: Path, agent: SshAgent) -> str:
-    """Return why ssh cannot use the key in *file*; empty if it can, or may."""
+    """Return why ssh cannot use the key in *file*; empty if ssh can, or possibly can."""
     try:
         mode, data = read(file)
     except FileNotFoundError:
@@ -155,13 +162,16 @@ def _paths(config: SshConfiguration, texts: Iterable[str]) -> list[Path]:
 
 
 def _beside(keys: Iterable[Path]) -> list[Path]:
-    """Return the certificates that ssh finds by the names of *keys*."""
+    """Return the existing certificates ``KEY-cert.pub`` of *keys*; ssh finds them by this name."""
     certificates = (key.with_name(f"{key.name}-cert.pub") for key in keys)
     return [certificate for certificate in certificates if exists(certificate)]
 
 
 def _output(argv: Sequence[str], *, accepted: Sequence[int] = (0,), **environment: str) -> str | None:
-    """Return the stdout of *argv*; None if it cannot be run or its exit status is not *accepted*."""
+    """Return the stdout of *argv*; None if the program fails or its exit status is not in *accepted*.
+
+    The program gets the environment of the reporter and the variables *environment*.
+    """
     try:
         done = process.run(argv, timeout_seconds=_LIMIT_SECONDS, env={**os.environ, **environment})
     except process.ProcessError:

@@ -30,7 +30,10 @@ _DIGITS = 4  # a packet of a macaroon begins with its length in hexadecimal
 
 
 class BearerToken(Credential):
-    """A token in *file*, which is read at each use because other programs renew it. *now* is a clock."""
+    """A token in *file*, which is read at each use because other programs renew the token.
+
+    *now* returns the time in seconds since the epoch.
+    """
 
     def __init__(self, file: str, *, now: Callable[[], float] = time.time) -> None:
         self.file = file
@@ -41,7 +44,11 @@ class BearerToken(Credential):
         lifetime.check(f"token {self.file}", now=self._now(), needed_seconds=needed_seconds)
 
     def read(self) -> str:
-        """Return the token. Raises CredentialUnfit unless a private file holds one."""
+        """Return the token.
+
+        Raises:
+            CredentialUnfit: the file cannot be read, is accessible to other users, or contains no token.
+        """
         try:
             status, data = files.read(Path(self.file))
         except OSError as error:
@@ -62,7 +69,7 @@ class BearerToken(Credential):
 
 
 def parse_lifetime(token: str) -> Lifetime:
-    """Parse a token's period of validity; unlimited for an opaque token."""
+    """Return a token's period of validity; an opaque token is always valid."""
     claims = _claims(token)
     if claims is not None:
         begins, ends = _seconds(claims.get("nbf")), _seconds(claims.get("exp"))
@@ -85,14 +92,14 @@ def _claims(token: str) -> dict[str, Any] | None:
 
 
 def _seconds(claim: object) -> float | None:
-    """Parse a NumericDate: seconds since the epoch."""
+    """Return a NumericDate (RFC 7519) as seconds since the epoch; None for any other claim."""
     if isinstance(claim, bool) or not isinstance(claim, (int, float)):
         return None
     return float(claim) if abs(claim) < 1e15 else None
 
 
 def _decoded(text: str) -> bytes:
-    """Decode base64 of either alphabet; empty if it is invalid."""
+    """Decode standard or URL-safe base64; return empty bytes for invalid *text*."""
     plain = text.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -101,7 +108,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _ends(macaroon: bytes) -> Iterator[float]:
-    """Yield the times of a macaroon's caveats ``before:``."""
+    """Yield the times, in seconds since the epoch, at which a caveat ``before:`` ends the *macaroon*."""
     for packet in _packets(macaroon):
         key, _, value = packet.partition(b" ")
         if key == b"cid" and value.startswith(_BEFORE):
@@ -115,7 +122,7 @@ def _ends(macaroon: bytes) -> Iterator[float]:
 
 
 def _packets(macaroon: bytes) -> Iterator[bytes]:
-    """Yield the packets of a macaroon (libmacaroons, version 1): length, key, space, value, newline."""
+    """Yield the packets of a macaroon as ``KEY VALUE``, without their lengths (libmacaroons, version 1)."""
     while macaroon:
         try:
             size = int(macaroon[:_DIGITS], 16)

@@ -1,9 +1,9 @@
 """GRAM5, the Globus job service: globusrun submits every program as a job, in about three seconds each.
 
-A job has no connection of its own, and GRAM does not return its exit status (the fork job manager does not
-know it). So the job is a small shell script that runs the program and then reports on stderr how it ended.
-The script is sent encoded, because job managers have quoting rules of their own and not all follow them. The
-site reads a file of the reporter (by GASS) only if the program has input.
+GRAM does not return the exit status of a job (the fork job manager does not know it). So the job is a small
+shell script that runs the program and then reports on stderr how the program ended. The script is sent
+encoded, because job managers differ in how they quote. The site reads a file of the reporter (by GASS) only
+if the program has input.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _IRRELEVANT = re.compile(r"\s*\(error code \d+\)\s*(Details:\s*)?$|\.\s+Possible
 
 @dataclass(frozen=True)
 class RemoteExit:
-    """The result of the job script: the program's stderr, exit status and seconds."""
+    """The result of the job script: the program's stderr, exit status and duration in seconds."""
 
     stderr: str
     status: int
@@ -85,11 +85,16 @@ class RemoteExit:
 
 
 class Shell(ResourceShell):
-    """Options: *contact*, the job manager, as in "ce.example.org:2119/jobmanager-fork:/O=Grid/CN=ce".
+    """Runs programs at a site by GRAM5.
 
-    *directory*: where programs run at the site (default: home). *callback_host*: the name or address by which
-    the site reaches the reporter (default: its host name). *path*: the PATH for globusrun. *proxy_file* and
-    *ca_directory*: by default those of Globus.
+    Args:
+        contact: the job manager, such as "ce.example.org:2119/jobmanager-fork:/O=Grid/CN=ce".
+        directory: where programs run at the site (default: home).
+        callback_host: name or address by which the site reaches the reporter (default: the reporter's host
+            name).
+        path: the PATH for globusrun.
+        proxy_file: the proxy certificate (default: the path of Globus).
+        ca_directory: the directory of authorities (default: the path of Globus).
     """
 
     interactive = False
@@ -119,7 +124,7 @@ class Shell(ResourceShell):
         return (self._proxy,)
 
     def connect(self, *, timeout_seconds: float) -> None:
-        """Authenticate; there is no persistent connection."""
+        """Check that the site accepts the proxy; there is no persistent connection."""
         limit_seconds = min(timeout_seconds, _CONNECT_SECONDS)
         argv = ["globusrun", "-a", "-r", self._contact]
         try:
@@ -173,7 +178,7 @@ class Shell(ResourceShell):
             yield ["-s", "-r", self._contact, self._description(["-c", _FROM_INPUT], path)]
 
     def _description(self, arguments: Sequence[str], input_file: str) -> str:
-        """Return the job in GRAM's Resource Specification Language."""
+        """Return the description of the job in GRAM's Resource Specification Language."""
         gass = "$(GLOBUSRUN_GASS_URL) # "
         relations = {
             "executable": _quoted("/bin/sh"),
@@ -228,7 +233,10 @@ class Shell(ResourceShell):
 
 
 def parse_exit(stderr: str, word: str) -> RemoteExit | None:
-    """Parse how the program ended from a job's stderr; None if the job did not report it."""
+    """Return how the program ended; None if the job has not reported the end.
+
+    The report is on *stderr* after the marker *word*.
+    """
     match = re.search(rf"\n{word} (?P<status>\d+) (?P<began>[\d.]+) (?P<ended>[\d.]+)\n", stderr)
     if match is None:
         return None
@@ -237,7 +245,7 @@ def parse_exit(stderr: str, word: str) -> RemoteExit | None:
 
 
 def parse_failure(text: str) -> str:
-    """Parse why a job, or its submission, failed according to globusrun."""
+    """Return the reason that globusrun gives in *text* for a failed job or submission."""
     match = _FAILED.search(text)
     return _IRRELEVANT.sub("", match["why"]).strip() if match else decisive_line(text)
 

@@ -1,4 +1,4 @@
-"""The reporter's host is the site: programs run in a directory with a reduced environment."""
+"""Run programs on the reporter's own host, in a directory and with a reduced environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", 
 
 
 class Shell(ResourceShell):
-    """Options: *directory*, where programs run (default: home); *path*, their PATH (the reporter's)."""
+    """Runs programs on the reporter's own host.
+
+    Args:
+        directory: where programs run (default: home).
+        path: the PATH of the programs (default: the PATH of the reporter).
+    """
 
     def __init__(
         self, resource: str, label: str, *, directory: str | None = None, path: str | None = None

@@ -1,8 +1,8 @@
-"""The OpenSSH client; everything in ~/.ssh/config applies (ProxyJump, certificates, hardware keys).
+"""Run programs by the OpenSSH client. ~/.ssh/config applies (ProxyJump, certificates, hardware keys).
 
-There is one connection for each resource: a master process logs in, and every program is a session over its
-control socket, without a login of its own. ssh never prompts (BatchMode) and never accepts an unknown host
-key (StrictHostKeyChecking), on jump hosts neither, whatever ~/.ssh/config says.
+There is one connection for each resource: a master process logs in, and every program is a session over the
+master's control socket, without another login. ssh never prompts (BatchMode) and never accepts an unknown
+host key (StrictHostKeyChecking), not even of a jump host, whatever ~/.ssh/config says.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from reporters import process
 from reporters.base import CannotConnect, ConnectionLost, Credential, ResourceShell, TookTooLong
 from reporters.commandline import for_any_shell
 from reporters.credentials.files import exists
+from reporters.credentials.ssh_configuration import parse_configuration
 from reporters.credentials.ssh_key import SshKey
 from reporters.error_lines import decisive_line, tail
 
@@ -59,13 +60,18 @@ _PREFIX = re.compile(r"^ssh: (connect to host \S+ port \d+: )?")
 
 
 class Shell(ResourceShell):
-    """Options are those of ssh. *host* may be an alias in *config_file*; *jump* lists the jump hosts.
+    """Runs programs at a site by ssh.
 
-    With *identity_file* only that key is used, none of the agent's. *connect_timeout_seconds* limits the wait
-    for the server's banner, *login_timeout_seconds* the whole login. The connection is lost if the server
-    does not answer for three times *keep_alive_seconds*. *forward_agent* lets programs at the site use the
-    reporter's agent. *sessions* is the number of concurrent programs on the connection, including background
-    jobs; servers allow ten (MaxSessions).
+    Args:
+        host: host name, or an alias in *config_file*.
+        identity_file: ssh uses only the key in this file and no other key of the agent.
+        jump: the jump hosts, separated by commas.
+        connect_timeout_seconds: limit of the wait for the server's banner.
+        login_timeout_seconds: limit of the whole login.
+        keep_alive_seconds: the connection is lost if the server does not answer for three times this time.
+        forward_agent: whether programs at the site may use the reporter's agent.
+        sessions: number of concurrent programs on the connection, including background jobs; servers allow
+            ten (MaxSessions).
     """
 
     def __init__(
@@ -162,7 +168,11 @@ class Shell(ResourceShell):
 
     @contextlib.contextmanager
     def _session_slot(self, program: str, timeout_seconds: float) -> Iterator[float]:
-        """Occupy one of the sessions; yield the remaining time. Raises TookTooLong if none becomes free."""
+        """Occupy one session of the connection in this context; yield the rest of *timeout_seconds*.
+
+        Raises:
+            TookTooLong: no session became free in time. *program* names the program in the message.
+        """
         until = time.monotonic() + timeout_seconds
         if not self._free_sessions.acquire(timeout=min(timeout_seconds, threading.TIMEOUT_MAX)):
             raise TookTooLong(
@@ -193,9 +203,10 @@ class Shell(ResourceShell):
         return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, *self._target])
 
     def _configuration(self) -> str:
-        """Return a configuration with required options first, since ssh uses the first value.
+        """Return the text of an ssh configuration file that includes the user's configuration.
 
-        A file is necessary because ssh does not pass options on to jump hosts, but does pass the file's name.
+        Required options come first, since ssh uses the first value of an option. They are in a file because
+        the ssh for a jump host gets the name of the configuration file, but no options of the command line.
         """
         required = {
             **host_key_options(),
@@ -210,11 +221,11 @@ class Shell(ResourceShell):
         return "\n".join([*lines, *(f'Include "{glob.escape(file)}"' for file in included), ""])
 
     def _user_arguments(self) -> list[str]:
-        """Return the arguments of an ssh with the user's configuration only."""
+        """Return the arguments of an ssh command that uses only the user's configuration."""
         return [*(["-F", self._config_file] if self._config_file else []), *self._target]
 
     def _await_login(self, master: process.Running, limit_seconds: float) -> None:
-        """Wait for the control socket, which ssh creates after the login."""
+        """Wait for the control socket, which ssh creates after the login. Raises CannotConnect without it."""
         began = time.monotonic()
         while not self._socket.exists():
             waited_seconds = time.monotonic() - began
@@ -232,7 +243,7 @@ class Shell(ResourceShell):
         )
 
     def _address(self) -> str:
-        """Return host:port according to ssh's configuration."""
+        """Return host:port according to ssh's configuration, for messages; the host if unknown."""
         try:
             done = process.run(["ssh", "-G", *self._user_arguments()], timeout_seconds=10.0)
         except process.ProcessError:
@@ -260,10 +271,10 @@ class Shell(ResourceShell):
             )
 
     def _own_status_255(self, done: Completed) -> Completed:
-        """Return the result of a program that ended with status 255 itself.
+        """Return the result of a session with exit status 255 if the program had this status, not ssh.
 
         Raises:
-            ConnectionLost: the status is that of ssh, whose connection ended.
+            ConnectionLost: 255 is the status of ssh, whose connection ended.
         """
         if done.stderr.endswith(f"{_OWN_255}\n"):
             return replace(done, stderr=done.stderr[: -len(_OWN_255) - 1])
@@ -294,7 +305,7 @@ def _check_names(resource: str, host: str, user: str | None, jump: str | None) -
 
 
 def _result(master: process.Running) -> Completed | None:
-    """Return the result of the master process, also if it was killed; None while it runs."""
+    """Return the result of the master process, even if it was killed; None while it runs."""
     try:
         return master.poll()
     except process.ProcessError as error:
@@ -302,13 +313,14 @@ def _result(master: process.Running) -> Completed | None:
 
 
 def parse_address(text: str) -> str:
-    """Parse host:port from the output of ``ssh -G``; empty if it has none."""
-    values = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
-    return f"{values['hostname']}:{values['port']}" if {"hostname", "port"} <= values.keys() else ""
+    """Return host:port from the output of ``ssh -G``; empty if the output has no host or port."""
+    shown = parse_configuration(text)
+    host, port = shown.first("hostname"), shown.first("port")
+    return f"{host}:{port}" if host and port else ""
 
 
 def _reason(done: Completed, waited_seconds: float) -> str:
-    """Return why ssh did not log in, without the parts that the message has anyway."""
+    """Return why ssh did not log in, without the host and port, which the message names."""
     line = decisive_line(done.stderr)
     if re.search("timed out|timeout", line, re.IGNORECASE):
         return f"timed out after {waited_seconds:.0f} s"
@@ -321,7 +333,7 @@ def host_key_options() -> dict[str, str]:
 
 
 def as_options(**values: str) -> list[str]:
-    """Return options of ssh and scp as ``-o NAME=VALUE``."""
+    """Return *values* as arguments ``-o NAME=VALUE`` of ssh and scp."""
     return [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
 
 

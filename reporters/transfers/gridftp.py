@@ -1,7 +1,7 @@
 """GridFTP: globus-url-copy at the reporter makes the servers of both ends copy from one to the other.
 
-Its exit status is 1 for every error. Its debug log of the control connections tells which server was at fault
-and how often the copy was restarted.
+The exit status of globus-url-copy is 1 for every error. Its debug log of the control connections tells which
+server was at fault and how often the copy was restarted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ _CHECKSUMS = re.compile(
 
 @dataclass(frozen=True)
 class CopyLog:
-    """The log of globus-url-copy: its error, if any, the URL of the connection at fault, and the attempts."""
+    """The log of globus-url-copy.
+
+    Attributes:
+        error: the error, empty if the copy succeeded.
+        at_fault: URL of the server at fault, empty without an error.
+        attempts: how often the copy was started.
+    """
 
     error: str
     at_fault: str
@@ -56,11 +62,18 @@ class CopyLog:
 
 
 class Transfer(ClientProgram):
-    """Options: *host*, *port* (2811), *subject*, *proxy_file*, *ca_directory*; of the target *retries*.
+    """Copies by GridFTP.
 
-    *subject* is the distinguished name of the server's certificate if that is not for its host name. The
-    files are by default those of Globus. *retries* is how often the tool may resume the copy (0). A block
-    size is passed on, although servers use their own between each other.
+    A block size is passed to globus-url-copy, but the servers choose another block size for copies between
+    them.
+
+    Options of either end:
+        host, port: address of the server (default port: 2811).
+        subject: distinguished name in the server's certificate if the certificate is not for the host name.
+        proxy_file, ca_directory: the proxy and the authorities (default: the paths of Globus).
+
+    Options of the target:
+        retries: how often globus-url-copy may resume the copy (default: 0).
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
@@ -130,7 +143,7 @@ class Transfer(ClientProgram):
         raise self._failure(log, done)
 
     def _delegated(self) -> list[str]:
-        """Return the options for two different proxies."""
+        """Return the options for the proxies of the two ends; empty if both ends use the same proxy."""
         source, target = (proxy.file for proxy in self._proxies)
         return [] if source == target else ["-src-cred", source, "-dst-cred", target]
 
@@ -154,7 +167,7 @@ class Transfer(ClientProgram):
 
 
 def parse(stderr: str) -> CopyLog:
-    """Parse the output of ``globus-url-copy -dbg``."""
+    """Parse *stderr* of ``globus-url-copy -dbg``."""
     text = stderr.replace("\r", "")
     error, faults = _ERROR.search(text), _FAULT.findall(text)
     return CopyLog(
@@ -165,7 +178,7 @@ def parse(stderr: str) -> CopyLog:
 
 
 def explained(text: str, where: str) -> tuple[type[ProbeFailed], str]:
-    """Return the class and a one-line description of the error in *text*; *where* is the server at fault."""
+    """Return the class and a description of the error in *text*; *where* names the server at fault."""
     explained_error = explain(text)
     if explained_error is not None:
         is_server = explained_error.error is CannotConnect

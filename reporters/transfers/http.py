@@ -1,8 +1,9 @@
-"""WebDAV over HTTPS: one server copies the file from or to the other, at the reporter's request.
+"""WebDAV over HTTPS: at the reporter's request, one server copies the file from or to the other server.
 
-HTTP-TPC of the WLCG: the reporter sends COPY to the target's server (*mode* "pull") or to the source's
-("push"), with a token for it and one for the other server. The result is in the body of the response
-(``reporters.tpc``), not only in its status.
+The protocol is HTTP-TPC of the WLCG. The reporter sends COPY to the active server, with one token for the
+active server and one token for the passive server. The active server is the server of the target in *mode*
+"pull", and the server of the source in *mode* "push". The body of the response contains the result
+(``reporters.tpc``), which the HTTP status does not tell.
 """
 
 from __future__ import annotations
@@ -50,11 +51,17 @@ _EXPLANATIONS = {
 
 
 class Transfer(CheckedCopy):
-    """Options of an end: *host*, *port* and *directory* (``Endpoint``), *token_file*, *proxy_file* (a client
-    certificate), *ca_file* or *ca_directory* (trusted authorities, by default the system's).
+    """Copies by WebDAV over HTTPS.
 
-    Of either end, the target's first: *mode*, "pull" or "push"; *stall_seconds*, after which a copy without
-    progress fails. Only "pull" supports several streams.
+    Options of either end:
+        host, port, directory: the server, as in ``Endpoint``.
+        token_file: the bearer token.
+        proxy_file: a client certificate.
+        ca_file, ca_directory: the trusted authorities (default: the system's).
+
+    Options of the target, or else of the source:
+        mode: "pull" or "push"; only "pull" supports several streams.
+        stall_seconds: time without progress after which a copy fails.
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
@@ -132,7 +139,11 @@ class Transfer(CheckedCopy):
     def _followed(
         self, response: https.HttpsResponse, passive: _Server, size_bytes: int, report: CopyReport
     ) -> CopyReport:
-        """Read the server's progress report to its end. Raises CannotCopy if the copy makes no progress."""
+        """Read the active server's progress report on a file of *size_bytes* to its end; return *report*.
+
+        Raises:
+            CannotCopy: the copy makes no progress; the *passive* server is at fault.
+        """
         read_bytes = 0
         arrived_bytes, grew = 0, time.monotonic()
         for piece in response.pieces():
@@ -158,7 +169,7 @@ class Transfer(CheckedCopy):
 
 
 class _Server:
-    """The server of one end."""
+    """The WebDAV server of one end, with the credentials for it."""
 
     def __init__(self, end: End) -> None:
         options = end.options
@@ -181,7 +192,7 @@ class _Server:
     def request(
         self, method: str, path: str, headers: Mapping[str, str], limit: https.Limit
     ) -> Iterator[https.HttpsResponse]:
-        """Send a request and yield the response.
+        """Send a request for *path*, a path at the resource; yield the response.
 
         Raises:
             https.RequestTimedOut: the limit was reached.
@@ -203,7 +214,7 @@ class _Server:
         """Return the server's checksum of a file: 8 hexadecimal digits (RFC 3230).
 
         Raises:
-            CannotCopy: the server does not give one.
+            CannotCopy: the server returns no checksum.
         """
         headers = {"Want-Digest": _CHECKSUM, **self.authorization()}
         with self.request("HEAD", path, headers, limit) as response:
@@ -220,7 +231,7 @@ class _Server:
 
 
 def _judge(response: https.HttpsResponse, report: CopyReport, active: _Server, passive: _Server) -> None:
-    """Raise CannotCopy unless the server reports success."""
+    """Raise CannotCopy unless the active server reports success."""
     if not response.is_success:
         at_fault = passive if response.status in (502, 504) else active
         message = f"HTTP status {response.status} from {active.name}: {report.first_line or 'empty response'}"

@@ -1,4 +1,4 @@
-"""``cp`` between two directories of one host."""
+"""Copy with ``cp`` between two directories of one host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reporters.copying import SourceProgram
 
 
 class Transfer(SourceProgram):
-    """No options."""
+    """Copies with ``cp``. There are no options."""
 
     capabilities = Capabilities(third_party=True, parallel_streams=False, server_checksum=False)
 

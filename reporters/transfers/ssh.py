@@ -1,7 +1,7 @@
 """scp, sftp, or rsync over ssh, run at the source: the bytes go directly from site to site.
 
-The source reaches the target with its own credentials, or with the reporter's agent if the source's shell
-forwards it, and with its own ~/.ssh/config.
+The source logs in to the target by its own ~/.ssh/config and with its own credentials. If the source's shell
+forwards the reporter's agent, the source uses this agent.
 """
 
 from __future__ import annotations
@@ -42,10 +42,13 @@ PROGRAMS = ("scp", "rsync", "sftp")
 
 
 class Transfer(SourceProgram):
-    """Options of the target: *host*, *port*, *user* (by default its shell's) and *program*.
+    """Copies by scp, sftp or rsync.
 
-    The host may be another one with the same files. *program* is ``scp``, ``rsync`` (needed at both ends;
-    compares checksums) or ``sftp`` (for a target without a shell).
+    Options of the target:
+        host, port, user: the login (default: the login of the target's shell); another host must have the
+            same files.
+        program: ``scp``, ``rsync`` (needed at both ends; compares checksums) or ``sftp`` (for a target
+            without a shell).
     """
 
     option_types: ClassVar[Mapping[str, str]] = {

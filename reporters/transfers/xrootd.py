@@ -1,8 +1,8 @@
-"""XRootD: ``xrdcp`` at the reporter makes the target's server fetch the file from the source's.
+"""XRootD: ``xrdcp`` at the reporter makes the target's server fetch the file from the source's server.
 
 Both servers authenticate the user by the proxy. The target's server gets a delegated proxy for the fetch,
 unless the servers trust each other (*delegate* false). xrdcp (version 5) polls every 2.5 s whether a copy is
-done, so the seconds of a copy are a multiple of that, plus a little.
+done, so the seconds of a copy are a multiple of 2.5 s, plus a little.
 """
 
 from __future__ import annotations
@@ -43,9 +43,15 @@ _EXPLANATIONS = (
 
 
 class Transfer(ClientProgram):
-    """Options of an end: *host*, *port* and *directory* (``Endpoint``), *path* (``ClientProgram``).
+    """Copies by XRootD.
 
-    Of either end, the target's first: *proxy_file* and *ca_directory* (``ProxyCertificate``), *delegate*.
+    Options of either end:
+        host, port, directory: the server, as in ``Endpoint``.
+        path: the PATH with which xrdcp runs, as in ``ClientProgram``.
+
+    Options of the target, or else of the source:
+        proxy_file, ca_directory: the proxy, as in ``ProxyCertificate``.
+        delegate: whether the target's server gets a delegated proxy.
     """
 
     capabilities = Capabilities(third_party=True, parallel_streams=True, server_checksum=True)
@@ -100,14 +106,14 @@ class Transfer(ClientProgram):
         )
 
     def _unreachable(self) -> str | None:
-        """Return the resource whose server is unreachable, if any."""
+        """Return the name of the resource whose server is unreachable; None if both servers are reachable."""
         return next((end.resource for end in (self._from, self._to) if not _is_reachable(end)), None)
 
 
 def parse_failure(stderr: str) -> tuple[str, str | None] | None:
-    """Parse xrdcp's error: its description, and "source" or "destination" if one is at fault.
+    """Return (description, end at fault) of xrdcp's error; None if there is no error.
 
-    None if there is no error.
+    The end at fault is "source", "destination" or None.
     """
     match = _FAILED.search(stderr)
     if match is None:

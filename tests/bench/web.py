@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from monitor.env import ROOT
-from monitor.testbed.demo.services import GUNICORN, ONE_THREAD
+from monitor.serving.services import GUNICORN, ONE_THREAD
 
 Ask = Callable[..., bytes]
 

@@ -53,11 +53,7 @@ class Cluster:
         return job, name
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(pair, marks=pytest.mark.xdist_group(f"batch-{pair[0]}")) for pair in PAIRS],
-    ids=["-".join(pair) for pair in PAIRS],
-)
+@pytest.fixture(scope="module", params=PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, list[SubmittedJob]]]:
     """Yield a place, its batch system and a list for all jobs, which are cancelled at the end."""
     kind, shell = request.param

@@ -11,9 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from monitor.depot.samples import formats
 from monitor.depot.samples.formats.base import UnknownFormat, Value
@@ -54,6 +52,9 @@ def of_ndjson(file: bytes) -> list[dict[str, Any]]:
 
 
 def of_parquet(file: bytes) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
     rows: list[dict[str, Any]] = parquet.read_table(pa.BufferReader(file)).to_pylist()
     return rows
 
@@ -73,6 +74,8 @@ def peak_bytes(form: str, count: int) -> int:
 
     Allocated, not resident: allocators of libraries keep freed pages as they like.
     """
+    import pyarrow as pa  # takes half a second
+
     tracemalloc.reset_peak()
     before, arrow = tracemalloc.get_traced_memory()[0], 0
     for _ in formats.load(form)("circle").chunks(many(count)):
@@ -118,6 +121,9 @@ def test_the_first_bytes_come_before_the_last_values_are_asked_for(form: str) ->
 
 
 def test_the_parquet_schema_describes_its_columns() -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
     file = b"".join(formats.load("parquet")("circle").chunks(iter(VALUES)))
     schema = parquet.read_schema(pa.BufferReader(file))
     assert schema.metadata[b"series"] == b"circle"

@@ -74,11 +74,7 @@ AT_ONCE = {
 Answers = dict[str, Future[Any]]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(kind, marks=pytest.mark.xdist_group(f"shell-{kind}")) for kind in shells.names()],
-    ids=shells.names(),
-)
+@pytest.fixture(scope="module", params=shells.names(), ids=shells.names())
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     with two_places(request.param) as (one, _):
         yield one

@@ -61,11 +61,7 @@ class Ends:
 KINDS = [*transfers.names(), *MORE]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(kind, marks=pytest.mark.xdist_group(f"transfer-{kind}")) for kind in KINDS],
-    ids=KINDS,
-)
+@pytest.fixture(scope="module", params=KINDS, ids=KINDS)
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Place, Saboteur]]:
     kind = request.param
     with two_places(kind) as (one, two), contextlib.ExitStack() as running:

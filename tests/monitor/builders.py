@@ -112,7 +112,8 @@ def noops(count: int, directory: Path) -> list[Series]:
         resources,
         [SeriesDefinition(f"noop-{number}", "noop", {"target": [f"host-{number}"]}) for number in numbers],
     )
-    return [Series.objects.get(name=f"noop-{number}") for number in numbers]
+    by_name = Series.objects.in_bulk([f"noop-{number}" for number in numbers], field_name="name")
+    return [by_name[f"noop-{number}"] for number in numbers]
 
 
 def asked_for(series: Series, due_at: datetime, *, times: int = 1, **changes: Any) -> list[Run]:

@@ -242,12 +242,14 @@ def test_a_proxy_that_is_missing_is_named_before_any_transfer(way: Way, tmp_path
     assert_failed(report, stage="init", resource=SOURCE, message="no valid proxy")
 
 
+@pytest.mark.nightly  # tests/reporters/test_credentials_proxy.py has the messages
 @over(GRIDFTP)
 def test_a_proxy_that_has_expired_says_when(way: Way) -> None:
     report = way.run("circle", resources=with_proxy(way, security_of(way).expired_proxy(hours=47)))
     assert_failed(report, stage="init", resource=SOURCE, message="expired 47 h ago")
 
 
+@pytest.mark.nightly
 @over(GRIDFTP)
 def test_a_proxy_that_ends_too_soon_for_the_forecast_says_both_times(way: Way) -> None:
     short = with_proxy(way, security_of(way).proxy("short", minutes=5))

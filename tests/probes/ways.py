@@ -25,6 +25,7 @@ from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
 from tests.probes.run_clock import RunClock
 from tests.probes.runs import LIMIT_SECONDS
+from tests.reporters.run_security import client_path, copied_security, short_proxy
 
 SOURCES, COMPUTE, DESTINATION = ("anl", "iu"), "ornl", "tacc"
 SITES = (*SOURCES, COMPUTE, DESTINATION)
@@ -187,13 +188,13 @@ def _add_slurm(way: Way, directory: Path, stack: contextlib.ExitStack) -> None:
 
 def _add_gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> None:
     """Start a GridFTP server at every site that serves the files of the site's SSH sessions."""
-    way.security = Security.create(directory / "gsi")
+    way.security = copied_security(directory / "gsi")
+    proxy = str(stack.enter_context(short_proxy(way.security)))
     sites = [
         gridftp.GridFtpSite(name, f"127.0.1.{number}", directory / name)
         for number, name in enumerate(SITES, 1)
     ]
     way.servers = stack.enter_context(gridftp.servers(way.security, sites))
-    proxy = str(way.security.proxy())
     for name, server in way.servers.items():
         transfer = {
             "kind": "gridftp",
@@ -202,6 +203,7 @@ def _add_gridftp(way: Way, directory: Path, stack: contextlib.ExitStack) -> None
             "subject": server.subject,
             "proxy_file": proxy,
             "ca_directory": str(way.security.authority.trust),
+            "path": client_path(way.security),
         }
         way.resources[name] = replace(way.resources[name], transfer=transfer)
 

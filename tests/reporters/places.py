@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
-from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 from reporters import resolve
 from reporters.base import End, ResourceShell
 from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
+from tests.reporters.run_security import client_path, copied_proxy, copied_security, short_proxy
 from tests.reporters.ssh_sites import SshSites
 
 # Printed by every login: it must not appear in the output of programs.
@@ -137,14 +137,13 @@ def _gridftp() -> Iterator[tuple[Place, Place]]:
     needs("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         root = Path(directory)
-        security = Security.create(root / "security")
-        proxy = security.proxy()
+        security = copied_security(root / "security")
+        path = f"{root / 'one' / 'bin'}:{client_path(security)}"
         names = ("one", "two")
         sites = [gridftp.GridFtpSite(name, f"127.0.0.{11 + n}", root / name) for n, name in enumerate(names)]
-        with gridftp.servers(security, sites) as servers:
+        with short_proxy(security) as proxy, gridftp.servers(security, sites) as servers:
             one, two = (
-                _local_place(name, root, {**servers[name].transfer(proxy), "path": _path(root / "one")})
-                for name in names
+                _local_place(name, root, {**servers[name].transfer(proxy), "path": path}) for name in names
             )
             yield one, two
 
@@ -153,7 +152,7 @@ def _gridftp() -> Iterator[tuple[Place, Place]]:
 def _xrootd() -> Iterator[tuple[Place, Place]]:
     """Local shells, and an XRootD server for the files of each."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
-        root, proxy = Path(directory), servers["one"].security.proxy()
+        root, proxy = Path(directory), copied_proxy(servers["one"].security)
         one, two = (
             _local_place(name, root, {**server.transfer(proxy), "path": _path(root / "one")})
             for name, server in servers.items()
@@ -165,7 +164,7 @@ def _xrootd() -> Iterator[tuple[Place, Place]]:
 def _http() -> Iterator[tuple[Place, Place]]:
     """Local shells, and a WebDAV server for the files of each, with a macaroon."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
-        root, proxy = Path(directory), servers["one"].security.proxy()
+        root, proxy = Path(directory), copied_proxy(servers["one"].security)
         one, two = (
             _local_place(
                 name, root, server.https_transfer(private(root / f"{name}.token", server.macaroon(proxy)))
@@ -179,7 +178,7 @@ def _http() -> Iterator[tuple[Place, Place]]:
 def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.XrootdServer]]:
     """Run servers for the places "one" and "two" in *root*."""
     needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
-    security = Security.create(root / "security")
+    security = copied_security(root / "security")
     sites = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
     with xrootd.servers(security, sites) as servers:
         yield servers
@@ -198,12 +197,12 @@ def _gram() -> Iterator[tuple[Place, Place]]:
     needs(*gram.PROGRAMS)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
         root = Path(directory)
-        security = Security.create(root / "security")
+        security = copied_security(root / "security")
         path = _path(root / "one")
         site = running.enter_context(gram.gatekeeper(security, "127.0.0.31", root / "gram", path=path))
         clients = root / "clients"
         clients.mkdir()
         install(clients, "globusrun", f'{GREETING}; exec {locate("globusrun")} "$@"')
-        shell = {**site.shell(security.proxy()), "path": f"{clients}:{os.environ['PATH']}"}
+        shell = {**site.shell(copied_proxy(security)), "path": f"{clients}:{os.environ['PATH']}"}
         one, two = (_local_place(name, root, shell=shell) for name in ("one", "two"))
         yield one, two

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from monitor.testbed.middleware.pki import Authority
 from reporters import resolve
 from reporters.base import End, FileTransfer
 from tests.reporters.needs import needs
 from tests.reporters.places import Place
+from tests.reporters.run_security import copied_security
 from tests.reporters.scripted_https import Connection, Request, Script, ScriptedServer, scripted_server
 
 
@@ -115,6 +115,6 @@ def served_by(server: ScriptedServer, end: End) -> End:
 def broken_server() -> Iterator[BrokenServer]:
     needs("openssl")
     with tempfile.TemporaryDirectory() as directory:
-        authority = Authority.create(Path(directory) / "authority")
+        authority = copied_security(Path(directory)).authority
         with scripted_server(authority, lambda connection, _: connection.answer(500)) as server:
             yield BrokenServer(server)

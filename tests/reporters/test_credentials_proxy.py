@@ -17,21 +17,20 @@ from reporters.base import CredentialUnfit
 from reporters.credentials.lifetime import Lifetime
 from reporters.credentials.proxy import ProxyCertificate, parse_lifetime, parse_refusal
 from tests.reporters.needs import needs
+from tests.reporters.run_security import copied_proxy, copied_security
 
 
 @pytest.fixture(scope="module")
 def security() -> Iterator[Security]:
     needs("grid-proxy-init", "openssl", "faketime")
     with TemporaryDirectory() as directory:
-        security = Security.create(Path(directory))
-        security.proxy()
-        yield security
+        yield copied_security(Path(directory))
 
 
 @pytest.fixture
 def proxy(security: Security, tmp_path: Path) -> Path:
     """A valid proxy, not shared with other tests."""
-    return Path(shutil.copy2(security.directory / "proxy", tmp_path))
+    return Path(shutil.copy2(copied_proxy(security), tmp_path))
 
 
 def refused(file: Path, security: Security, *, trusted: Path | None = None, needed: float = 0) -> str:

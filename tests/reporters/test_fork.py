@@ -14,8 +14,6 @@ from reporters.base import JobFailed, SubmittedJob
 from reporters.batch.fork import Batch, Events, parse_events
 from tests.reporters.places import Place, two_places
 
-pytestmark = pytest.mark.xdist_group("fork")  # shares the servers of the module
-
 numbers = itertools.count()
 
 

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from monitor.testbed.middleware import gram
-from monitor.testbed.middleware.gsi import Security
 from probes.base import ProbeFailed
 from reporters.base import CannotConnect, ConnectionLost, CredentialUnfit
 from reporters.shells.gram import RemoteExit, Shell, parse_exit, parse_failure
 from tests.reporters.needs import needs
-
-pytestmark = pytest.mark.xdist_group("gram")  # shares the servers of the module
+from tests.reporters.run_security import copied_proxy, copied_security
 
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 
@@ -28,14 +26,14 @@ Shells = Callable[..., Shell]
 def site() -> Iterator[gram.Gatekeeper]:
     needs(*gram.PROGRAMS, "faketime")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        security = Security.create(Path(directory) / "security")
+        security = copied_security(Path(directory) / "security")
         with gram.gatekeeper(security, "127.0.0.41", Path(directory) / "gram") as running:
             yield running
 
 
 @pytest.fixture(scope="module")
 def shell_of(site: gram.Gatekeeper) -> Shells:
-    usual = site.shell(site.security.proxy())
+    usual = site.shell(copied_proxy(site.security))
 
     def make(**options: Any) -> Shell:
         given = {name: value for name, value in {**usual, **options}.items() if name != "kind"}

@@ -23,8 +23,6 @@ from reporters.usage import ResourceUsage
 from tests.reporters.ssh_sites import SshSites, processes_naming
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("run-grid")  # shares the servers of the module
-
 SLOT = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 
 

@@ -34,10 +34,9 @@ from reporters.base import (
 from reporters.config import ResourceConfig
 from reporters.transfers.gridftp import CopyLog, Transfer, explained, parse
 from tests.reporters.needs import needs
+from tests.reporters.run_security import client_path, copied_security, short_proxy
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.xdist_group("gridftp")  # shares the servers of the module
 
 DATA = Path(__file__).parent / "data" / "globus"
 # A server with so small a block takes a second for a few megabytes, however fast the machine is.
@@ -55,9 +54,8 @@ class Grid:
     proxy: Path
 
     def resource(self, name: str, **transfer: Any) -> ResourceConfig:
-        return ResourceConfig(
-            name, name, str(self.root), transfer={**self.servers[name].transfer(self.proxy), **transfer}
-        )
+        usual = {**self.servers[name].transfer(self.proxy), "path": client_path(self.security)}
+        return ResourceConfig(name, name, str(self.root), transfer={**usual, **transfer})
 
     def transfer(
         self, source: str = "one", target: str = "two", *, there: dict[str, Any] | None = None, **here: Any
@@ -79,7 +77,8 @@ def grid() -> Iterator[Grid]:
     needs("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl", "faketime")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
         root = Path(directory)
-        security = Security.create(root / "security")
+        security = copied_security(root / "security")
+        proxy = running.enter_context(short_proxy(security))
         servers = {
             name: running.enter_context(
                 gridftp.server(security, gridftp.GridFtpSite(name, address, root / name), *options)
@@ -92,7 +91,7 @@ def grid() -> Iterator[Grid]:
         }
         (root / "small").write_bytes(os.urandom(1000))
         (root / "large").write_bytes(os.urandom(6_000_000))
-        yield Grid(root, security, servers, security.proxy())
+        yield Grid(root, security, servers, proxy)
 
 
 @pytest.fixture

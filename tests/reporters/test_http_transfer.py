@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from monitor.testbed.middleware import xrootd
-from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.pki import Authority
 from monitor.testbed.middleware.server_process import free_port
 from probes.base import InvalidParameters
@@ -27,10 +26,9 @@ from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookT
 from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
 from tests.reporters.places import private
+from tests.reporters.run_security import copied_proxy, copied_security
 from tests.reporters.scripted_https import CREATED, Connection, Request, ScriptedServer, scripted_server
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.xdist_group("http-transfer")  # shares the servers of the module
 
 MARKER = (
     "Perf Marker\nTimestamp: 1\nStripe Index: 0\nStripe Bytes Transferred: {}\nTotal Stripe Count: 1\nEnd\n"
@@ -81,11 +79,11 @@ def real_sites() -> Iterator[Sites]:
     needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         root = Path(directory)
-        security = Security.create(root / "security")
+        security = copied_security(root / "security")
         exported = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
         with xrootd.servers(security, exported) as servers:
             (root / "one" / "file").write_bytes(os.urandom(100_000))
-            proxy = security.proxy()
+            proxy = copied_proxy(security)
             tokens = {
                 name: private(root / f"{name}.token", server.macaroon(proxy))
                 for name, server in servers.items()
@@ -103,7 +101,7 @@ def sites() -> Iterator[Sites]:
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     needs("openssl")
-    return Authority.create(tmp_path_factory.mktemp("pki") / "authority")
+    return copied_security(tmp_path_factory.mktemp("pki")).authority
 
 
 @pytest.fixture

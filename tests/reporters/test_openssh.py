@@ -44,8 +44,6 @@ from tests.reporters.places import install
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("openssh")  # shares the servers of the module
-
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 # Root is denied nothing unless it drops that capability.
 CAREFUL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()

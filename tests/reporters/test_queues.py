@@ -20,8 +20,6 @@ from tests.reporters.clusters import gridengine_cell, install
 from tests.reporters.places import Place, two_places
 from tests.reporters.stand_ins import Condor, OpenPbs, StandIn, served
 
-pytestmark = pytest.mark.xdist_group("gridengine")  # shares the servers of the module
-
 numbers = itertools.count()
 
 

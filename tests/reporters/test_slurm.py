@@ -25,8 +25,6 @@ from tests.reporters.places import Place, two_places
 from tests.reporters.ssh_sites import SshSites
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("slurm")  # shares the servers of the module
-
 numbers = itertools.count()
 HOLD = ["--hold"]
 

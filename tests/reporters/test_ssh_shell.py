@@ -22,8 +22,6 @@ from tests.reporters.needs import needs
 from tests.reporters.ssh_sites import Site, SshSites, processes_naming
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("ssh-shell")  # shares the servers of the module
-
 ROOT = Path(__file__).parents[2]
 LABEL = "circle-main@2026-03-01T12:07:00.000000Z"
 

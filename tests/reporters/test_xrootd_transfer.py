@@ -26,9 +26,8 @@ from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookT
 from reporters.config import ResourceConfig
 from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
+from tests.reporters.run_security import copied_proxy, copied_security
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.xdist_group("xrootd-transfer")  # shares the servers of the module
 
 DATA = Path(__file__).parent / "data" / "xrdcp"
 MANY_BYTES = 2_000_000_000  # of a file with nothing in it; for some seconds of copying
@@ -75,7 +74,7 @@ def two_sites() -> Iterator[Sites]:
     needs("xrootd", "xrdcp", "grid-proxy-init", "openssl", "faketime")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         root = Path(directory)
-        security = Security.create(root / "security")
+        security = copied_security(root / "security")
         sites = [
             xrootd.XrootdSite(name, root / f"{name}-server", root / name, ["/closed"])
             for name in ("one", "two")
@@ -85,7 +84,7 @@ def two_sites() -> Iterator[Sites]:
                 (site.exported / "closed").mkdir()
                 for name in ("file", "closed/file"):
                     (site.exported / name).write_bytes(os.urandom(100_000))
-            yield Sites(root, security, servers, security.proxy())
+            yield Sites(root, security, servers, copied_proxy(security))
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,10 @@ class UnknownChannel(NotifierError):
 
 
 class InvalidOptions(NotifierError):
-    """The options of a channel are unusable. *option* is the invalid one, empty if no single one is."""
+    """The options of a channel are unusable.
+
+    *option* is the name of the invalid option; empty if the message already contains the name.
+    """
 
     def __init__(self, message: str, option: str = "") -> None:
         super().__init__(f"{option}: {message}" if option else message)
@@ -40,10 +43,10 @@ class NotDelivered(NotifierError):
 
 @dataclass(frozen=True)
 class Message:
-    """An alert was opened or closed (*event*).
+    """The message that an alert was opened or closed; *event* says which.
 
-    Delivery is at least once: a message that is sent again has the same *id*. *url* is the page of alerts,
-    empty unless GRIDCAST_URL is set.
+    A message may be delivered more than once, each time with the same *id*. *url* is the address of the page
+    of alerts; it is empty unless GRIDCAST_URL is set.
     """
 
     id: str
@@ -76,15 +79,20 @@ class Message:
 
 
 class Notifier(Protocol):
-    """One channel. *option_types* gives the type of each option, as in ``reporters.options``.
+    """A channel that delivers messages; an instance is created for each message.
 
-    An instance is made for each message. A secret is no option: an option names an environment variable.
+    *option_types* maps the name of each option to its type, as in ``reporters.options``. A secret is never an
+    option: the option contains the name of an environment variable with the secret.
     """
 
     option_types: ClassVar[Mapping[str, str]]
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raise InvalidOptions if one is missing or out of range; their types have been checked."""
+        """Raise InvalidOptions if an option is missing or out of range; the types have been checked."""
 
     def send(self, message: Message) -> None:
-        """Return when the receiver has accepted *message*, or raise NotDelivered. The caller retries."""
+        """Return when the receiver has accepted *message*; the caller retries after an error.
+
+        Raises:
+            NotDelivered: the receiver has not accepted *message*.
+        """

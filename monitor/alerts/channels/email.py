@@ -1,4 +1,4 @@
-"""Mail, by the server of ``GRIDCAST_EMAIL_URL``."""
+"""Mail, sent through the server in ``GRIDCAST_EMAIL_URL``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitor.alerts.channels.base import InvalidOptions, Message, NotDelivered
 
 
 class Notifier:
-    """*to*: the addresses of one mail."""
+    """Sends one mail to all addresses in the option *to*."""
 
     option_types: ClassVar[Mapping[str, str]] = {"to": "Sequence[str]"}
 

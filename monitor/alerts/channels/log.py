@@ -1,4 +1,4 @@
-"""The log of the control worker."""
+"""A line in the log of the control worker."""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ _CONNECTIONS = {"http": http.client.HTTPConnection, "https": http.client.HTTPSCo
 
 
 class Notifier:
-    """*url*: http or https. *secret_variable*: an environment variable with the key of an HMAC-SHA256 over
-    the body, sent in the header ``X-Gridcast-Signature: sha256=<hex>``.
+    """Posts the message to the http or https address in the option *url*.
+
+    The option *secret_variable* names an environment variable that contains a key. If it is set, the header
+    ``X-Gridcast-Signature: sha256=<hex>`` has the HMAC-SHA256 of the body with this key.
 
     Only a status of 2xx is a delivery. Redirections are not followed: they may lead to any host.
     """
@@ -51,7 +53,7 @@ class Notifier:
             raise NotDelivered(f"{where} answered {status}{answer}")
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Return the status and the beginning of the body."""
+        """Send the request; return the status and the beginning of the body of the answer."""
         connect = _CONNECTIONS[self._url.scheme]
         host, port = self._url.hostname or "", self._url.port
         with contextlib.closing(connect(host, port, timeout=_TIMEOUT_SECONDS)) as connection:

@@ -1,4 +1,4 @@
-"""The contract of a condition: from the newest runs of a series, whether an alert is open. Pure.
+"""The contract of a condition, a pure function that decides from runs of a series whether an alert is open.
 
 Errors::
 
@@ -49,7 +49,7 @@ class RunOutcome:
 
     @property
     def text(self) -> str:
-        """The outcome and its reason, unless the reason names the outcome."""
+        """The outcome and its reason, or only the reason if the reason contains the outcome."""
         label = outcome_label(self.state)
         text = self.reason if label in self.reason else ": ".join(filter(None, (label, self.reason)))
         return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}..."
@@ -57,10 +57,12 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class ConditionInput:
-    """The runs of a series by which a condition judges it.
+    """The runs of a series on which a condition decides.
 
-    *newest* are the newest runs in a state of ``COUNTED``, newest first. *unreported* is the first run after
-    the newest one that was reported, which may lie in the future; *unreported_due_at* is when it is due.
+    Attributes:
+        newest: the newest runs in a state of ``COUNTED``, newest first.
+        unreported: the first run after the newest reported run; it may lie in the future.
+        unreported_due_at: when this run is due.
     """
 
     newest: Sequence[RunOutcome] = ()
@@ -70,9 +72,12 @@ class ConditionInput:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of a condition: whether an alert is open, since which slot, by which run, and why.
+    """The verdict of a condition: whether an alert is open, and why (*text*).
 
-    *recheck_at* is when the verdict changes if nothing else happens before.
+    Attributes:
+        run: the run that opens or closes the alert.
+        since: the slot from which on the condition has been met.
+        recheck_at: when the verdict changes if no run of the series ends before.
     """
 
     is_open: bool
@@ -83,7 +88,7 @@ class Verdict:
 
 
 class AlertCondition(Protocol):
-    """A condition with one threshold, a whole number in *unit* from *least* to *most*."""
+    """A condition with one threshold: a whole number between *least* and *most*, in *unit*."""
 
     description: ClassVar[str]  # a sentence for the reference of the grid file
     unit: ClassVar[str]
@@ -94,12 +99,13 @@ class AlertCondition(Protocol):
 
     @property
     def runs_needed(self) -> int:
-        """The number of the newest counted runs that ``judge`` needs."""
+        """The number of newest counted runs that ``judge`` needs."""
 
     def judge(self, runs: ConditionInput, now: datetime) -> Verdict:
-        """Return whether an alert is open at *now*.
+        """Return the verdict on *runs* at *now*.
 
-        The verdict depends on the arguments alone, so that a late report corrects it."""
+        The verdict depends on the arguments alone, so that a late report corrects it.
+        """
 
 
 def timestamp(time: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Open while the newest runs did not pass: failed, broken, timed out, missed or lost."""
+"""Open if none of the newest runs passed: each of them failed, broke, timed out, was missed or lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open if no report of the series has arrived for some time after a run was due."""
+"""Open if no report of the series has arrived for a number of seconds after a run was due."""
 
 from __future__ import annotations
 

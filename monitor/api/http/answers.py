@@ -26,9 +26,9 @@ class MetricOut(Schema):
 
 
 class WindowOut(Schema):
-    """Half-open: from *start* until before *end*. *data_age_seconds*: age of the newest value in the window,
-    null without any. *complete*: rollups cover the whole window; if not, the missing hours were read from
-    samples."""
+    """The time from *start* until before *end*. *data_age_seconds* is the age of the newest value in the
+    window; it is null if the window has no value. *complete* is false if rollups do not cover the whole
+    window; the missing hours were then read from samples."""
 
     start: datetime
     end: datetime

@@ -22,7 +22,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenAuth(HttpBearer):
-    """``Authorization: Bearer gcast_...``"""
+    """An API token in the header ``Authorization: Bearer gcast_...``."""
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         api_token = ApiToken.objects.find(token)
@@ -35,14 +35,14 @@ class TokenAuth(HttpBearer):
 
 
 class PersonAuth(SessionAuth):
-    """A browser session. Requests without one are answered with 401 before the CSRF check."""
+    """A browser session. Requests without a session are answered with 401 before the CSRF check."""
 
     def __call__(self, request: HttpRequest) -> Any:
         return super().__call__(request) if request.user.is_authenticated else None
 
 
 class SenderAuth(HttpBearer):
-    """A token used to send reports; concurrent lookups share one query."""
+    """A token that may send reports; concurrent requests look up their tokens in one query."""
 
     def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
         return _senders.submit(token)
@@ -52,7 +52,7 @@ _senders = GroupCommit(ApiToken.objects.senders, most=MOST_SENDERS)
 
 
 def reportable(request: HttpRequest) -> SeriesQuerySet | None:
-    """Return the series for which the caller may send reports; None means all.
+    """Return the series for which the caller may send reports; None means all series.
 
     Raises:
         Refused: the user lacks the permission, or the token lacks the scope.
@@ -67,7 +67,7 @@ def reportable(request: HttpRequest) -> SeriesQuerySet | None:
 
 
 def require_read(request: HttpRequest) -> None:
-    """Raise Refused unless the caller may read; for queries that are sent as POST."""
+    """Raise Refused unless the caller may read; required for queries that are sent as POST."""
     token = getattr(request, "auth", None)
     if isinstance(token, ApiToken) and READ not in token.scopes:
         raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")

@@ -48,7 +48,7 @@ class Unsupported(EnvelopeError):
 
 
 class TooMuch(EnvelopeError):
-    """The body has more bytes or reports than one request may have."""
+    """The body has more bytes or reports than a request may have."""
 
 
 class MalformedBody(EnvelopeError):
@@ -109,7 +109,10 @@ def _joined(pieces: Iterator[bytes]) -> bytes:
 
 
 def _unpacked(pieces: Iterator[bytes], make: Callable[[], Unpacker]) -> Iterator[bytes]:
-    """Yield the decompressed *pieces*, which may hold several frames in succession."""
+    """Yield the decompressed *pieces*, which may contain several frames in succession.
+
+    *make* creates the decompressor of a frame.
+    """
     unpacker, frames_left = make(), MAX_REPORTS
     for piece in pieces:
         rest = piece
@@ -213,7 +216,7 @@ def _one_by_one(body: bytes) -> Iterator[bytes]:
 
 
 def _length(text: str, number: int) -> int:
-    """Return the length of the JSON value at the start of *text*, the report *number*."""
+    """Return the length of the JSON value at the start of *text*; *number* is its place in the array."""
     try:
         return _LENIENT.raw_decode(text)[1]
     except RecursionError:
@@ -229,7 +232,7 @@ def _too_many() -> TooMuch:
 
 
 class _ItemsLeft(threading.local):
-    """The number of further items that this thread accepts in the array it decodes."""
+    """The number of further items that the decoder accepts in the array that this thread is decoding."""
 
     items = 0
 
@@ -238,7 +241,7 @@ _left = _ItemsLeft()
 
 
 class _CountedItem(msgspec.Struct):
-    """An item that is counted, not parsed."""
+    """An item of an array, which the decoder counts without parsing it."""
 
     def __post_init__(self) -> None:
         _left.items -= 1

@@ -23,7 +23,7 @@ _STATUS: dict[type[HoldError], tuple[int, str]] = {
 
 
 class HoldOut(Schema):
-    """*left*: claimed or running runs of the scope; null once the hold has ended."""
+    """*left* is the number of claimed or running runs of the scope; it is null once the hold has ended."""
 
     kind: str
     name: str
@@ -39,7 +39,7 @@ class HoldOut(Schema):
 
 
 def refused(error: HoldError) -> Refused:
-    """Return *error* as a problem, with the hold that caused it, if any."""
+    """Return *error* as a problem; if a hold is the cause, the problem contains the hold."""
     status, code = _STATUS.get(type(error), (422, "invalid"))
     hold = getattr(error, "hold", None)
     extra = {"hold": HoldOut.from_orm(hold).model_dump(mode="json")} if hold else {}
@@ -47,7 +47,7 @@ def refused(error: HoldError) -> Refused:
 
 
 def hold_out(hold: Hold, now: datetime) -> HoldOut:
-    """Return *hold*, with the number of runs left if it is in force at *now*."""
+    """Return *hold*; if it is in force at *now*, with the number of claimed or running runs."""
     out = HoldOut.from_orm(hold)
     if hold.ended_at is None and (hold.until is None or hold.until > now):
         out.left = holding.hold_progress([hold])[0].left

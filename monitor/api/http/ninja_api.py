@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import URLPattern
 from ninja import NinjaAPI
+from ninja.openapi.docs import ABS_TPL_PATH, Swagger
 
 from monitor.api.http.problems import METHOD_NOT_ALLOWED, not_allowed
 
@@ -38,8 +39,14 @@ _ANY_ERROR = {
 }
 
 
+class LocalSwagger(Swagger):
+    """The documentation page of the API, with ninja's static files from this server instead of a CDN."""
+
+    template_cdn = str(ABS_TPL_PATH / "swagger.html")  # used because ninja is not an installed app
+
+
 class Api(NinjaAPI):
-    """Answer a wrong method as a problem, and declare the problem of every operation."""
+    """Ninja's API that answers a wrong method with a problem, and declares a problem for every operation."""
 
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
@@ -59,7 +66,7 @@ class Api(NinjaAPI):
 
 
 def _with_problem(view: View) -> View:
-    """Return *view* with its answer to a wrong method replaced by a problem."""
+    """Return *view*, changed to answer a wrong method with a problem."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -22,7 +22,7 @@ _CODES = {400: "malformed", 403: "not_allowed"}  # of errors that Ninja raises i
 
 
 class Refused(Exception):
-    """The request is answered with a problem; *code* is stable, for programs."""
+    """Ends a request; the answer is a problem, whose *code* is stable, so that programs can rely on it."""
 
     def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
         super().__init__(detail)
@@ -100,7 +100,7 @@ def _invalid(errors: list[dict[str, Any]]) -> HttpResponse:
 
 
 def _as_sent(error: dict[str, Any]) -> dict[str, Any]:
-    """Return *error* without the name of our parameter, which the client does not know, in its location."""
+    """Return *error* with the location in the request; ninja adds the name of our Python parameter."""
     kind, *place = error["loc"]
     return {**error, "loc": [kind, *(place[1:] if kind == "body" else place)]}
 

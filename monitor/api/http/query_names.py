@@ -19,7 +19,10 @@ MOST_CHARACTERS = 10_000
 
 
 def metric_of(metric: str, stage: str, total: Total | None) -> str:
-    """Return the name of the metric given by name, stage or total; by default the whole total."""
+    """Return the name of the metric that the request gives by name, stage or total.
+
+    The default is the total of all stages.
+    """
     given = [name for name, value in (("metric", metric), ("stage", stage), ("total", total)) if value]
     if len(given) > 1:
         raise Refused(422, "invalid", f"expected one of metric, stage and total, got {' and '.join(given)}")
@@ -29,7 +32,7 @@ def metric_of(metric: str, stage: str, total: Total | None) -> str:
 
 
 def path(bindings: Mapping[str, Sequence[str]]) -> str:
-    """Return *bindings* (resources by role) as the depot writes a path."""
+    """Return the path of *bindings* (resources by role) in the form that the depot stores."""
     for role, names in bindings.items():
         if not names or not all(names):
             raise Refused(422, "invalid", f"{role}: expected names of resources, got {','.join(names)!r}")
@@ -37,14 +40,14 @@ def path(bindings: Mapping[str, Sequence[str]]) -> str:
 
 
 def resource_set(names: Sequence[str]) -> str:
-    """Return the resources of a path, in any roles, as the depot writes them."""
+    """Return the distinct *names* of a path's resources, sorted, in the form that the depot stores."""
     if not names or not all(names):
         raise Refused(422, "invalid", f"resources: expected their names, got {','.join(names)!r}")
     return checked(",".join(sorted(set(names))))
 
 
 def checked(text: str) -> str:
-    """Return *text*. Raises Refused if it cannot be a name."""
+    """Return *text*. Raises Refused if *text* cannot be a name."""
     if "\x00" in text:
         raise Refused(422, "invalid", "expected text, got a NUL character")
     if len(text) > MOST_CHARACTERS:

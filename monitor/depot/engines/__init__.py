@@ -1,4 +1,4 @@
-"""Engines of the depot, one kind of database per file; the database's catalogue says which one is used."""
+"""Engines of the depot, one file per kind of database; the database's catalogue determines the engine."""
 
 from __future__ import annotations
 

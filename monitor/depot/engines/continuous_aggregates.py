@@ -86,7 +86,10 @@ def drop_chunks(start: datetime, end: datetime) -> None:
 
 
 def windows(buckets: Iterable[datetime], length: timedelta) -> list[tuple[datetime, datetime]]:
-    """Join consecutive *buckets* of the same chunk; return the (start, end) of each range."""
+    """Join consecutive buckets that lie in one chunk; return (start, end) ranges.
+
+    *buckets* are the starts of buckets that are *length* long.
+    """
     ranges: list[tuple[datetime, datetime]] = []
     for bucket in sorted(buckets):
         if ranges and ranges[-1][1] == bucket and _chunk(bucket) == _chunk(ranges[-1][0]):
@@ -99,8 +102,9 @@ def windows(buckets: Iterable[datetime], length: timedelta) -> list[tuple[dateti
 def replace_tables(report: Callable[[str], None]) -> None:
     """Make samples compressible and replace the rollup tables by continuous aggregates.
 
-    The caller must hold ``AdvisoryLock.ROLLUP`` and must not be in a transaction. Readers use
-    the tables until an aggregate is complete. After a kill the next call continues.
+    The caller must hold ``AdvisoryLock.ROLLUP`` and must not be in a transaction. Readers use each table
+    until its aggregate is complete. *report* is called before each chunk. If the process is killed, the next
+    call continues.
     """
     with connection.cursor() as cursor:
         cursor.execute(_COMPRESSIBLE.format(kind="TABLE", name="monitor_sample", time="time"))

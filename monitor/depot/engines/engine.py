@@ -30,37 +30,46 @@ ALL_SERIES = 0  # stands for every series where a series' key is expected
 
 @dataclass(frozen=True)
 class SeriesHours:
-    """The dirty *hours* of *series* (its primary key); an hour is given by its start."""
+    """The dirty hours of one series.
+
+    Attributes:
+        series: primary key of the series, or ``ALL_SERIES``.
+        hours: starts of the hours.
+    """
 
     series: int
     hours: Sequence[datetime]
 
 
 class Engine(Protocol):
-    """One kind of database. Tables and views have the same names and columns on all of them, so all other
-    statements are the same."""
+    """Operations on samples and rollups that each kind of database executes in its own way.
+
+    Tables and views have the same names and columns in every kind of database, so the SQL outside the
+    engines is the same for all.
+    """
 
     name: str  # shown to operators
 
     def prepare_ahead(self, now: datetime) -> None:
-        """Create partitions before they are needed, and compress those that are old enough."""
+        """Create partitions before they are needed, and compress old partitions if the database can."""
 
     def partitions(self, table: str) -> list[Partition]:
         """Return the partitions of *table*, oldest first."""
 
     def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
-        """Drop *partition* with its rows unless it *is_needed*; return whether it was dropped.
+        """Drop *partition* with its rows unless *is_needed* returns true; return whether it was dropped.
 
-        *is_needed* is called while no other transaction can write to the partition. Everything happens in one
-        transaction. It waits at most ``RETRY_LOCK_TIMEOUT_MILLISECONDS`` for each lock, because requests
-        queue behind a waiting one; only writers of this partition may wait until its end.
+        *is_needed* is called while no other transaction can write to the partition. Check and drop are one
+        transaction, which waits at most ``RETRY_LOCK_TIMEOUT_MILLISECONDS`` for each lock, because requests
+        queue behind a waiting lock request. Only writers of this partition may wait until that transaction
+        ends.
 
         Raises:
             OperationalError: another transaction keeps the partition locked (SQLSTATE 55P03).
         """
 
     def drop_rollups(self, start: datetime, end: datetime) -> None:
-        """Drop the rollups from *start* until before *end* if replacing them takes longer than new rows.
+        """Drop the rollups from *start* until before *end* if inserting rows is faster than replacing rows.
 
         All hours of the range must be dirty, and the caller must hold ``AdvisoryLock.ROLLUP``.
         """
@@ -68,4 +77,5 @@ class Engine(Protocol):
     def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
         """Compute the rollups of the *dirty* hours, and of the days that contain them, from current samples.
 
-        The rollups of all metrics of a series are computed; for ``ALL_SERIES``, those of every series."""
+        The rollups of all metrics of each series are computed; ``ALL_SERIES`` stands for every series.
+        """

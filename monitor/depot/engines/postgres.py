@@ -36,12 +36,14 @@ class PostgresEngine:
         return sorted(partitions, key=lambda partition: partition.start)
 
     def drop(self, partition: Partition, is_needed: Callable[[], bool]) -> bool:
-        """Use DROP TABLE, which locks the parent. DETACH CONCURRENTLY would not, but a killed process
-        would leave the detached table behind, and meanwhile no row of its time could be read or stored."""
+        """Use DROP TABLE, which locks the parent. DETACH CONCURRENTLY would not lock the parent, but a killed
+        process would leave the detached table behind, and no row of its time could be read or stored during
+        the detachment.
+        """
         return drop_with(f"DROP TABLE {partition.name}", [], partition, is_needed)
 
     def drop_rollups(self, start: datetime, end: datetime) -> None:
-        """Keep them: replacing a row takes no longer than inserting it."""
+        """Keep the rollups: replacing a row takes no longer than inserting it."""
 
     def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
         rollup_tables.roll_up(dirty, sparse=self.sparse)
@@ -53,7 +55,10 @@ def drop_with(
     partition: Partition,
     is_needed: Callable[[], bool],
 ) -> bool:
-    """Drop *partition* by *statement* unless it *is_needed* once no transaction can write to it."""
+    """Drop *partition* by *statement* unless *is_needed* returns true; return whether it was dropped.
+
+    *is_needed* is called while no other transaction can write to the partition.
+    """
     with transaction_lock_timeout(RETRY_LOCK_TIMEOUT_MILLISECONDS), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {partition.name} IN SHARE MODE")
         if is_needed():

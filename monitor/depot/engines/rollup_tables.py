@@ -1,4 +1,4 @@
-"""Compute rollups in tables: a statement aggregates the samples of dirty days, metric by metric."""
+"""Compute rollups that are stored in tables: SQL aggregates the samples of dirty days, metric by metric."""
 
 from __future__ import annotations
 
@@ -105,9 +105,11 @@ def _write(table: str, metrics: str, source: str, bucket: str, group: str) -> st
 
 
 def roll_up(dirty: Sequence[SeriesHours], *, sparse: int = SPARSE) -> None:
-    """Compute the rollups of the days of *dirty* hours; delete those that have no samples any more.
+    """Compute the rollups of all days with *dirty* hours; delete rollups whose samples no longer exist.
 
-    With ``sparse=0`` every day gets hourly rollups, as is needed where they outlive its samples.
+    A day with at most *sparse* samples of a metric has no hourly rollups of that metric; retention, which
+    deletes samples but not their rollups, passes ``sparse=0``. Rollups of samples that retention has deleted
+    stay unchanged.
     """
     days = sorted({(_midnight(hour), each.series) for each in dirty for hour in each.hours})
     full_days = [day for day, series in days if series == ALL_SERIES]
@@ -131,7 +133,7 @@ def _roll_up_days(metrics: str, days: Sequence[datetime], sparse: int, **series:
 
 
 def _replace(table: str, statement: str, parameters: dict[str, Any]) -> None:
-    """Upsert the rollups, then delete those that the statement returns as obsolete, which is rare."""
+    """Upsert rollups of *table* by *statement*; delete the obsolete rollups that the statement returns."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         if obsolete := cursor.fetchall():

@@ -1,7 +1,7 @@
-"""Run the depot on TimescaleDB, with the features of its own licence or of the Apache licence.
+"""Run the depot on TimescaleDB under the Timescale licence or, with fewer features, the Apache licence.
 
-Samples and raw reports are hypertables. Runs stay in native partitions: they change until they end, so chunks
-would bring them nothing.
+Samples and raw reports are hypertables. Runs stay in native partitions: runs change until they end, so
+chunks would have no advantage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COMPLETE_FROM = "SELECT max(gone_before) FROM monitor_retentioncutoff WHERE kin
 
 
 class ApacheTimescaleEngine(PostgresEngine):
-    """The features of the Apache licence: hypertables; rollups are tables, as on plain PostgreSQL."""
+    """TimescaleDB under the Apache licence: samples and raw reports are hypertables, rollups are tables."""
 
     name = "TimescaleDB, Apache licence"
 
@@ -59,7 +59,7 @@ class ApacheTimescaleEngine(PostgresEngine):
 
 
 class TimescaleEngine(ApacheTimescaleEngine):
-    """The Timescale licence adds compression by metric and continuous aggregates for rollups."""
+    """TimescaleDB under the Timescale licence: chunks are compressed, rollups are continuous aggregates."""
 
     name = "TimescaleDB"
     sparse = 0  # a continuous aggregate has every hour
@@ -70,7 +70,7 @@ class TimescaleEngine(ApacheTimescaleEngine):
             _compress_chunks(table, now - COMPRESS_AFTER)
 
     def drop_rollups(self, start: datetime, end: datetime) -> None:
-        """Drop whole chunks: writing to a compressed one takes three times as long.
+        """Drop whole chunks: writing to a compressed chunk takes three times as long as filling a new one.
 
         A chunk stays if it holds rollups of deleted samples, or if a reader has locked it.
         """
@@ -81,10 +81,10 @@ class TimescaleEngine(ApacheTimescaleEngine):
             )
 
     def roll_up(self, dirty: Sequence[SeriesHours]) -> None:
-        """Refresh the hours that are dirty in most series; compute the others by writing through the view.
+        """Refresh the hours that are dirty in at least half of the series; write other rollups to the view.
 
-        A refresh computes an hour for all series. It is wasteful if few series have late data, and wrong if
-        samples were deleted, since it would delete their rollups. It cannot run in a transaction.
+        A refresh computes an hour for all series, so it is wasteful if few series have late data. If samples
+        were deleted, a refresh would delete their rollups. A refresh cannot run in a transaction.
         """
         refreshed = set() if connection.in_atomic_block else _refreshable(dirty)
         continuous_aggregates.refresh(refreshed)
@@ -102,7 +102,10 @@ def _is_hypertable(table: str) -> bool:
 
 
 def _compress_chunks(table: str, before: datetime) -> None:
-    """Compress each chunk in its own transaction, including rows added to compressed chunks."""
+    """Compress the chunks of *table* that end before *before*, each in its own transaction.
+
+    Compressed chunks to which rows were added are compressed again.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_OLD_CHUNKS, [table, before])
         for (chunk,) in cursor.fetchall():

@@ -1,1 +1,1 @@
-"""Retention: find and delete data that are older than their suite keeps them."""
+"""Retention: find and delete data that are older than the retention of their suite."""

@@ -1,8 +1,8 @@
 """Delete data older than their retention, in small transactions, one process at a time.
 
-First the cutoffs advance: from then on no data before them are stored. Once all older transactions have
-ended, the data before the cutoffs are deleted, oldest first. Samples are rolled up for the last time in the
-transaction that deletes them. A partition without kept rows is dropped whole.
+First the cutoffs advance: from then on, data before the cutoffs are not stored. Once all older
+transactions have ended, the data before the cutoffs are deleted, oldest first. Samples are rolled up for
+the last time in the transaction that deletes them. A partition without kept rows is dropped whole.
 """
 
 from __future__ import annotations
@@ -35,12 +35,18 @@ POLL_SECONDS = 0.05
 
 
 class _Postponed(Exception):
-    """The rest is postponed to the next call; the message says why."""
+    """Retention stops here and continues in the next call; the message says why."""
 
 
 @dataclass
 class RetentionResult:
-    """Deleted rows by kind, and dropped partitions. *later*: why data are left; empty where none are."""
+    """What a call deleted.
+
+    Attributes:
+        rows: number of deleted rows by kind of data, without the rows of dropped partitions.
+        dropped: the dropped partitions.
+        later: why expired data are left for the next call; empty if no expired data are left.
+    """
 
     rows: dict[DataKind, int] = field(default_factory=lambda: dict.fromkeys(DataKind, 0))
     dropped: list[Partition] = field(default_factory=list)
@@ -66,8 +72,8 @@ def apply_retention(
 ) -> RetentionResult:
     """Delete the data that are too old at *now*. May be called again, and killed, at any time.
 
-    Stops after the transaction in which *within_seconds* elapse. Waits at most *patience_seconds* for older
-    transactions.
+    Stops after the transaction in which *within_seconds* elapse. Waits at most *patience_seconds* for
+    transactions that began before the cutoffs advanced.
     """
     result = RetentionResult()
     with session_lock(AdvisoryLock.RETENTION) as is_ours:
@@ -102,7 +108,7 @@ def _delete_expired(now: datetime, until: float, patience_seconds: float, result
 
 
 def _wait_for_older_transactions(patience_seconds: float) -> None:
-    """Wait for transactions that began before the cutoffs advanced: they may still store data before them."""
+    """Wait for transactions that began before the cutoffs advanced: they may still store expired data."""
     advanced_at = expiry_sql.database_time()
     give_up = time.monotonic() + patience_seconds
     while count := expiry_sql.count_older_transactions(advanced_at):
@@ -116,8 +122,8 @@ def _empty(
 ) -> None:
     """Delete the expired rows of *partition*, or drop it if no series keeps any of its rows.
 
-    Samples are rolled up first. This takes time, and late data may have arrived meanwhile: then the partition
-    stays, and ``expiry_sql.left_behind`` finds its expired rows later.
+    Every series keeps its data from *kept_from* on. Samples are rolled up first. If late data arrive
+    meanwhile, the partition stays, and ``expiry_sql.left_behind`` finds its expired rows later.
     """
     is_over = expiry_sql.TABLES[kind].is_partitioned and partition.end <= kept_from
     can_drop = is_over and not expiry_sql.is_needed(kind, partition)
@@ -151,7 +157,7 @@ def _delete_range(
 ) -> None:
     """Delete *expired* batch by batch.
 
-    With *keep_rows* samples are only rolled up and counted as deleted: their partition is dropped afterwards.
+    With *keep_rows* samples are only rolled up and recorded as deleted; the caller drops their partition.
     """
     for rows in _delete_in_batches(kind, expired, keep_rows=keep_rows):
         result.rows[kind] += rows
@@ -160,7 +166,7 @@ def _delete_range(
 
 
 def _delete_in_batches(kind: DataKind, expired: ExpiredRange, *, keep_rows: bool) -> Iterator[int]:
-    """Yield the number of rows that each transaction deleted."""
+    """Delete *expired* in several transactions; yield the number of rows that each of them deleted."""
     size, remaining = _BatchSize(), list(expired.series)
     while remaining:
         series, remaining = remaining[: size.series], remaining[size.series :]

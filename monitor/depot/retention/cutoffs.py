@@ -14,18 +14,21 @@ SHORTEST_RETENTION = timedelta(days=1)
 
 @dataclass(frozen=True)
 class RetentionCutoffs:
-    """*kept_from* by (key of the series, kind); a pair that is absent is kept for ever."""
+    """The time from which data are stored, by pair (key of the series, kind of data).
+
+    If a pair is absent, all data of this series and kind are stored.
+    """
 
     kept_from: Mapping[tuple[int, str], datetime] = field(default_factory=dict)
 
     def is_kept(self, kind: DataKind, series: int, slot: datetime) -> bool:
-        """Return whether data of this *kind* and *slot* are still stored."""
+        """Return whether data of this *kind*, *series* (its primary key) and *slot* are still stored."""
         since = self.kept_from.get((series, kind))
         return since is None or slot >= since
 
 
 def cutoffs_of(slots: Iterable[tuple[int, datetime]], now: datetime) -> RetentionCutoffs:
-    """Return the cutoffs that may affect data of these (key of the series, slot) pairs at *now*.
+    """Return the cutoffs that may affect data of *slots*, pairs (key of the series, slot), at *now*.
 
     Must be called in the transaction that writes the data: retention waits until it has ended. Slots younger
     than ``SHORTEST_RETENTION`` need no query.

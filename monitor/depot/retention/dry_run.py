@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class ExpiredData:
-    """The expired rows of one kind of a suite. *bytes* is an estimate: their share of their partitions."""
+    """The expired rows of one kind of data of one suite.
+
+    *bytes* is an estimate: the size of each partition times the expired share of its rows.
+    """
 
     suite: str
     kind: DataKind
@@ -28,7 +31,7 @@ class ExpiredData:
 
 @dataclass(frozen=True)
 class RetentionPreview:
-    """Expired data, and the partitions without kept rows, which would be dropped whole."""
+    """What retention would delete: the *expired* data, and the *dropped* partitions, without kept rows."""
 
     expired: list[ExpiredData]
     dropped: list[Partition]

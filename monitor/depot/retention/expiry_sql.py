@@ -1,6 +1,7 @@
-"""Find and delete data older than their retention, one kind at a time (``models.retention_cutoff``).
+"""Execute the statements that find and delete data older than their retention, one kind of data at a time.
 
 Each statement covers some series and a time range, so that it takes little time and reads few partitions.
+``models.retention_cutoff`` declares the kinds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True)
 class RetainedTable:
-    """The table of one kind of data. *time* is its column of times; *owners* joins each row to its series."""
+    """The table of one kind of data.
+
+    Attributes:
+        time: name of the time column.
+        owners: SQL that joins each row (alias ``kept``) with the row (``owner``) that has its series.
+    """
 
     name: str
     time: str
@@ -162,7 +168,7 @@ _SIZE = "SELECT pg_total_relation_size(%s::regclass)"
 
 @dataclass(frozen=True)
 class ExpiredRange:
-    """Expired data of *series* (their keys) from *start* until before *stop*."""
+    """Expired data of *series* (primary keys) from *start* until before *stop*."""
 
     series: Sequence[int]
     start: datetime
@@ -170,9 +176,13 @@ class ExpiredRange:
 
 
 class ExpiryCount(NamedTuple):
-    """The number of *rows* of a suite in a partition, and how many of them have expired.
+    """Counts of the rows of one suite in one partition.
 
-    *suite* is its primary key; None stands for all suites that keep everything.
+    Attributes:
+        suite: primary key of the suite; None stands for all suites that keep everything.
+        rows: number of all rows.
+        expired: number of expired rows.
+        oldest: time of the oldest expired row.
     """
 
     suite: int | None
@@ -182,7 +192,10 @@ class ExpiryCount(NamedTuple):
 
 
 def advance(now: datetime) -> None:
-    """Advance the cutoffs of all series to the times that the settings of their suites give at *now*."""
+    """Move the cutoffs of each series to the last midnight (UTC) minus the retention of its suite.
+
+    A cutoff never moves back.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_ADVANCE, {"now": now})
 
@@ -198,12 +211,12 @@ def database_time() -> datetime:
 
 
 def count_older_transactions(than: datetime) -> int:
-    """Count the transactions of other sessions that began before *than*."""
+    """Return the number of unfinished transactions of other sessions that began before *than*."""
     return int(_fetch_value(_OLDER_TRANSACTIONS, [than]))
 
 
 def partitions(kind: DataKind) -> list[Partition]:
-    """Return the partitions of a kind's table, oldest first; a table without partitions counts as one."""
+    """Return the partitions of the table of *kind*, oldest first; an unpartitioned table is one partition."""
     table = TABLES[kind]
     if table.is_partitioned:
         return engine().partitions(table.name)
@@ -211,21 +224,21 @@ def partitions(kind: DataKind) -> list[Partition]:
 
 
 def expired_ranges(kind: DataKind, partition: Partition) -> list[ExpiredRange]:
-    """Return the expired ranges within *partition*, oldest first, each with the series that share it."""
+    """Return the expired ranges within *partition*, oldest first, each with its series."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRED_RANGES, {"kind": kind, "start": partition.start, "stop": partition.end})
         return [ExpiredRange(series, start, stop) for series, start, stop in cursor.fetchall()]
 
 
 def oldest(kind: DataKind, expired: ExpiredRange) -> datetime | None:
-    """Return the time of the oldest row in *expired*, or None if it has no rows."""
+    """Return the time of the oldest row in *expired*; None if the range has no rows."""
     parameters = _range_parameters(expired.series, expired.start, expired.stop)
     time: datetime | None = _fetch_value(_for_table(_OLDEST, kind), parameters)
     return time
 
 
 def delete(kind: DataKind, series: Collection[int], start: datetime, stop: datetime) -> int:
-    """Delete the rows of *series* from *start* until before *stop*; return how many."""
+    """Delete the rows of *series* from *start* until before *stop*; return the number of deleted rows."""
     parameters = _range_parameters(series, start, stop)
     statement = _OF_RUNS
     if kind != DataKind.REPORTS:
@@ -246,8 +259,8 @@ def delete_dirty_hours(series: Collection[int], start: datetime, stop: datetime)
     """Delete the gathered dirty hours of *series* from *start* until before *stop*.
 
     A dirty hour is gathered once subscribers have been notified of the change. The caller must have computed
-    the rollups of these hours: they are final, because the samples are deleted. This is part of the caller's
-    transaction; until it ends, no other process gathers dirty hours.
+    the rollups of these hours: the rollups are final, because the samples are deleted. Until the caller's
+    transaction ends, no other process gathers dirty hours.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -294,7 +307,7 @@ def orphaned_metrics(kind: DataKind) -> list[int]:
 
 
 def delete_orphans(kind: DataKind, metrics: Collection[int]) -> int:
-    """Delete the rows of deleted *metrics* (primary keys); return how many."""
+    """Delete the rows of deleted *metrics* (primary keys); return the number of deleted rows."""
     with connection.cursor() as cursor:
         cursor.execute(_for_table(_DELETE_ORPHANS, kind), [list(metrics)])
         return int(cursor.rowcount)

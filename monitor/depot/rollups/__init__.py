@@ -1,1 +1,1 @@
-"""Hourly and daily rollups of samples, and the statistics read from them."""
+"""Hourly and daily rollups of samples, and the statistics computed from them."""

@@ -55,7 +55,7 @@ def rollups(packed: bytes | None) -> NDArray[np.void]:
 
 
 def ranked(packed: bytes | None) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Decode rollups with ranks; return them and, for each, a row with the sketch keys of ``PERCENTS``."""
+    """Decode rollups with ranks to an array of ``ROLLUP`` and, per row, the sketch keys of ``PERCENTS``."""
     rows = np.frombuffer(packed or b"", _RANKED.newbyteorder(">"))
     decoded = rows["rollup"].astype(ROLLUP)
     decoded["start"] += EPOCH
@@ -82,7 +82,7 @@ def small_sketch_entries(rows: NDArray[np.void], sketches: bytes | None) -> NDAr
 
 
 def _decode(packed: bytes | None, dtype: np.dtype[np.void], time: str) -> NDArray[np.void]:
-    """Decode big-endian records to *dtype*; the field *time* counts from PostgreSQL's epoch."""
+    """Decode big-endian records to *dtype*; convert the field *time* from PostgreSQL's epoch to 1970."""
     rows = np.frombuffer(packed or b"", dtype.newbyteorder(">")).astype(dtype)
     rows[time] += EPOCH
     return rows

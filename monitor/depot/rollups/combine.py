@@ -1,8 +1,8 @@
 """Combine rollups and samples into summary statistics of time ranges.
 
-Means and deviations are merged pairwise (Chan, Golub, LeVeque: Algorithms for computing the sample
-variance, The American Statistician 37, 1983), a sample being a rollup of one value. Quantiles are
-exact where a range has samples only; otherwise they come from the sketches and the keys of the samples.
+A sample counts as a rollup of one value. Means and deviations are merged pairwise (Chan, Golub, LeVeque:
+Algorithms for computing the sample variance, The American Statistician 37, 1983). Quantiles are exact
+where a range has samples only; otherwise they come from the sketches and the keys of the samples.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ MOST = 1e150
 
 
 class SummaryStatistics(msgspec.Struct, frozen=True, gc=False):
-    """*n* counts values, *passed* those of passed runs, of which all other fields are.
+    """The number of values, and statistics of the values of passed runs.
 
-    They are None without passed runs; *stdev* (with n - 1) also with one. A quantile is the least value v
-    such that this share of the values is at most v.
+    Attributes:
+        n: number of all values.
+        passed: number of values of passed runs. If it is 0, all statistics are None.
+        stdev: standard deviation, with divisor ``passed - 1``; None for fewer than two values.
+        p50, p95, p99: quantiles. The quantile of a share is the least value v such that at least this share
+            of the values is at most v.
     """
 
     n: int = 0
@@ -51,7 +55,7 @@ class SummaryStatistics(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rollups, and samples as rollups of one value, each with the number of its group."""
+    """Rollups, and samples as rollups of one value; *group* has the number of each row's group."""
 
     group: Ints
     n: Ints
@@ -63,7 +67,7 @@ class _Rows:
 
 
 def per_rollup(result: QueryResult) -> list[tuple[int, SummaryStatistics]]:
-    """Return (start, statistics) of each rollup of a *result* with ranks."""
+    """Return (start in microseconds since 1970, statistics) of each rollup of a *result* with ranks."""
     rolled = result.rolled
     quantiles = ddsketch.values(result.ranks)
     return _statistics(
@@ -76,9 +80,10 @@ def per_rollup(result: QueryResult) -> list[tuple[int, SummaryStatistics]]:
 
 
 def merged(result: QueryResult, start_of: Callable[[Ints], Ints]) -> list[tuple[int, SummaryStatistics]]:
-    """Return (start, statistics) of each group of a *result* without ranks, in order.
+    """Return (start, statistics) of each group of a *result* without ranks, in order of start.
 
-    A group has all rollups and samples whose times have the same *start_of*.
+    A group has all rollups and samples for whose times *start_of* returns the same start. All times are
+    microseconds since 1970.
     """
     times = np.concatenate([result.rolled["start"], result.samples["time"]])
     starts, group = np.unique(start_of(times), return_inverse=True)
@@ -116,7 +121,10 @@ def _sums(group: Ints, weights: NDArray[np.number], groups: int) -> Floats:
 
 
 def _quantiles(result: QueryResult, start_of: Callable[[Ints], Ints], starts: Ints) -> Floats:
-    """Return a row with the ``PERCENTS`` of each group; undefined for groups without passed runs."""
+    """Return a row of quantiles (``PERCENTS``) for each group; the groups begin at *starts*.
+
+    *start_of* maps times to the starts of their groups. The row of a group without passed runs is undefined.
+    """
     samples = result.samples[result.samples["passed"]]
     of_samples = np.searchsorted(starts, start_of(samples["time"]))
     once = np.ones(len(samples), np.int64)
@@ -133,9 +141,9 @@ def _quantiles(result: QueryResult, start_of: Callable[[Ints], Ints], starts: In
 
 
 def _percentiles(group: Ints, values: NDArray[np.number], counts: Ints, many: int) -> Floats:
-    """Return a row with the ``PERCENTS`` of each of *many* groups; value *i* occurs ``counts[i]`` times.
+    """Return a row of quantiles (``PERCENTS``) for each of *many* groups; undefined for empty groups.
 
-    Undefined for empty groups.
+    Value *i* belongs to the group ``group[i]`` and occurs ``counts[i]`` times.
     """
     if not len(values):
         return np.zeros((many, len(PERCENTS)))
@@ -162,7 +170,7 @@ def _statistics(
 
 
 def _optional(values: Floats, is_present: NDArray[np.bool_]) -> list[float | None]:
-    """Return *values* with None where they are not present."""
+    """Return *values* as a list, with None where *is_present* is false."""
     items: list[float | None] = values.tolist()
     if is_present.all():
         return items

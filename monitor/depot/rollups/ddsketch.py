@@ -23,7 +23,7 @@ _OFFSET = 1 - math.ceil(math.log(LEAST) / math.log(GAMMA))  # the key of LEAST i
 
 
 def key(value: float) -> int:
-    """Return the key of *value*, -3455 to 3455; keys are ordered as values."""
+    """Return the key of *value*, -3455 to 3455; a larger value never has a smaller key."""
     size = min(abs(value), MOST)
     if size < LEAST:
         return 0
@@ -31,7 +31,7 @@ def key(value: float) -> int:
 
 
 def value(key: int) -> float:
-    """Return the value in the middle of the bucket *key*: within RELATIVE_ERROR of every value in it."""
+    """Return the middle of the bucket *key*: it is within RELATIVE_ERROR of every value in the bucket."""
     if key == 0:
         return 0.0
     return math.copysign(2 * GAMMA ** (abs(key) - _OFFSET) / (GAMMA + 1), key)

@@ -42,7 +42,7 @@ INSERT INTO monitor_dirtyhour (series_id, hour, gathered)
 SELECT %s, hour, true FROM generate_series(date_trunc('hour', %s, 'UTC'), %s, interval '1 hour') AS hour
 WHERE hour < %s ORDER BY hour
 """
-# Selects all dirty hours of the series and days of the oldest ones: they are rolled up together.
+# Selects the oldest dirty hours and the others of the same series and days: a day is rolled up as a whole.
 _OLDEST = """
 WITH first AS MATERIALIZED (
     SELECT DISTINCT series_id, date_trunc('day', hour, 'UTC') AS day
@@ -63,7 +63,7 @@ _DELETE = "DELETE FROM monitor_dirtyhour WHERE id = ANY (%s)"
 
 @dataclass(frozen=True)
 class DirtyBatch:
-    """Dirty hours to be rolled up, and the keys of their rows."""
+    """Dirty *hours* to be rolled up, and the *ids* (primary keys) of their rows."""
 
     hours: Sequence[SeriesHours]
     ids: Sequence[int]
@@ -73,9 +73,10 @@ class DirtyBatch:
 
 
 def gather(at_most: int) -> list[tuple[int, datetime]]:
-    """Merge at most *at_most* new rows, the oldest ones; return (key of the series, hour) of each.
+    """Merge the *at_most* oldest new rows into gathered rows, one per series and hour.
 
-    Runs in the caller's transaction: concurrent callers wait for its end, and then see its result.
+    Return (key of the series, hour) of each new row. Runs in the caller's transaction: concurrent callers
+    wait until that transaction ends.
     """
     lock_until_commit(AdvisoryLock.DIRTY_HOURS)
     with connection.cursor() as cursor:
@@ -95,15 +96,16 @@ def add_all_series(start: datetime, end: datetime) -> None:
 
 
 def oldest_of_single_series(*, before: datetime, at_most: int) -> DirtyBatch:
-    """Return at most *at_most* gathered hours, oldest first, and the other dirty hours of the same days.
+    """Return the oldest gathered hours that are dirty for single series, and other hours of their days.
 
-    Only hours that start earlier than *before* are returned.
+    At most *at_most* hours are selected; all other gathered hours of the same series and days are added. Only
+    hours that start earlier than *before* are returned.
     """
     return _oldest(_OF_SINGLE_SERIES, before, at_most)
 
 
 def oldest_of_all_series(*, before: datetime, days: int) -> DirtyBatch:
-    """Return the hours earlier than *before* that are dirty for all series, of the oldest *days* days."""
+    """Return the oldest hours that are dirty for all series, about *days* days, all earlier than *before*."""
     return _oldest(_OF_ALL_SERIES, before, 24 * days - 23)
 
 

@@ -27,9 +27,9 @@ class Histogram(Freshness):
     """The distribution of the values of passed runs, in *unit*.
 
     ``counts[i]`` values are at least ``edges[i]`` and below ``edges[i + 1]``; the last bin includes its upper
-    edge. Bins are equally wide, from the least value to the greatest: a single one if all values are equal,
-    none without values. *quantiles* are by percent. Unless *exact*, each value is approximated within 1 %
-    (``monitor.depot.rollups.ddsketch``).
+    edge. Bins are equally wide, from the least value to the greatest. If all values are equal, there is one
+    bin; if there are no values, there is no bin. *quantiles* maps each of ``PERCENTS`` to a value. If *exact*
+    is false, each value is approximated within 1 % (``monitor.depot.rollups.ddsketch``).
     """
 
     n: int
@@ -45,7 +45,8 @@ def histogram(
 ) -> Histogram:
     """Return the histogram from *start* until before *end* with 1 to ``MOST_BINS`` *bins*.
 
-    Uses sketches where the range is long, has more than *most_read* samples, or samples were deleted.
+    Sketches are read instead of samples if the range is longer than ``EXACT``, has more than *most_read*
+    samples, or reaches back before the retention of samples.
     """
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"expected 1 to {MOST_BINS} bins, got {bins}")
@@ -65,7 +66,7 @@ def histogram(
 
 
 def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> query.QueryResult:
-    """Read samples if the range is short, has few of them, and none were deleted; rollups otherwise."""
+    """Read samples if the range is short, has few samples, and no sample was deleted; rollups otherwise."""
     if end - start <= EXACT:
         result = query.read(metric.pk, start, end, tier=None, most_samples=most_read)
         if result.has_samples_from(start):
@@ -74,7 +75,7 @@ def _read(metric: Metric, start: datetime, end: datetime, most_read: int) -> que
 
 
 def _values(result: query.QueryResult) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the values of passed runs in order, and how often each occurs.
+    """Return the values of passed runs, ascending, and the count of each value.
 
     Values of sketches are clamped to the minimum and maximum of their day.
     """
@@ -91,7 +92,10 @@ def _values(result: query.QueryResult) -> tuple[NDArray[np.float64], NDArray[np.
 def _binned(
     values: NDArray[np.float64], counts: NDArray[np.int64], bins: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return counts and edges of sorted *values*; value *i* occurs ``counts[i]`` times."""
+    """Return the counts and the edges of *bins* bins of the sorted *values*.
+
+    Value *i* occurs ``counts[i]`` times.
+    """
     if not len(values):
         return np.empty(0, np.int64), np.empty(0)
     least, most = values[0], values[-1]
@@ -107,7 +111,7 @@ def _binned(
 
 
 def _quantiles(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[int, float]:
-    """Return the ``PERCENTS`` of sorted *values*; value *i* occurs ``counts[i]`` times."""
+    """Return the quantiles of sorted *values* by ``PERCENTS``; value *i* occurs ``counts[i]`` times."""
     if not len(values):
         return {}
     until = np.cumsum(counts)

@@ -1,4 +1,7 @@
-"""Mark hours as dirty: their rollups differ from their samples. Every writer of samples calls this."""
+"""Mark hours as dirty when their samples change, so that their rollups are computed again.
+
+Every writer of samples calls this module.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,20 @@ WHERE id = ANY (%(runs)s) {of_slots} AND NOT EXISTS (
 
 
 def mark(changed: Iterable[tuple[int, datetime]]) -> None:
-    """Mark the hours of (key of the series, slot) pairs that changed in this transaction."""
+    """Mark as dirty the hours of *changed*: pairs (key of the series, slot) of samples that changed.
+
+    Must be called in the transaction that changes the samples.
+    """
     series, slots = zip(*changed, strict=True)
     with binary.cursor() as cursor:
         cursor.execute(_MARK, [list(series), list(slots)])
 
 
 def mark_runs(runs: Collection[uuid.UUID], slots: Collection[datetime] | None = None) -> None:
-    """Mark the hours of runs that ended in this transaction. *slots* prune the partitions of the ledger."""
+    """Mark as dirty the hours of runs that ended in this transaction.
+
+    *slots*, if given, are the slots of the runs: they prune the partitions of the ledger.
+    """
     of_slots = "" if slots is None else "AND slot = ANY (%(slots)s)"
     parameters: dict[str, Any] = {"runs": list(runs), "slots": list(slots or ())}
     with connection.cursor() as cursor:

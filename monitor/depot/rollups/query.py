@@ -1,9 +1,10 @@
-"""Query a metric over a time range: rollups of its whole days, samples of the rest.
+"""Query a metric over a time range: rollups of whole days, and samples of days that the range covers in part.
 
 Samples are read for days that the range covers in part and for days with dirty hours, so an answer never
-depends on which rollups exist. That takes one statement, and a second one for dirty days in the middle. Too
-many samples are aggregated by the database. Where samples were deleted only rollups are left: a day that the
-range covers in part has its hours, if the tier is hours, or nothing.
+depends on which rollups exist. A query executes one statement, and a second statement if days in the middle
+of the range are dirty. Above a limit, the database aggregates the samples. If the samples of a day were
+deleted and the range covers only a part of this day, the result has the day's hourly rollups if the tier is
+hours, and nothing if the tier is days.
 """
 
 from __future__ import annotations
@@ -91,10 +92,13 @@ WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
 
 @dataclass(frozen=True)
 class RollupsAndSamples:
-    """The parts of a result, unordered: *rolled* has rollups (``codec.ROLLUP``), *samples* ``codec.SAMPLE``.
+    """The rollups and the samples of a result, unordered.
 
-    *entries* has the sketches of *rolled* (``codec.SKETCH_ENTRY``). With ranks, *ranks* has instead a row for
-    each rollup with the keys of ``codec.PERCENTS``.
+    Attributes:
+        rolled: rollups, dtype ``codec.ROLLUP``.
+        ranks: for a query with ranks, a row per rollup: its sketch keys of ``codec.PERCENTS``.
+        entries: for a query without ranks, the sketches of all rollups, dtype ``codec.SKETCH_ENTRY``.
+        samples: samples, dtype ``codec.SAMPLE``.
     """
 
     rolled: NDArray[np.void]
@@ -113,9 +117,12 @@ _EMPTY = RollupsAndSamples(
 
 @dataclass(frozen=True)
 class QueryResult(RollupsAndSamples):
-    """All values of a time range, each once. *complete*: no hour of the range is dirty.
+    """All values of a time range, each in a rollup or as a sample.
 
-    *newest_known_at* is when its newest sample became known. Samples before *gone_before* were deleted.
+    Attributes:
+        complete: whether no hour of the range is dirty.
+        newest_known_at: time at which the newest sample became known.
+        gone_before: time before which samples were deleted; None if no samples were deleted.
     """
 
     complete: bool
@@ -123,7 +130,7 @@ class QueryResult(RollupsAndSamples):
     gone_before: datetime | None
 
     def has_samples_from(self, start: datetime) -> bool:
-        """Return whether no samples from *start* on were deleted."""
+        """Return whether all samples from *start* on still exist."""
         return self.gone_before is None or self.gone_before <= start
 
 
@@ -139,7 +146,7 @@ class _Query:
 
     @property
     def has_rollups(self) -> bool:
-        """Return whether the time range can have rollups."""
+        """Return whether the time range contains a whole bucket of the tier: an hour or a day."""
         if self.tier == "hour":
             return self.time_range.first_hour < self.time_range.last_hour
         return self.time_range.first_day < self.time_range.last_day
@@ -158,11 +165,12 @@ def read(
     ranks: bool = False,
     most_samples: int = MOST_SAMPLES,
 ) -> QueryResult:
-    """Read a metric from *start* until before *end*: rollups of *tier*, and samples where there are none.
+    """Read the rollups (of *tier*) and samples of a metric from *start* until before *end*.
 
-    With ``tier=None``, samples only, unless they are more than *most_samples*. With *ranks*, the ranks of
-    ``codec.PERCENTS`` instead of whole sketches. More samples than *most_samples* are aggregated to rollups
-    of their hours or days.
+    Samples are read where no rollup is usable. With ``tier=None`` only samples are read; if there are more
+    than *most_samples*, the tier is days instead. If a part of the range has more than *most_samples*
+    samples, the database aggregates them to rollups of the tier. With *ranks*, each rollup has the sketch
+    keys of ``codec.PERCENTS`` instead of its whole sketch.
     """
     time_range = TimeRange(start.astimezone(UTC), max(start, end).astimezone(UTC), has_days=tier is not None)
     query = _Query(metric_id, time_range, tier or "day", ranks, most_samples)
@@ -212,7 +220,7 @@ def _samples(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return a UNION of the ranges: each prunes partitions by itself."""
+    """Return the SQL of a UNION of *ranges*: each branch prunes partitions by itself."""
     return " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
 
 
@@ -260,7 +268,7 @@ def _with_large_sketches(query: _Query, part: RollupsAndSamples) -> RollupsAndSa
 def _of_samples(
     query: _Query, ranges: Sequence[tuple[int, int]], samples: NDArray[np.void]
 ) -> RollupsAndSamples:
-    """Return the *samples* of *ranges*; if they are too many, let the database aggregate them."""
+    """Return *samples*, which were read from *ranges*; if they are too many, return rollups of them."""
     if len(samples) <= query.most_samples:
         return replace(_EMPTY, samples=samples)
     entries = _NOTHING if query.ranks else _ENTRIES.format(source="SELECT * FROM aggregated")
@@ -276,14 +284,14 @@ def _concatenated(parts: Sequence[RollupsAndSamples]) -> RollupsAndSamples:
 
 
 def _without(part: RollupsAndSamples, days: NDArray[np.int64]) -> RollupsAndSamples:
-    """Return *part* without the rollups of *days*."""
+    """Return *part* without the rollups that start on *days* (midnights)."""
     rows, keys = (~np.isin(array["start"] // DAY * DAY, days) for array in (part.rolled, part.entries))
     ranks = part.ranks[rows] if len(part.ranks) else part.ranks
     return replace(part, rolled=part.rolled[rows], ranks=ranks, entries=part.entries[keys])
 
 
 def _with_newest(result: QueryResult, metric_id: int) -> QueryResult:
-    """Look up the newest sample on the last day of *result*, older than ``_RECENT``."""
+    """Set ``newest_known_at`` of a *result* without recent samples: read its last day's newest sample."""
     starts = np.concatenate([result.rolled["start"], result.samples["time"]])
     if not len(starts):
         return result

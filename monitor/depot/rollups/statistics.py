@@ -35,24 +35,29 @@ def seconds_since(then: datetime, now: datetime) -> float:
 
 @dataclass(frozen=True)
 class Freshness:
-    """*complete*: no hour of the range is dirty; the days of dirty hours were read from samples.
+    """How current the values of a time range are.
 
-    *newest_known_at* is when the newest value became known, None without values or after its sample was
-    deleted.
+    Attributes:
+        complete: whether no hour of the range is dirty; the days of dirty hours were read from samples.
+        newest_known_at: time at which the newest value became known; None if there are no values, or if the
+            sample of the newest value was deleted.
     """
 
     complete: bool
     newest_known_at: datetime | None
 
     def age_seconds(self, now: datetime) -> float | None:
-        """Return the age of the newest value at *now*."""
+        """Return the seconds since the newest value became known; None if ``newest_known_at`` is None."""
         return None if self.newest_known_at is None else seconds_since(self.newest_known_at, now)
 
 
 @dataclass(frozen=True)
 class Statistics(Freshness):
-    """Statistics of one time range, in *unit*. Quantiles are within 1 % (``ddsketch``), and exact for ranges
-    within a day; all other fields are exact."""
+    """Statistics of one time range, in *unit*.
+
+    Quantiles are exact for a range within one day, and within 1 % for other ranges (``ddsketch``). All other
+    fields are exact.
+    """
 
     figures: SummaryStatistics
     unit: str

@@ -20,7 +20,7 @@ _MOST_RANGES = 16  # per statement; more ranges are joined to this number, with 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """The time from *start* until before *end*; with ``has_days=False`` it has no whole days."""
+    """The time from *start* until before *end*; with ``has_days=False`` no day counts as a whole day."""
 
     start: datetime
     end: datetime
@@ -46,7 +46,7 @@ class TimeRange:
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """Return the (start, end) pairs before the first whole day and after the last."""
+        """Return (start, end) of the parts of the range outside its whole days, at most two."""
         start, end = micros(self.start), micros(self.end)
         sides = ((start, self.first_day), (self.last_day, end))
         ranges = ((start, end),) if self.first_day == self.last_day else sides
@@ -64,8 +64,8 @@ def sampled_days(
 
     A day needs its samples if it is in *changed* (its rollups are outdated), or if it is in *days* and no
     rollup in *rolled* starts on it. Days are given by their midnights, rollups by their starts. Days outside
-    *time_range* are left out, and days before *gone*, whose samples were deleted. Adjacent days form one
-    range; if there are too many ranges, the nearest ones are joined.
+    *time_range* are left out. Days before *gone* are left out too, because their samples were deleted.
+    Adjacent days form one range; if there are too many ranges, the nearest ranges are joined.
     """
     sparse = np.setdiff1d(days, rolled // DAY * DAY)
     wanted = np.union1d(changed, sparse)
@@ -79,7 +79,7 @@ def sampled_days(
 
 
 def after(time: int, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return *ranges*, cut so that none begins before *time*."""
+    """Return the parts of *ranges* from *time* on; a range without such a part is left out."""
     return [(max(start, time), end) for start, end in ranges if end > time]
 
 

@@ -30,11 +30,11 @@ _subscribers: list[str] = []
 
 
 def subscribe(path: str) -> None:
-    """Have the function at *path* called with the (series, hour) pairs that changed, in the transaction that
-    gathers them.
+    """Have the function at the dotted *path* called with all (key of the series, hour) pairs that changed.
 
-    Rooms above the depot subscribe when Django starts (``monitor.apps``), so the depot knows none of them.
-    The path is imported at the first change: starting a command need not load what it does not use.
+    The call is part of the transaction that gathers the pairs. Rooms above the depot subscribe when Django
+    starts (``monitor.apps``), so the depot does not import them. The path is imported at the first change:
+    starting a command need not load what it does not use.
     """
     if path not in _subscribers:
         _subscribers.append(path)
@@ -46,17 +46,17 @@ class RollupInProgress(Exception):
 
 @dataclass(frozen=True)
 class RebuildProgress:
-    """The number of rebuilt hours, and of all hours."""
+    """The number of hours *done*, and the number of all *hours* to be rebuilt."""
 
     done: int
     hours: int
 
 
 def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
-    """Roll up dirty hours that are over; return whether there is more to do.
+    """Roll up dirty hours that have ended; return whether more dirty hours may be left.
 
-    The current hour gets dirty with every report: queries read its samples until it is over. The last batch
-    may take longer than *within_seconds*. Does nothing while another process computes rollups.
+    The current hour gets dirty with every report: queries read its samples until the hour ends. The last
+    batch may take longer than *within_seconds*. Does nothing while another process computes rollups.
     """
     with session_lock(AdvisoryLock.ROLLUP) as is_ours:
         if not is_ours:
@@ -78,8 +78,8 @@ def roll(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> bool:
 def rebuild(start: datetime | None = None, end: datetime | None = None) -> Iterator[RebuildProgress]:
     """Compute the rollups from *start* until *end* again (default: of all samples); yield the progress.
 
-    Queries read the samples of an hour until it is rebuilt. After a kill, ``roll`` or another call continues.
-    Rollups of deleted samples stay as they are.
+    Queries read the samples of an hour until that hour is rebuilt. If the process is killed, ``roll`` or
+    another call continues. Rollups of deleted samples stay as they are.
     """
     with exclusive():
         while gather():
@@ -94,9 +94,9 @@ def rebuild(start: datetime | None = None, end: datetime | None = None) -> Itera
 
 
 def gather() -> bool:
-    """Merge new dirty hours and call the subscribers, in one transaction; return whether there may be more.
+    """Merge new dirty hours and call the subscribers in one transaction; return whether more may be left.
 
-    Subscribers publish the latest results, so this runs more often than ``roll``, and concurrently with it.
+    Subscribers publish the latest results, so this function runs more often than ``roll``, and concurrently.
     """
     with transaction.atomic():
         changed = dirty_hours.gather(GATHER_BATCH)
@@ -107,7 +107,7 @@ def gather() -> bool:
 
 
 def _roll_hours_of_all_series() -> Iterator[int]:
-    """Roll up the hours that are dirty for all series; yield after each batch how many are left."""
+    """Roll up the hours that are dirty for all series; yield after each batch the number of hours left."""
     with exclusive():
         days = 1
         while batch := dirty_hours.oldest_of_all_series(before=NO_LIMIT, days=days):
@@ -119,7 +119,10 @@ def _roll_hours_of_all_series() -> Iterator[int]:
 def _roll_batches(
     select: Callable[[int], dirty_hours.DirtyBatch], least: int, most: int, until: float
 ) -> bool:
-    """Roll up batches of *least* to *most* until the time *until*; return whether there may be more."""
+    """Roll up batches until ``time.monotonic()`` reaches *until*; return whether batches may be left.
+
+    *select* returns the batch of a given size. The size adapts to the speed, between *least* and *most*.
+    """
     size = least
     while batch := select(size):
         size = _next_size(size, _roll_batch(batch), least, most)
@@ -129,7 +132,7 @@ def _roll_batches(
 
 
 def _roll_batch(batch: dirty_hours.DirtyBatch) -> float:
-    """Roll up *batch*, then delete its dirty hours; return the seconds it took."""
+    """Roll up *batch*, then delete its dirty hours; return the duration in seconds."""
     started = time.monotonic()
     engine().roll_up(batch.hours)
     dirty_hours.delete(batch)

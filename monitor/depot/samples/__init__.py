@@ -1,1 +1,1 @@
-"""Samples: written, read, paired, downsampled, exported."""
+"""Write, read, pair, downsample and export samples, the measured values of metrics."""

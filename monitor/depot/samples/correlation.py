@@ -29,7 +29,14 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Correlation:
-    """The correlation of *n* pairs, or *why* there is none: ``too_few`` pairs, or a ``constant`` column."""
+    """The correlation of two columns.
+
+    Attributes:
+        n: number of pairs.
+        level: confidence level of the intervals, e.g. 0.95.
+        pearson, spearman: the coefficients; None if *why* is set.
+        why: reason for which there are no coefficients: "too_few" pairs or a "constant" column; else empty.
+    """
 
     n: int
     level: float
@@ -41,11 +48,12 @@ class Correlation:
 def correlation(
     first: NDArray[np.float64], second: NDArray[np.float64], *, level: float = LEVEL
 ) -> Correlation:
-    """Correlate two columns of equal length and finite numbers.
+    """Correlate two columns of finite numbers and equal length, with confidence intervals of *level*.
 
-    Intervals are Fisher's (*z* = artanh *r*, standard error 1 / sqrt(n - 3)); for Spearman with the variance
-    of Bonett and Wright: Sample size requirements for estimating Pearson, Kendall and Spearman correlations,
-    Psychometrika 65, 2000. The *p* of both is by Student's *t* with n - 2 degrees of freedom.
+    The intervals are Fisher's: *z* = artanh *r*, standard error 1 / sqrt(n - 3). For Spearman's coefficient,
+    the variance is corrected by 1 + r**2 / 2 (Bonett, Wright: Sample size requirements for estimating
+    Pearson, Kendall and Spearman correlations, Psychometrika 65, 2000). Both p-values come from Student's *t*
+    with n - 2 degrees of freedom.
     """
     n = len(first)
     if why := _undefined_reason(first, second):
@@ -68,20 +76,20 @@ def _is_constant(column: NDArray[np.float64]) -> bool:
 
 
 def _r(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return Pearson's coefficient; columns are scaled before the product, as 1e200 squared overflows."""
+    """Return Pearson's coefficient; columns are scaled before their product, as 1e200 squared overflows."""
     x, y = (_unit(column) for column in (first, second))
     return float(np.clip(x @ y, -1.0, 1.0))
 
 
 def _unit(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the column without its mean, scaled to length 1."""
+    """Return the column minus its mean, scaled to a vector of length 1."""
     scaled = column / np.abs(column).max()
     centred: NDArray[np.float64] = scaled - scaled.mean()
     return centred / np.linalg.norm(centred)
 
 
 def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ranks from 1 on; equal values share their mean rank."""
+    """Return the rank of each number, from 1 on; equal numbers share their mean rank."""
     _, groups, counts = np.unique(column, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[groups]

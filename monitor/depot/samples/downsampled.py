@@ -29,11 +29,16 @@ Method = Literal["raw", "m4", "hours", "days"]
 
 @dataclass(frozen=True)
 class Downsampled(Freshness):
-    """Columns in order of *time* (microseconds since 1970, UTC).
+    """The points of a chart: columns in order of time.
 
-    *method*: ``raw`` has all *n* values, ``m4`` those that a drawing needs (``m4.select_points``). ``hours``
-    and ``days`` have the means of bins of *step_seconds* that start at *time*, with their *lowest* and
-    *highest* values; otherwise these three are None.
+    Attributes:
+        method: "raw" (all values), "m4" (the values that a line chart needs: ``m4.select_points``), or
+            "hours" or "days" (bins, read from rollups).
+        n: number of values of passed runs, before the reduction.
+        time: times of the values or starts of the bins, in microseconds since 1970, UTC.
+        value: the values, or the mean of each bin.
+        lowest, highest: extremes of each bin; None without bins.
+        step_seconds: length of a bin; None without bins.
     """
 
     method: Method
@@ -48,10 +53,10 @@ class Downsampled(Freshness):
 def downsample(
     metric: Metric, *, start: datetime, end: datetime, points: int, most_read: int = MOST_READ
 ) -> Downsampled:
-    """Return the values of passed runs from *start* until before *end* in at most *points* points.
+    """Return the values of passed runs from *start* until before *end* as at most *points* points.
 
-    *points* is at least ``m4.LEAST_POINTS``. Rollups are used for more than *most_read* samples, and where
-    samples were deleted.
+    *points* is at least ``m4.LEAST_POINTS``. Rollups are read if there are more than *most_read* samples, or
+    if samples of the range were deleted.
     """
     days = query.read(metric.pk, start, end, ranks=True)
     n = _count(days)
@@ -94,7 +99,7 @@ def _of_rollups(result: query.QueryResult, method: Method, span: int, points: in
 
 
 def _bins(result: query.QueryResult, span: int) -> Bins:
-    """Return rollups and the other samples as bins of *span* microseconds."""
+    """Return the rollups and the samples of *result* as bins of *span* microseconds."""
     samples = np.sort(result.samples[result.samples["passed"]], order="time")
     rest = bin_values(samples["time"], samples["value"], span)
     rows = result.rolled[result.rolled["passed"] > 0]

@@ -35,10 +35,12 @@ class ExportTimeout(Exception):
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A file to download. *chunks* are made when they are read, all from the snapshot of the first.
+    """A file to download.
 
-    A reader that stops early must close *chunks*; a slow one gets ``ExportTimeout``. *newest_ended_at* is the
-    end of the last run with a report, None without any.
+    Attributes:
+        chunks: the content, generated while it is read, from one snapshot. A reader that stops early must
+            close the iterator; if a reader is too slow, the iterator raises ``ExportTimeout``.
+        newest_ended_at: end of the last run with a report; None if no run has a report.
     """
 
     name: str
@@ -63,7 +65,10 @@ def export(
     label: str,
     within_seconds: float = TIME_LIMIT_SECONDS,
 ) -> ExportFile:
-    """Export ``values`` in the format *form*; *label* ends the file's name.
+    """Return a file with the ``values`` of *series* in the format *form*.
+
+    The name of the file contains the name of the series and *label*. The reader must fetch all chunks within
+    *within_seconds*.
 
     Raises:
         UnknownFormat: there is no format *form*.
@@ -81,7 +86,7 @@ def _chunks(
     exported: Generator[Value, None, None],
     within_seconds: float,
 ) -> Iterator[bytes]:
-    """Yield the encoded values; their transaction ends with the last chunk, or when the reader stops."""
+    """Yield the encoded values; their transaction ends after the last chunk, or when the reader stops."""
     until = time.monotonic() + within_seconds
     with closing(exported):
         for chunk in encode(exported):

@@ -17,7 +17,7 @@ LEAST_POINTS = 4  # of a bin: first, last, lowest, highest
 class Bins:
     """Columns of time bins of equal length, in order of time, without empty bins.
 
-    *start* of each bin in microseconds since 1970; *n* counts its values.
+    *start* is in microseconds since 1970; *n* is the number of values of each bin.
     """
 
     start: NDArray[np.int64]
@@ -57,7 +57,7 @@ def bin_values(times: NDArray[np.int64], values: NDArray[np.float64], span: int)
 
 
 def merge_bins(bins: Bins, span: int, points: int) -> tuple[Bins, int]:
-    """Merge *bins* of *span* microseconds to at most *points* bins; return them and their length.
+    """Merge *bins* of *span* microseconds to at most *points* bins; return these and their length.
 
     The length is a multiple of *span*; the first bin keeps its start.
     """
@@ -73,7 +73,7 @@ def merge_bins(bins: Bins, span: int, points: int) -> tuple[Bins, int]:
 
 
 def _starts(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the index at which each run of equal *numbers* starts."""
+    """Return the index of the first number of each sequence of equal *numbers*."""
     return np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
 
 
@@ -85,7 +85,10 @@ def _aggregate(
     highest: NDArray[np.float64],
     weights: NDArray[np.generic],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean, lowest and highest of each run, which starts at one of *starts* and has *n* values."""
+    """Return the weighted mean, the lowest and the highest value of each group.
+
+    A group begins at each of *starts*; *n* is the sum of the *weights* of each group.
+    """
     if not len(starts):
         return means[:0], lowest[:0], highest[:0]
     shares = weights / np.repeat(
@@ -99,7 +102,7 @@ def _aggregate(
 
 
 def _first_of(values: NDArray[np.float64], extreme: np.ufunc, starts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the index of the first *extreme* value of each run, which starts at one of *starts*."""
+    """Return the index of the first *extreme* value of each group; a group begins at each of *starts*."""
     of_each = np.repeat(extreme.reduceat(values, starts), np.diff(starts, append=len(values)))
     matches = np.flatnonzero(values == of_each)
     return matches[np.searchsorted(matches, starts)]

@@ -25,15 +25,15 @@ _SECOND = 1_000_000  # microseconds
 
 
 class TooManyValues(Exception):
-    """A metric has more values than are paired at once; the message names it and the limit."""
+    """A metric has more values than are paired at once; the message names the metric and the limit."""
 
 
 @dataclass(frozen=True)
 class Pairs(Freshness):
     """Columns in order of the application's time. Times are microseconds since 1970, UTC.
 
-    *unpaired* counts values of the application before any probe value was known. Always *complete*, as no
-    rollups are read. *newest_known_at* covers the values of both metrics.
+    *unpaired* counts values of the application before any probe value was known. Pairs are always *complete*,
+    as no rollups are read. *newest_known_at* covers the values of both metrics.
     """
 
     application_time: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Pairs(Freshness):
 
     @property
     def probe_age_seconds(self) -> NDArray[np.float64]:
-        """Return the age of each probe value: from the slot of its run to the slot of the application."""
+        """Return, per pair, the seconds from the probe's slot to the application's slot."""
         return (self.application_time - self.probe_time) / _SECOND
 
 
@@ -63,9 +63,9 @@ def paired(
 ) -> Pairs:
     """Pair each value of *application* from *start* until before *end* with a value of *probe*.
 
-    Of the probe values that were known *lag_seconds* (0 or more) before the application's slot, the one with
-    the latest slot is taken. Only values of passed runs count; with *known_by*, only values known at that
-    time.
+    The probe value is the value with the latest slot among the values that were known *lag_seconds* (0 or
+    more) before the application's slot. Only values of passed runs are paired; with *known_by*, only values
+    that were known at *known_by*.
 
     Raises:
         TooManyValues: a metric has more values than *most_read*.
@@ -85,7 +85,7 @@ def paired(
 
 @contextlib.contextmanager
 def _named(metric_text: str) -> Iterator[None]:
-    """Name the metric in the error about too many samples."""
+    """Turn ``TooManySamples`` into ``TooManyValues`` with a message that begins with *metric_text*."""
     try:
         yield
     except TooManySamples as error:
@@ -95,10 +95,11 @@ def _named(metric_text: str) -> Iterator[None]:
 def nearest_known(
     times: NDArray[np.int64], known_at: NDArray[np.int64], moments: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return, for each of *moments*, the index of the latest value known by then; -1 where there is none.
+    """Return, for each of *moments*, the index of the latest value known by then; -1 if no value was known.
 
-    *times* ascend. Late data become known out of order, so the values are sorted by when they became known;
-    the latest index known at any moment is then a running maximum.
+    All arguments are microseconds since 1970; *times* ascend. Late data become known out of order, so the
+    values are sorted by when they became known; the latest index known at any moment is then a running
+    maximum.
     """
     usable_at = np.maximum(times, known_at)
     order = np.argsort(usable_at, kind="stable")
@@ -110,9 +111,9 @@ def nearest_known(
 def _known_at_some_time(
     metric_id: int, first: datetime, last: datetime, known_by: datetime | None, most_read: int
 ) -> NDArray[np.void]:
-    """Return every value that may be the latest known one at any time from *first* to *last*.
+    """Return every value that may be the latest known value at some time from *first* to *last*.
 
-    The earliest of them is the latest one known at *first*.
+    The earliest of these values is the latest value known at *first*.
     """
     by_then = min(first, known_by) if known_by else first
     nearest = sample_arrays.read(metric_id, end=first, known_by=by_then, newest=1)

@@ -21,7 +21,7 @@ STREAMED_ROWS = 5_000  # fetched from the server at a time
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a metric: its segment (the key), the slot of its run, when it became known, the value."""
+    """One value of a metric. *segment* is a primary key; *time* is the slot of the run."""
 
     segment: int
     time: datetime
@@ -49,9 +49,10 @@ def samples_of(
     passed_only: bool = True,
     newest: int | None = None,
 ) -> list[Sample]:
-    """Return samples from *start* to *end* (included) by time; with *newest*, only the last *newest* ones.
+    """Return samples from *start* to *end* (included) in order of time.
 
-    With *known_by*, only samples that were known at that time.
+    With *known_by*, return only samples that were known at *known_by*. With *newest*, return only the last
+    *newest* samples.
     """
     samples = Sample.objects.filter(metric_id__in=list(metric_ids))
     if start is not None:
@@ -86,7 +87,7 @@ def history(
 def histories(
     series: Series, names: list[str], *, start: datetime | None = None, passed_only: bool = True
 ) -> dict[str, list[Point]]:
-    """Return the values of several metrics of a series by name, over all its segments.
+    """Return the values of the metrics *names* of a series by name, over all segments of the series.
 
     A metric that was never measured is absent.
     """
@@ -114,9 +115,9 @@ def of_run(run: Run) -> list[RunMetric]:
 def stream(
     metric_ids: Iterable[int], *, start: datetime | None, end: datetime | None
 ) -> Iterator[tuple[datetime, int, datetime, float]]:
-    """Yield (time, metric, known at, value) from *start* until before *end*, in order of time.
+    """Yield (time, key of the metric, known at, value) from *start* until before *end*, in order of time.
 
-    A server-side cursor bounds memory. Plain tuples: an export reads millions of rows.
+    A server-side cursor bounds memory. The rows are plain tuples, as an export reads millions of them.
     """
     samples = Sample.objects.filter(metric_id__in=list(metric_ids))
     if start is not None:
@@ -128,12 +129,12 @@ def stream(
 
 
 def newest_values(count: int) -> ArraySubquery:
-    """Annotate a queryset of metrics with the *count* newest values of passed runs, newest first."""
+    """Return an annotation for metrics: their *count* newest values of passed runs, newest first."""
     return ArraySubquery(_newest().values("value")[:count])
 
 
 def newest_time() -> Subquery:
-    """Annotate a queryset of metrics with the slot of the newest value of passed runs, NULL without any."""
+    """Return an annotation for metrics: the slot of the newest value of a passed run; NULL without values."""
     return Subquery(_newest().values("time")[:1])
 
 

@@ -1,4 +1,4 @@
-"""Write samples: COPY in binary format for many, one INSERT for few."""
+"""Write samples: many samples by COPY in binary format, few samples by one INSERT."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SampleRow(NamedTuple):
 
 
 class RunSamples(NamedTuple):
-    """The values of one run, each of another metric; all other columns are equal."""
+    """The values of one run: ``values[i]`` belongs to ``metric_ids[i]``; other fields apply to all values."""
 
     metric_ids: Sequence[int]
     time: datetime
@@ -57,7 +57,7 @@ class RunSamples(NamedTuple):
 
 
 def write(rows: Iterable[SampleRow]) -> None:
-    """Store *rows*; existing samples stay unchanged. Must be called in a transaction."""
+    """Store *rows*; a sample that exists already stays unchanged. Must be called in a transaction."""
     write_runs([RunSamples([row.metric_id], row.time, row.known_at, [row.value], row.passed) for row in rows])
 
 

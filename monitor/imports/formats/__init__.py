@@ -19,7 +19,7 @@ names, load = _registry.names, _registry.load
 
 
 def create_importer(kind: str, options: Mapping[str, str]) -> Importer:
-    """Return the importer of *kind*; *options* that are missing have their defaults.
+    """Return the importer of *kind*; an option that is missing in *options* has its default.
 
     Raises:
         UnknownImporter: there is no such kind.

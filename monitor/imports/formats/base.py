@@ -2,7 +2,7 @@
 
 An importer is a class named ``Importer`` in a file of its own in this folder. It is pure: it uses neither the
 depot nor the clock. It streams: it reads no further than the next item and keeps no item that it has yielded.
-It yields a malformed record as an item too, and continues behind it.
+A malformed record is yielded as an item too, and the importer continues behind the record.
 
 Errors::
 
@@ -48,7 +48,7 @@ class Unreadable(ImporterError):
 
 @dataclass(frozen=True)
 class Option:
-    """One option of an importer. Its value is a string; *metavar* names the value in the help."""
+    """One option of an importer. Its value is a string; *metavar* stands for the value in the help."""
 
     description: str
     default: str = ""
@@ -56,7 +56,10 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: str) -> None:
-        """Raise InvalidOption if *value* is neither a choice nor the default."""
+        """Raise InvalidOption if *value* is neither one of the choices, if there are any, nor the default.
+
+        *name* is the name of the option, for the message.
+        """
         if self.choices and value not in (*self.choices, self.default):
             raise InvalidOption(f"expected one of {', '.join(self.choices)}, got {value!r}", name)
 
@@ -73,10 +76,13 @@ class Example:
 class ImportedRun:
     """One run, as another system measured it.
 
-    *series* is a suffix of the name that the user gives; it is empty if the file holds a single series.
-    *slot* is the start of the run and identifies it within its series. The run took *seconds*; its values
-    became known at its end. *parameters* describe what was measured; when they change, a new segment begins.
-    A run with *stages* has totals. *resource* and *site* are names, empty if the data do not give them.
+    Attributes:
+        slot: the start of the run; it identifies the run within its series.
+        seconds: the duration of the run; its values became known at its end.
+        stages: the stages of the run; a run with stages has totals.
+        series: a suffix of the series name that the user gives; empty if the file contains a single series.
+        parameters: describe what was measured; when they change, a new segment begins.
+        resource, site: names; empty if the data do not name a resource or a site.
     """
 
     where: str  # the place in the file, such as "line 17"
@@ -119,7 +125,7 @@ Item = ImportedRun | MalformedRecord | SkippedRecord
 
 
 class Importer(Protocol):
-    """Reads one kind of data. Names of options are Python identifiers (``time_column``)."""
+    """Reads one kind of data. The names of its options are Python identifiers, such as ``time_column``."""
 
     summary: ClassVar[str]  # one line: the format, and which series it becomes
     measures: ClassVar[str]  # the ``kind`` of new series: "application" or "grid"
@@ -127,13 +133,16 @@ class Importer(Protocol):
     example: ClassVar[Example]
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Raise InvalidOption for an invalid value. *options* is complete; choices have been checked."""
+        """Raise InvalidOption for an invalid value.
+
+        *options* has a value for every option; values of options with choices have been checked.
+        """
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
         """Yield the items of *stream* in the order of the file.
 
         Raises:
-            Unreadable: the rest of the stream cannot be read; the items before have been yielded.
+            Unreadable: the rest of the stream cannot be read; the items before the error have been yielded.
         """
 
 
@@ -149,12 +158,16 @@ class InvalidField(ValueError):
 
 
 def stage(name: str, category: str, seconds: float) -> StageTiming:
-    """Return a stage that begins with its run."""
+    """Return a stage that begins at the start of its run."""
     return StageTiming(name, category, seconds, 0.0)
 
 
 def time_at(field: str, seconds: float) -> datetime:
-    """Return the time *seconds* after 1970-01-01 UTC. Raises InvalidField unless it is in 1970 to 2200."""
+    """Return the time *seconds* after 1970-01-01 UTC; *field* is the name of the field, for the error.
+
+    Raises:
+        InvalidField: the year is not between 1970 and 2200.
+    """
     try:
         time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except (OverflowError, ValueError):

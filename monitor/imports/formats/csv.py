@@ -163,7 +163,7 @@ class Importer:
         return text.seconds(column, str(seconds))
 
     def _labels(self, row: table.CsvRow) -> dict[str, str]:
-        """Return the texts that select the series, by column; some of them may be empty."""
+        """Return the texts that select the series, by column; some, but not all, of them may be empty."""
         labels = {column: row[column].strip() for column in self.labels}
         if labels and not any(labels.values()):
             raise InvalidField(self.options_given["series_column"], "the name of a series", "")
@@ -176,7 +176,7 @@ class Importer:
         return "; ".join(f"{column}: {reason}" for column, reason in reasons.items() if reason)
 
     def _metrics(self, row: table.CsvRow) -> list[Measurement]:
-        """Return the measured values; an empty field is no value."""
+        """Return the measured values; an empty field has no value."""
         return [
             Measurement(name, text.number(column, value, factor), unit)
             for column, name, factor, unit in self.values

@@ -1,4 +1,4 @@
-"""Read JSON documents of any size value by value, with bounds on depth and size of each value."""
+"""Read JSON documents of any size value by value; the depth and the size of each value are limited."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
 
 class Document:
-    """A forward-only JSON reader. Callers must consume a value fully before they read the next one.
+    """A forward-only JSON reader. Callers must consume a value fully before they read the next value.
 
-    All methods raise Unreadable for invalid JSON, an unexpected type and an exceeded bound.
+    In all methods, *first* is an event that the caller has read already. All methods raise Unreadable for
+    invalid JSON, an unexpected type and an exceeded limit.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -91,14 +92,14 @@ def _events(stream: BinaryIO) -> Iterator[Event]:
 
 
 def _one_line(error: ijson.JSONError) -> str:
-    """Return the parser's message in one line; its argument is bytes if the input is not UTF-8."""
+    """Return the message of *error* in one line; the parser gives it as bytes if the input is not UTF-8."""
     message = error.args[0] if error.args else ""
     text = message.decode("utf-8", "backslashreplace") if isinstance(message, bytes) else str(message)
     return printable(" ".join(text.split()))
 
 
 class _Bounded:
-    """*stream*, with a limit on the bytes without a parser event; the parser loop resets the count."""
+    """Reads *stream*, with a limit on the bytes between parser events; the parser loop resets the count."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -113,7 +114,7 @@ class _Bounded:
 
 
 def number(field: str, value: object) -> float:
-    """Return a JSON number as a float. Raises InvalidField for anything else."""
+    """Return *value* as a float if it is a JSON number. Raises InvalidField for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidField(field, "a number", value)
     return float(value)

@@ -2,10 +2,11 @@
 
 The file is an array of ``{"ts": time, "val": value}`` as the API returns it or, with ``path``, as esmond
 stores it. Times are seconds since 1970 in the API and milliseconds in the store: a number that would be later
-than the year 5000 counts as milliseconds. Throughput is converted from bits to bytes per second. A histogram
-counts packets by delay, in buckets of milliseconds; minimum, maximum, mean and quantiles are imported, where
-a quantile is the bucket of the packet of that rank. A count or a histogram covers a window of time and is
-known at its end; a throughput test does not give its duration.
+than the year 5000 counts as milliseconds. Throughput is converted from bits to bytes per second.
+
+A histogram counts packets by delay, in buckets of milliseconds. Its minimum, maximum, mean and quantiles are
+imported; a quantile is the bucket of the packet of that rank. A count or a histogram covers a window of time
+and becomes known at the end of the window. A throughput test does not give its duration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Inca: concatenated XML reports of Inca reporters; the probe ``inca`` reads the same format from a program.
 
-``hostname`` and ``name`` select the series. ``gmt`` is the slot, and the time when the values were known: a
-report does not give its duration. Arguments become parameters, except the general ones that do not change
-what is measured. A file may hold many reports; each ends with its closing tag.
+``hostname`` and ``name`` select the series. ``gmt`` is the slot. It is also the time when the values became
+known, because a report does not give its duration. Arguments become parameters, except general arguments that
+do not change what is measured. A file may contain many reports; each ends with its closing tag.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Importer:
 
 
 def _documents(stream: BinaryIO) -> Iterator[str]:
-    """Yield the text of each report. Raises Unreadable if text other than spaces follows the last."""
+    """Yield the text of each report. Raises Unreadable if text other than spaces follows the last report."""
     rest = b""
     number = 0
     while chunk := stream.read(_CHUNK_BYTES):
@@ -101,7 +101,7 @@ def _run(where: str, document: str) -> ImportedRun:
 
 
 def _metrics(report: inca.IncaReport) -> Iterator[Measurement]:
-    """Yield the numeric statistics; if several have the same name, only the first."""
+    """Yield the numeric statistics; if several statistics have the same name, only the first."""
     seen: set[str] = set()
     for statistic in report.statistics:
         name = f"inca.{safe_name(statistic.name)}"

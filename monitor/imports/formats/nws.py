@@ -1,8 +1,8 @@
-"""Network Weather Service: the output of ``nws_extract``, a time and a value per line.
+"""Network Weather Service: the output of ``nws_extract``, with a time and a value on each line.
 
-NWS (Wolski, Spring, Hayes: The Network Weather Service, FGCS 15, 1999) measured processors, memory, disks
-and networks. Times are seconds since 1970; the unit follows from the resource (NWS User's Guide). The data
-have no durations: a value counts as known at its time.
+NWS (Wolski, Spring, Hayes: The Network Weather Service, FGCS 15, 1999) measured processors, memory, disks and
+networks. Times are seconds since 1970; the unit follows from the resource (NWS User's Guide). The data have
+no durations: a value counts as known at its time.
 """
 
 from __future__ import annotations

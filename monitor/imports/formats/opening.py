@@ -41,9 +41,9 @@ def open_input(file: str, stdin: BinaryIO | None) -> Iterator[BinaryIO]:
     """Open *file*, or *stdin* for ``-``, for reading its decompressed bytes; detect gzip and zstd by content.
 
     Raises:
-        OSError: it cannot be opened.
-        Unreadable: it is an archive or compressed in another way. The stream raises it for damaged or
-            truncated data.
+        OSError: the file cannot be opened.
+        Unreadable: the file is an archive or compressed in another way. The stream raises the same error for
+            damaged or truncated data.
     """
     with ExitStack() as stack:
         raw = _stdin(stdin) if file == STDIN else stack.enter_context(Path(file).open("rb"))
@@ -82,7 +82,7 @@ def _refuse_unsupported(beginning: bytes) -> None:
 
 
 class _Decompressed(io.RawIOBase):
-    """The decompressed bytes of *compressed*; all errors of the decompressors are Unreadable."""
+    """The decompressed bytes of *compressed*; an error of a decompressor is raised as Unreadable."""
 
     def __init__(self, compressed: gzip.GzipFile | zstd.ZstdFile) -> None:
         self._compressed = compressed

@@ -1,8 +1,8 @@
 """Prometheus: the matrix of a range query (prometheus.io/docs, "HTTP API", ``/api/v1/query_range``).
 
 Each label set is a series of its own, with the labels as parameters. The unit follows from the suffix of the
-metric's name (``_seconds``, ``_bytes``) or from an option. A counter stays a counter: query its ``rate`` if
-you want that. A value is known at its time. ``NaN``, ``+Inf`` and ``-Inf`` are skipped.
+metric's name (``_seconds``, ``_bytes``) or from an option. Counters are imported unchanged; to import rates,
+query ``rate``. A value becomes known at its time. ``NaN``, ``+Inf`` and ``-Inf`` are skipped.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _LabelSet:
 
 
 def _series_name(name: str, labels: Mapping[str, str]) -> str:
-    """Return name and label values, with the digest that ``text.slug`` appends."""
+    """Return name and label values as part of a series name, with the digest that ``text.slug`` appends."""
     others = {label: value for label, value in sorted(labels.items()) if label != _NAME}
     if not others:
         return text.slug(name)

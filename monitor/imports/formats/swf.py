@@ -148,7 +148,10 @@ def _start_time(number: int, value: str) -> float:
 
 
 def _requested(job: SwfJob) -> tuple[Measurement, ...]:
-    """Return the request of a job, which is known at its submission; the allocation if it has no request."""
+    """Return the request of a job, which is known at its submission.
+
+    A job that requested no number of processors has the number of allocated processors instead.
+    """
     processors = job.processors if job.requested_processors is None else job.requested_processors
     requested = (
         ("job.processors", processors, "count"),

@@ -15,10 +15,11 @@ CsvRow = Mapping[str, str]
 def rows(
     stream: BinaryIO, columns: Iterable[str], *, delimiter: str = ",", header: bool = True
 ) -> Iterator[tuple[str, CsvRow] | MalformedRecord]:
-    """Yield (where, row) for each line that is not empty.
+    """Yield (where, row) for each line that is not empty; *where* names the line, for messages.
 
-    The first line names the columns; without *header* their names are their numbers, from 1. If the first
-    row has one field more than the header, the first column has an empty name, as pandas writes an index.
+    The first line names the columns; without *header* their names are their numbers, from 1. If the first row
+    has one field more than the header, the first column has an empty name: pandas writes an index in this
+    way.
 
     Raises:
         Unreadable: one of *columns* is missing.
@@ -77,6 +78,10 @@ def _check(names: list[str], columns: Iterable[str]) -> None:
 
 
 def optional(row: CsvRow, column: str) -> float | None:
-    """Return the number in *column*; None if it is empty or missing. Raises InvalidField for other text."""
+    """Return the number in *column*; None if the field is empty or the column is missing.
+
+    Raises:
+        InvalidField: the field contains other text.
+    """
     value = row.get(column, "").strip()
     return text.number(column, value) if value else None

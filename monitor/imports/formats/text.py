@@ -34,7 +34,11 @@ def lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def number(field: str, text: str, factor: float = 1.0) -> float:
-    """Return *text* as a finite number, times *factor*. Raises InvalidField if it is none."""
+    """Return the number *text* times *factor*; *field* is the name of the field, for the error.
+
+    Raises:
+        InvalidField: *text* is no finite number.
+    """
     value = float(text) * factor if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidField(field, "a finite number", text)
@@ -42,10 +46,10 @@ def number(field: str, text: str, factor: float = 1.0) -> float:
 
 
 def seconds(field: str, text: str, factor: float = 1.0) -> float:
-    """Return the number *text* times *factor* as a duration in seconds.
+    """Return the number *text* times *factor* as a duration in seconds; *field* is for the error.
 
     Raises:
-        InvalidField: it is no number, negative, or longer than a century.
+        InvalidField: *text* is no number, or the duration is negative or longer than a century.
     """
     value = number(field, text, factor)
     if not 0 <= value <= MAX_SECONDS:
@@ -54,7 +58,7 @@ def seconds(field: str, text: str, factor: float = 1.0) -> float:
 
 
 def time(field: str, text: str, zone: tzinfo = UTC, time_format: str = "") -> datetime:
-    """Parse a time in the ``strptime`` format *time_format*; without one, seconds since 1970 or ISO 8601.
+    """Parse *text* in the ``strptime`` format *time_format*; by default as seconds since 1970 or ISO 8601.
 
     A time without a zone is in *zone*.
 
@@ -78,7 +82,7 @@ def time(field: str, text: str, zone: tzinfo = UTC, time_format: str = "") -> da
 
 
 def printable(text: str) -> str:
-    """Return *text* with characters that control a terminal escaped as ``\\x1b``."""
+    """Return *text* with characters that control a terminal escaped, for example as ``\\x1b``."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -88,7 +92,7 @@ def printable(text: str) -> str:
 def slug(*texts: str) -> str:
     """Join *texts* to a part of a series name; different texts give different names.
 
-    A digest is appended if characters were replaced, or if hyphens in the texts make the parts ambiguous.
+    A digest is appended if characters were replaced, or if hyphens in the texts make their borders ambiguous.
     """
     joined = "-".join(texts)
     plain = _NOT_SLUG.sub("-", joined).strip("-")[:_NAME_CHARACTERS]

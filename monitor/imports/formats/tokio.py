@@ -122,14 +122,17 @@ def _item(where: str, row: table.CsvRow) -> ImportedRun | SkippedRecord:
 
 
 def _location(file_system: str, program: str) -> tuple[str, str]:
-    """Return the system, and system and file system. Cori's directories of programs end in its partition."""
+    """Return (system, system and file system) of a run of *program*.
+
+    On Cori, the directory of a program ends in the name of its partition.
+    """
     match = _SYSTEM.search(program)
     system = match[1] if match else file_system.partition("-")[0]
     return system, file_system if file_system.startswith(system) else f"{system}-{file_system}"
 
 
 def _application(row: table.CsvRow) -> str:
-    """Return the name of the program, for IOR with its mode, such as ``ior-shared-read``."""
+    """Return the name of the program; the name of IOR has its mode, as in ``ior-shared-read``."""
     name = row["darshan_app"].strip().rpartition("/")[2]
     if not name:
         raise InvalidField("darshan_app", "the path of a program", row["darshan_app"].strip())
@@ -161,7 +164,7 @@ def _metrics(row: table.CsvRow) -> Iterator[Measurement]:
 
 
 def _was_sampled(row: table.CsvRow) -> bool:
-    """Tell whether monitors sampled the file system during the run."""
+    """Return whether monitors sampled the file system during the run."""
     if "fs_monitoring_samples" in row:
         return bool(
             table.optional(row, "fs_monitoring_samples")

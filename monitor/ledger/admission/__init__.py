@@ -1,4 +1,4 @@
-"""Decide whether a due run may start now, with pure functions: the state of the grid and the time are values.
+"""Decide whether a due run may start now, with pure functions of the time and the state of the grid.
 
 Each rule is one file in ``rules``; the folder is the registry.
 """

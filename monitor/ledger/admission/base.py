@@ -1,4 +1,4 @@
-"""The input of the admission rules, their verdicts, and how several verdicts become one."""
+"""The input of the admission rules, their verdicts, and the combination of several verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Demand:
-    """The needs of every run of a series; *sites* are those of all its resources."""
+    """The needs of every run of a series; *sites* are the sites of all resources of the series."""
 
     series: str
     suite: str
@@ -24,9 +24,10 @@ class Demand:
 
 @dataclass(frozen=True)
 class LeaderRun:
-    """The run that another one follows, *delay* after its end.
+    """The run that another run follows: the follower starts *delay* after the leader's run has ended.
 
-    *ran* is None until the run has ended, and False if it ended without having run (*state* says how).
+    *ran* is None while the leader's run is pending. It is False if the run ended without running, for example
+    as missed; *state* says how.
     """
 
     series: str
@@ -41,10 +42,10 @@ class DueRun:
     """A run that is due.
 
     Attributes:
-        is_requested: a user requested it; it is not a slot of a schedule.
-        is_reclaimed: it was claimed before, and that attempt did not report.
-        leader: the leader's run, for a slot of a series that runs after another.
-        is_forced: it was requested in spite of holds.
+        is_requested: a user requested the run; no schedule contains it.
+        is_reclaimed: the run was claimed before, and the earlier attempt did not report.
+        leader: the leader's run, if the series of this run runs after another series.
+        is_forced: the user's request overrides holds.
     """
 
     run: uuid.UUID
@@ -58,7 +59,7 @@ class DueRun:
 
 @dataclass(frozen=True)
 class OpenWindow:
-    """A maintenance window that is open at *sites*; at every site if there are none."""
+    """A maintenance window that is open at *sites* (empty: at every site)."""
 
     title: str
     starts_at: datetime
@@ -70,7 +71,7 @@ class OpenWindow:
 
     @property
     def reason(self) -> str:
-        """The reason of a slot that it skips: ``maintenance: new disks, until 2026-03-01 13:00 UTC``."""
+        """The reason of a run that the window skips: ``maintenance: disks, until 2026-03-01 13:00 UTC``."""
         return f"maintenance: {self.title}, until {self.ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -85,7 +86,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class BudgetUsed:
-    """The usage at a site by the runs that started today and have ended."""
+    """The usage of a site by runs that started today (UTC) and have ended."""
 
     runs: int = 0
     bytes: int = 0
@@ -94,7 +95,7 @@ class BudgetUsed:
 
 @dataclass(frozen=True)
 class ActiveHold:
-    """A hold in force on the scope *kind* *name*."""
+    """A hold in force; *kind* and *name* identify its scope."""
 
     kind: Literal["series", "suite", "site", "reporter"]
     name: str
@@ -109,13 +110,13 @@ class ActiveHold:
 
 @dataclass
 class AdmissionContext:
-    """The state of the grid at *now*. ``admit`` adds every admitted run to those in flight.
+    """The state of the grid at *now*. ``admit`` adds an admitted run to the runs in flight.
 
     Attributes:
-        reporter_runs: by reporter, how many runs it may have in flight.
-        site_runs: by site, how many runs in flight may use it; only sites with a limit.
-        budgets: by site; only sites with a budget.
-        used: by site; only sites with a budget and a run today.
+        reporter_runs: the maximum of runs in flight, by reporter.
+        site_runs: the maximum of runs in flight, by site; only sites with a limit.
+        budgets: the budget by site; only sites with a budget.
+        used: today's usage by site; only sites with a budget and a run today.
     """
 
     now: datetime
@@ -159,7 +160,7 @@ class AdmissionContext:
 
 @dataclass(frozen=True)
 class Wait:
-    """The run stays due, and waits at most until *until* (None: until its grace time is over)."""
+    """The run stays due. It waits until *until* at the latest; None: until its grace time is over."""
 
     reason: str
     until: datetime | None = None
@@ -179,9 +180,10 @@ Rule = Callable[[DueRun, AdmissionContext], Verdict]
 def decide(
     runs: Iterable[DueRun], context: AdmissionContext, rules: Iterable[Rule]
 ) -> Iterator[tuple[DueRun, Verdict]]:
-    """Yield the verdict on each of *runs*, in order: earlier runs get the free capacity first.
+    """Yield each of *runs* with its verdict, in order: earlier runs get the free capacity first.
 
-    Skip outweighs Wait; of several verdicts of the same kind the first one counts.
+    Skip takes precedence over Wait. Of several verdicts of the same kind, the verdict of the first rule
+    counts.
     """
     rules = tuple(rules)
     for run in runs:

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.embedded import purpose
+from monitor.serving.address import Address, free_loopback_address
+from monitor.serving.services import Installation
+from monitor.serving.status_lines import StatusLines
 from monitor.supervisor import AlreadySupervised, NotUp, Supervisor
-from monitor.testbed.demo.services import SEED, DemoOptions, free_port, is_free, services
+from monitor.testbed.demo.services import SEED, DemoOptions, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.wan import requirements
 from monitor.testbed.wan.grid import WanOptions
@@ -22,7 +26,7 @@ from monitor.testbed.weather import profiles
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-UP_WITHIN_SECONDS = 120.0
+UP_WITHIN_SECONDS = 300.0
 STOPPING = "\nStopping: current runs have 10 s to end (Ctrl-C again: kill them)."
 NEEDED = {"ssh": "openssh-client", "scp": "openssh-client", "cc": "gcc and libc6-dev"}
 
@@ -46,15 +50,17 @@ class Command(BaseCommand):
         _check_port(port)
         if more["wan"]:
             _check_wan()
-        options = DemoOptions(
-            settings.VAR_DIR, port or free_port(), weather, seed, scheduled=not rounds, wan=more["wan"]
-        )
-        session = Session(options, self._say)
+        address = Address("127.0.0.1", port) if port else free_loopback_address()
+        installation = Installation(settings.VAR_DIR, address)
+        options = DemoOptions(installation, weather, seed, scheduled=not rounds, wan=more["wan"])
+        lines = StatusLines(self._say)
+        session = Session(options, self._say, lines.began)
+        _claim_state(installation)
         supervisor = Supervisor(
             services(options),
-            status_file=options.var / "run" / "supervisor.json",
-            log_dir=options.var / "log",
-            on_change=session.changed,
+            status_file=installation.status_file,
+            log_dir=installation.log_directory,
+            on_change=lines.changed,
         )
         for number in (signal.SIGINT, signal.SIGTERM):  # explicit: background jobs of a shell ignore SIGINT
             signal.signal(number, signal.default_int_handler)
@@ -75,7 +81,10 @@ class Command(BaseCommand):
             )
 
     def _watch(self, session: Session, rounds: int, more: dict[str, Any]) -> bool:
-        """Do the rounds and, without --exit, follow runs until interrupted; return whether all is done."""
+        """Run *rounds* rounds; without --exit, then follow runs until interrupted.
+
+        Return whether all runs of the rounds are accounted for.
+        """
         try:
             session.say_urls()
             complete = _complete(session, rounds, more["json"])
@@ -110,12 +119,19 @@ def _check(rounds: int, leave: bool, summary: Path | None) -> None:
         raise CommandError(f"the local grid needs programs of the packages {', '.join(sorted(missing))}")
 
 
+def _claim_state(installation: Installation) -> None:
+    try:
+        purpose.claim(installation.var, purpose.DEMO)
+    except purpose.OtherPurpose as error:
+        raise CommandError(str(error)) from error
+
+
 def _check_port(port: int | None) -> None:
     if port is None:
         return
     if not 0 < port < 65536:
         raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
-    if not is_free(port):
+    if not Address("127.0.0.1", port).is_free():
         raise CommandError(
             f"--port: cannot bind port {port} of 127.0.0.1; omit the option to use a free port"
         )
@@ -129,7 +145,7 @@ def _check_wan() -> None:
 
 
 def _complete(session: Session, rounds: int, file: Path | None) -> bool:
-    """Do the rounds, if any; return whether all runs are accounted for."""
+    """Run *rounds* rounds and write their summary to *file*; return whether all runs are accounted for."""
     if not rounds:
         return True
     summary = session.run_rounds(rounds)

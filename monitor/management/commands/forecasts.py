@@ -33,7 +33,7 @@ class Command(BaseCommand):
             self._rebuild(options["series"])
 
     def _rebuild(self, names: list[str]) -> None:
-        """Compute states from scratch; if this process is killed, the workers complete it."""
+        """Compute states from scratch; if this process is killed, the workers complete the computation."""
         series = _keys(names)
         choose_predictors(series)
         metrics = refresh.reset(series)
@@ -44,7 +44,11 @@ class Command(BaseCommand):
 
 
 def _keys(names: list[str]) -> list[int]:
-    """Return the keys of the series *names*, or of all. Raises CommandError if one does not exist."""
+    """Return the primary keys of the series *names*; without names, of all series.
+
+    Raises:
+        CommandError: a name is unknown.
+    """
     keys = dict(Series.objects.values_list("name", "pk"))
     unknown = sorted(set(names) - keys.keys())
     if unknown:

@@ -11,9 +11,14 @@ from django.core.management.base import BaseCommand, CommandError
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, DepotNames
 from monitor.gridfile.problems import NOUNS, InvalidGridFile
+from monitor.ledger.holds import RunHeld
+from monitor.ledger.run_now import run_now
+from monitor.management.caller import caller_name
+from monitor.models import Series
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
 
     from monitor.gridfile.planning import Plan
 
@@ -36,6 +41,7 @@ class Command(BaseCommand):
             "--exit-code", action="store_true", help=f"exit with {CHANGES} if there are changes"
         )
         apply = verbs.add_parser("apply", help="apply a file to the depot in one transaction")
+        apply.add_argument("--run", action="store_true", help="run each new series once, now")
         for verb in (plan, apply):
             verb.add_argument("--prune", action="store_true", help="remove what is not in the file")
         export = verbs.add_parser("export", help="write the grid of the depot to a file")
@@ -66,8 +72,21 @@ class Command(BaseCommand):
         if exit_code and plan.changes():
             sys.exit(CHANGES)
 
-    def _apply(self, *, file: str, prune: bool, **_: Any) -> None:
-        self._show(applying.apply(file, prune=prune))
+    def _apply(self, *, file: str, prune: bool, run: bool, **_: Any) -> None:
+        plan = applying.apply(file, prune=prune)
+        self._show(plan)
+        if run:
+            self._run(plan.new_series())
+
+    def _run(self, names: Sequence[str]) -> None:
+        """Request a run of each of the series *names*."""
+        for series in Series.objects.filter(name__in=names).order_by("name"):
+            try:
+                run_now(series, who=caller_name(), why="first run")
+            except RunHeld as error:
+                self.stdout.write(f"{series.name}: not run: {error}")
+            else:
+                self.stdout.write(f"{series.name}: its first run is requested")
 
     def _export(self, *, file: str, **_: Any) -> None:
         text = exporting.to_yaml(depot.read())

@@ -93,7 +93,7 @@ class Command(BaseCommand):
 
 
 def _until(options: dict[str, Any], now: datetime) -> datetime | None:
-    """Return the end of the hold, if it has one; a time without an offset is UTC.
+    """Return the end of the hold, or None if the hold has no end; a time without an offset is UTC.
 
     Raises:
         CommandError: an option is invalid.

@@ -1,4 +1,4 @@
-"""``manage.py import KIND FILE --series NAME``: import measurements of other systems."""  # noqa: N999
+"""``manage.py import KIND FILE --series NAME``: import what other systems measured."""  # noqa: N999
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``manage.py prepare_demo``: create tables, users and series of the demo; its supervisor runs this."""
+"""``manage.py prepare_demo``: create tables, users and series of the demo; the demo's supervisor runs it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 class Command(BaseCommand):
     help = "Prepare the depot for the demo (idempotent)."
+    requires_system_checks = ()  # the demo command has run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--unscheduled", action="store_true", help="run series on request only")
@@ -44,15 +45,15 @@ class Command(BaseCommand):
 
 
 def _disable_series(demo_grid: definition.DemoGrid) -> None:
-    """Disable the series of a grid that is not up."""
+    """Disable the series of a grid whose test-bed is not running."""
     names = [series.name for series in definition.series(demo_grid, scheduled=False)]
     Series.objects.filter(name__in=names, enabled=True).update(enabled=False)
 
 
 def _user(name: str) -> User:
-    user, _ = User.objects.get_or_create(username=name)
+    user, is_new = User.objects.get_or_create(username=name)
     password = env.demo_password(name)
-    if not user.check_password(password):
+    if is_new or not user.check_password(password):
         user.set_password(password)
         user.save()
     return user

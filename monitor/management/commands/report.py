@@ -1,4 +1,4 @@
-"""``manage.py report study``: the prediction table of the study of two grids, for the runs in the depot."""
+"""``manage.py report study``: repeat the study of two grids with the runs in the depot, as a table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _missing_data(result: Study, application: str, probe: str, warm_up: int) -> 
 
 
 def _notes(result: Study, application: str, probe: str) -> Iterator[str]:
-    """Yield the meaning of the figures, and their differences from the published ones."""
+    """Yield notes: the meaning of the figures, and reasons why they differ from the published figures."""
     yield f"Mean relative error of forecasts of {application} (coefficient of variation), from {probe}."
     if result.facts is None:
         return

@@ -78,7 +78,7 @@ class Command(BaseCommand):
 
 
 def _check_progress(run: Run) -> None:
-    """Raise CommandError if nothing will start *run*. A run may wait for another one of its series."""
+    """Raise CommandError if nothing will start *run*; *run* may wait for another run of its series."""
     now = timezone.now()
     if run.state != State.EXPECTED or now - run.slot <= heartbeats.SILENT_AFTER:
         return

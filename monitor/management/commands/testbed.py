@@ -1,4 +1,4 @@
-"""``manage.py testbed``: run the local grid or the wide-area test-bed; set faults by hand."""
+"""``manage.py testbed``: run the local grid or the wide-area test-bed; inject faults by hand."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Arguments = ParamSpec("Arguments")
 def members_only(
     view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
-    """Send anonymous users to the login page; an htmx request makes the browser reload the page instead.
+    """Send anonymous users to the login page; answer an htmx request so that the browser reloads the page.
 
     Answers are private and depend on ``HX-Request``: no cache may store them.
     """
@@ -39,5 +39,5 @@ def members_only(
 
 
 def wants_part(request: HttpRequest) -> bool:
-    """Return whether htmx asks for an update of a part of an open page."""
+    """Return whether htmx requests only a part of an open page, to update it."""
     return bool(request.htmx)  # type: ignore[attr-defined]  # set by django-htmx's middleware

@@ -25,7 +25,7 @@ def open_alerts(request: HttpRequest) -> dict[str, Any]:
 
 
 def service_problems(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``problems``: those of the service itself; none for anonymous users."""
+    """Provide ``problems``: the problems of the service itself; an empty list for anonymous users."""
 
     def problems() -> list[HealthProblem]:
         return health.problems(timezone.now()) if request.user.is_authenticated else []

@@ -33,7 +33,7 @@ class OutageMiddleware:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Return whether *error* means that the database is unreachable, not that it refused a statement."""
+    """Return whether *error* means that the database is unreachable; a refused statement is no outage."""
     if not isinstance(error, (OperationalError, InterfaceError)):
         return False
     state = getattr(error.__cause__, "sqlstate", None)

@@ -1,4 +1,4 @@
-"""Updates of open pages: htmx sends the digest of what a page shows, and gets 204 if that is current."""
+"""Updates of open pages: htmx sends the digest of a page's content, and gets 204 if the page is current."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def digest_of(content: object) -> str:
 
 
 def is_current(request: HttpRequest, digest: str) -> bool:
-    """Return whether *request* asks for an update of a page that already shows the content of *digest*."""
+    """Return whether *request* is an update of a page that already shows the content with this *digest*."""
     return wants_part(request) and request.GET.get("seen") == digest

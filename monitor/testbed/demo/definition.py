@@ -1,4 +1,4 @@
-"""The demo's series over a grid of this machine, with files scaled down."""
+"""Define the demo's series and alerts over a test-bed of this machine, with files scaled down."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ SITES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc")
 
 @dataclass(frozen=True)
 class DemoGrid:
-    """A grid for series: the suffixes of names of series and resources, and the suite.
+    """A grid that the demo can use.
 
-    Series of two grids have different names, so no history mixes two grids.
+    Attributes:
+        series: suffix of the names of all series on this grid, so that no history mixes two grids.
+        resources: suffix of the names of all resources.
+        suite: name of the suite.
     """
 
     series: str
@@ -36,10 +39,11 @@ GRIDS = (LOCAL, WAN)
 
 
 def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]:
-    """Return Gather and Circle every minute, and PreCo every other minute.
+    """Return series of Gather and Circle every minute, and of PreCo every other minute.
 
-    Gather sends from five sources to NCSA and its results to SDSC, Circle goes round all seven sites, and
-    PreCo goes from Argonne to NCSA and SDSC and computes as long as the other two together.
+    Gather copies files from five sources to NCSA and a result from NCSA to SDSC. Circle copies a file round
+    all seven sites. PreCo copies data from Argonne to NCSA and results to SDSC; its computation takes as long
+    as a Gather and a Circle together. If *scheduled* is false, the series are disabled.
     """
     gather = {
         "sources": ["anl", "iu", "ornl", "tacc", "purdue"],
@@ -59,7 +63,7 @@ def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
 
 
 def alerts() -> list[AlertDefinition]:
-    """Return one alert rule for all series; it notifies the log, which needs no recipient."""
+    """Return one alert rule for all series; its channel is the log, which needs no recipient."""
     return [
         AlertDefinition(
             "three-in-a-row",

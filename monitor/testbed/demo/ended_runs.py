@@ -19,7 +19,7 @@ LEDGER_DELAY = timedelta(minutes=1)  # younger slots may not be in the ledger ye
 
 
 class EndedRuns:
-    """Reports each run whose slot is after *since* exactly once, when it has ended."""
+    """Reports each run whose slot is at or after *since* exactly once, after the end of the run."""
 
     def __init__(self, since: datetime) -> None:
         self._since = since
@@ -29,7 +29,7 @@ class EndedRuns:
         """Return a line for each run that has ended since the last call, oldest first.
 
         Raises:
-            DatabaseError: the depot is unavailable; the next call reports these runs too.
+            DatabaseError: the depot is unavailable; the next call returns the lines that this call lost.
         """
         since = self._next_since(timezone.now())
         ended = Run.objects.ended().filter(slot__gte=self._since).select_related("series")
@@ -40,13 +40,13 @@ class EndedRuns:
         return lines
 
     def _next_since(self, now: datetime) -> datetime:
-        """Return the oldest slot that can still end, so that a poll reads few runs even after weeks."""
+        """Return the oldest slot whose run can still end, so that a poll reads few runs even after weeks."""
         pending = Run.objects.pending().filter(slot__gte=self._since).aggregate(oldest=Min("slot"))
         return max(self._since, min(pending["oldest"] or now, now - LEDGER_DELAY))
 
 
 def line(run: Run) -> str:
-    """Return one line about a run: time, series, outcome, duration or reason."""
+    """Return one line of text about an ended run: time, series, outcome, and duration or reason."""
     at = run.ended_at or run.slot
     head = f"{at:%H:%M:%S}  {run.series.name:<14} {run.state:<9}"
     if run.state != State.PASSED:
@@ -55,7 +55,7 @@ def line(run: Run) -> str:
 
 
 def _expected(run: Run) -> str:
-    """Return the last forecast for this run's segment before it began; empty if there is none."""
+    """Return the text of the segment's last forecast before the run began; empty without a forecast."""
     totals = Metric.objects.filter(
         segment__series=run.series_id, name="total.seconds", samples__time=run.slot
     )

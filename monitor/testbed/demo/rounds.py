@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Requests the next run of each series when its last one has ended, *count* times."""
+    """Requests *count* runs of each series, each run as soon as the series' previous run has ended."""
 
     def __init__(self, series: Sequence[Series], count: int) -> None:
         self._series = series
@@ -25,18 +25,24 @@ class Rounds:
         self.requested: dict[uuid.UUID, str] = {}  # run -> series
 
     def advance(self, now: datetime) -> bool:
-        """Request the runs that can start now; return whether all rounds have ended."""
+        """Request the runs that can start now; return whether all rounds have ended.
+
+        If no run was requested, no run is claimed: the tick and the ends of runs claim the other runs.
+        """
         busy = self._busy(now)
         counts = Counter(self.requested.values())
+        has_requested = False
         for series in self._series:
             if series.name not in busy and counts[series.name] < self._count:
                 run = run_now(series, who=f"round {counts[series.name] + 1} of {self._count}", now=now)
                 self.requested[run.pk] = series.name
                 busy.add(series.name)
-        dispatch(claim_due(now))
+                has_requested = True
+        if has_requested:
+            dispatch(claim_due(now))
         return not busy
 
     def _busy(self, now: datetime) -> set[str]:
-        """Return the series with a pending run, which may be left from an earlier demo."""
+        """Return the names of the series with a pending run, which may be left from an earlier demo."""
         pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable()
         return set(pending.values_list("series__name", flat=True))

@@ -25,48 +25,36 @@ from monitor.testbed.sites.description import load_description
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from monitor.supervisor import ServiceStatus
     from monitor.testbed.demo.services import DemoOptions
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 FIRST_HALF_SECONDS = 30  # of a minute: schedules start at its beginning
 Answer = TypeVar("Answer")
 
 
 @dataclass
 class Session:
-    """Reports the events of a demo through *say*, a line at a time."""
+    """Runs a demo and reports its events: calls *say* with a text for each event."""
 
     options: DemoOptions
     say: Callable[[str], None]
-    _began: float = field(default_factory=time.monotonic)
+    began: float  # by the monotonic clock
     _is_depot_unavailable: bool = False
     _old_scratch_files: set[Path] = field(default_factory=set)  # left by a killed demo
-    _states: dict[str, str] = field(default_factory=dict)
-
-    def changed(self, name: str, status: ServiceStatus) -> None:
-        """Report that a service is up or has died."""
-        if self._states.get(name) == status.state:
-            return
-        self._states[name] = status.state
-        after = f"{time.monotonic() - self._began:5.1f} s"
-        if status.state == "up":
-            self.say(f"{after}  {name} is up" + (" again" if status.restarts else ""))
-        elif status.state == "restarting":
-            self.say(f"{after}  {name} died ({status.last_exit}) and is being restarted")
 
     def say_urls(self) -> None:
-        """Report the URL of the dashboard and its accounts."""
-        token = self.options.var / "secrets" / "demo-token"
+        """Report the URL of the dashboard and the accounts that can log in."""
+        url = self.options.installation.address.local_url
+        token = self.options.installation.var / "secrets" / "demo-token"
         self.say(
             f"""
-gridcast is up: {self.options.url}
+gridcast is up: {url}
 
   read-only login   viewer / {env.demo_password("viewer")}
   with "Run now"    operator / {env.demo_password("operator")}
   forecast by API   curl -H "Authorization: Bearer $(cat {token})" \\
-                      '{self.options.url}api/v1/forecasts?series=gather{self.options.grid.series}&metric=total.seconds'
-  logs              {self.options.var / "log"}
+                      '{url}api/v1/forecasts?series=gather{self.options.grid.series}&metric=total.seconds'
+  logs              {self.options.installation.log_directory}
 
 {self._weather()}, seed {self.options.seed}. Finished runs follow; Ctrl-C stops everything.
 """
@@ -105,7 +93,7 @@ gridcast is up: {self.options.url}
             self.say(line)
 
     def _if_depot_answers(self, ask: Callable[[], Answer]) -> Answer | None:
-        """Return the result of *ask*, or None while the depot is unavailable, which is reported once."""
+        """Return the result of *ask*; None while the depot is unavailable. Report an outage once."""
         try:
             answer = ask()
         except DatabaseError as error:
@@ -132,20 +120,20 @@ gridcast is up: {self.options.url}
             "expected_runs": count * len(series),
             "accounted_runs": sum(ended_counts.values()),
             "scratch_files_left": [str(file) for file in left_files],
-            "seconds_taken": round(time.monotonic() - self._began, 3),
+            "seconds_taken": round(time.monotonic() - self.began, 3),
             "complete": all(ended_counts[each.name] == count for each in series) and not left_files,
         }
 
 
 def _run_all_now(now: datetime) -> None:
-    """Run every series now, unless its schedule does so within half a minute."""
+    """Run every scheduled series now if the next minute, at which schedules run, is more than 30 s away."""
     if now.second < FIRST_HALF_SECONDS:
         for series in Series.objects.scheduled():
             run_now(series, who="the demo at its start", now=now)
 
 
 def scratch_files(directory: Path) -> list[Path]:
-    """Return the files in the sites' scratch directories: none while no run is under way."""
+    """Return the files in the sites' scratch directories; empty while no run is in progress."""
     grid = load_description(directory)
     scratches = {resource.scratch for resource in grid.resources.values()} if grid else set()
     return [file for scratch in scratches for file in Path(scratch).rglob("*") if not file.is_dir()]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def summarise(series: Collection[Series], start: datetime) -> dict[str, Any]:
-    """Return the summary of each of *series*, by name, since *start*, as JSON values.
+    """Return a summary of the runs since *start* for each of *series*, by name, as JSON values.
 
-    Stages and totals are those of the current segment.
+    The figures of stages and totals cover only the current segment.
     """
     return {each.name: _summary(each, start) for each in series}
 
@@ -41,7 +41,7 @@ def _summary(series: Series, start: datetime) -> dict[str, Any]:
 
 
 def _figures(metric: Metric, start: datetime) -> dict[str, float | int | str | None]:
-    """Return the statistics of passed runs, whose number is *n*."""
+    """Return the statistics of the values of passed runs; *n* is the number of these values."""
     figures = msgspec.structs.asdict(statistics(metric, start, timezone.now()).figures)
     chosen = {name: figures[name] for name in ("mean", "min", "max", "stdev")}
     return {"n": figures["passed"], "unit": metric.unit, **chosen}

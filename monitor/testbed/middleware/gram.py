@@ -1,7 +1,7 @@
 """GRAM5: a gatekeeper with the fork job manager, which runs jobs as the current user.
 
-Job managers keep the state of a job in ``~/.globus``, which cannot be configured; empty directories there are
-removed at the end.
+Job managers keep the state of a job in ``~/.globus``; this path cannot be configured. At the end, the empty
+directories that they left in this path are removed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Gatekeeper:
     contact: str
 
     def shell(self, proxy: Path) -> dict[str, Any]:
-        """Return the shell options of a resource behind this gatekeeper, with a *proxy*."""
+        """Return the shell options of a resource that is reached through this gatekeeper with *proxy*."""
         return {
             "kind": "gram",
             "contact": self.contact,
@@ -79,13 +79,14 @@ class Gatekeeper:
 def gatekeeper(
     security: Security, address: str, directory: Path, *, path: str = "/usr/local/bin:/usr/bin:/bin"
 ) -> Iterator[Gatekeeper]:
-    """Run a gatekeeper on every address of this host as *address*, with logs and state in *directory*.
+    """Run a gatekeeper until the context ends, with logs and state in *directory*.
 
-    *path* is the PATH of jobs.
+    The gatekeeper listens on all addresses of this host; its contact string contains *address*. *path* is the
+    PATH of jobs.
 
     Raises:
-        MissingProgram: something is not installed.
-        NotServing: it did not come up; with its output.
+        MissingProgram: a program is not installed.
+        NotServing: the gatekeeper did not come up; the message has its output.
     """
     identity = security.authority.host("gatekeeper", ["gatekeeper", address])
     # An ordinary user's job manager reads LOGNAME, and dies without a message if it is not set.
@@ -122,14 +123,14 @@ def _configure(security: Security, directory: Path, credential: str) -> None:
 
 
 def _port(contact_file: Path) -> int:
-    """Return the port in the printed contact string; 0 before it is printed."""
+    """Return the port in the contact string; 0 before the gatekeeper has printed it to *contact_file*."""
     text = contact_file.read_text(encoding="utf-8") if contact_file.exists() else ""
     match = _CONTACT.search(text)
     return int(match["port"]) if match else 0
 
 
 def _tidy(address: str) -> None:
-    """Remove empty directories of job managers at *address*."""
+    """Remove the empty directories that job managers at *address* left in ``~/.globus``."""
     top = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".globus"
     for directory in (top / "job" / address.partition(".")[0], top / "job", top):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """A Grid Engine cell: sge_qmaster and one sge_execd on this host, with a queue of two slots.
 
-It runs in the foreground as root, because the execution daemon switches users; its jobs belong to root too.
-Its files are in a directory of its own, its ports are free ones.
+The cell runs in the foreground as root, because the execution daemon switches users; its jobs belong to root
+too. All files of the cell are in one directory. Its ports are free ports, chosen at the start.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _QUEUE = {
 
 @dataclass(frozen=True)
 class GridEngineCell:
-    """A running cell. *programs* is a directory of clients for it, to be put first on a PATH."""
+    """A running cell. *programs* is a directory of clients for this cell, to be put first on a PATH."""
 
     directory: Path
     host: str
@@ -113,8 +113,8 @@ def cell(directory: Path) -> Iterator[GridEngineCell]:
     """Run a cell in a new *directory* until the context ends. For root only.
 
     Raises:
-        MissingProgram: something is not installed.
-        NotServing: a server did not come up; with its output.
+        MissingProgram: a program is not installed.
+        NotServing: a server did not come up; the message has its output.
     """
     ports = (free_port("127.0.0.1"), free_port("127.0.0.1"))
     running_cell = GridEngineCell(directory, socket.gethostname(), ports)
@@ -178,7 +178,7 @@ def _set_up(cell: GridEngineCell) -> None:
 
 
 def _await_host(cell: GridEngineCell) -> None:
-    """Wait until the queue can run jobs: its host has reported its load."""
+    """Wait until the queue can run jobs, which is when its host has reported a load."""
     until = time.monotonic() + START_SECONDS
     while " -NA- " in (queues := cell.run("qstat", "-f")):
         if time.monotonic() > until:
@@ -187,7 +187,10 @@ def _await_host(cell: GridEngineCell) -> None:
 
 
 def _with(text: str, values: dict[str, str], **parameters: object) -> str:
-    """Replace *values* in *text*, which has a name and a value per line."""
+    """Return *text*, which has a name and a value in each line, with the values of the names in *values*.
+
+    *parameters* replace the fields, such as ``{host}``, in *values*.
+    """
     rows = [line.split(None, 1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
     defaults = {row[0]: row[1] if len(row) > 1 else "" for row in rows}
     new = {name: value.format(**parameters) for name, value in values.items()}
@@ -197,7 +200,7 @@ def _with(text: str, values: dict[str, str], **parameters: object) -> str:
 def _wrap(cell: GridEngineCell, client: str) -> None:
     """Write a script that runs *client* for the cell.
 
-    Debian's own runs some twenty processes, a compiler among them, to find out the architecture.
+    Debian's script for a client runs some twenty processes, a compiler among them, to find the architecture.
     """
     locate(client)
     assignments = " ".join(f"{name}={value}" for name, value in cell.environment.items())

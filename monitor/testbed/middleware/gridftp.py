@@ -1,6 +1,6 @@
-"""GridFTP servers, one per site, on addresses of their own and ports chosen by the kernel.
+"""GridFTP servers, one per site, each on its own address and at a port chosen by the kernel.
 
-Each runs in the foreground as the current user; the grid user is mapped to the same account.
+The servers run in the foreground as the current user; the grid user is mapped to the same account.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ _STARTED = "Server started in daemon mode"
 
 @dataclass(frozen=True)
 class GridFtpSite:
-    """Options of a server: it listens on *address*, and its certificate is for *name* and the address.
+    """Options of a server.
 
-    *directory* gets its logs. *launcher* are words before its command, e.g. to enter a network namespace; the
-    server must stay in the foreground. Port 0: the kernel chooses.
+    Attributes:
+        name: name of the site; the server's certificate is for this name and ``address``.
+        address: IP address on which the server listens.
+        directory: directory for the server's logs.
+        launcher: command that runs the server's command, e.g. to enter a network namespace; it must stay in
+            the foreground.
+        port: TCP port; with 0 the kernel chooses a free port.
     """
 
     name: str
@@ -51,7 +56,7 @@ class GridFtpServer:
         return _log(self.site)
 
     def transfer(self, proxy: Path) -> dict[str, Any]:
-        """Return the transfer options of a resource with this server, with a *proxy*."""
+        """Return the transfer options of a resource that uses this server with *proxy*."""
         return {
             "kind": "gridftp",
             "host": self.site.address,
@@ -66,11 +71,13 @@ class GridFtpServer:
 def servers(
     security: Security, sites: Sequence[GridFtpSite], *options: str
 ) -> Iterator[dict[str, GridFtpServer]]:
-    """Run servers for *sites* until the context ends; yields them by name. *options* are for the program.
+    """Run servers for *sites* until the context ends; yield the servers by name.
+
+    *options* are options of the program ``globus-gridftp-server``.
 
     Raises:
-        MissingProgram: something is not installed.
-        NotServing: a server did not come up; with its output.
+        MissingProgram: a program is not installed.
+        NotServing: a server did not come up; the message has its output.
     """
     with contextlib.ExitStack() as stack:
         yield {site.name: stack.enter_context(server(security, site, *options)) for site in sites}
@@ -93,7 +100,10 @@ def server(security: Security, site: GridFtpSite, *options: str) -> Iterator[Gri
 
 
 def _port(site: GridFtpSite, contact_file: Path) -> int:
-    """Return the port once the server listens, else 0. The server prints only ports chosen by the kernel."""
+    """Return the port once the server listens, else 0.
+
+    The server prints the port only if the kernel chose it.
+    """
     if site.port:
         return site.port if _log(site).exists() and _STARTED in _log(site).read_text("utf-8") else 0
     text = contact_file.read_text(encoding="utf-8") if contact_file.exists() else ""

@@ -12,15 +12,26 @@ from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.pki import Authority, Certificate
 from monitor.testbed.middleware.programs import locate
 
+_USER = "Prober"
+
 
 @dataclass(frozen=True)
 class Security:
-    """The authority, user and grid-mapfile of a test-bed, in a directory of their own."""
+    """The authority, the user and the grid-mapfile of a test-bed, all in one directory."""
 
     directory: Path
-    authority: Authority
-    user: Certificate
-    gridmap: Path
+
+    @property
+    def authority(self) -> Authority:
+        return Authority(self.directory / "authority")
+
+    @property
+    def user(self) -> Certificate:
+        return self.authority.certificate_of(_USER)
+
+    @property
+    def gridmap(self) -> Path:
+        return self.directory / "grid-mapfile"
 
     @classmethod
     def create(cls, directory: Path) -> Security:
@@ -30,15 +41,14 @@ class Security:
             TestbedError, MissingProgram: openssl fails or is missing.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        authority = Authority.create(directory / "authority")
-        user = authority.user("Prober")
-        gridmap = directory / "grid-mapfile"
-        gridmap.write_text(f'"{user.subject}" {_account()}\n', encoding="utf-8")
-        return cls(directory, authority, user, gridmap)
+        user = Authority.create(directory / "authority").user(_USER)
+        security = cls(directory)
+        security.gridmap.write_text(f'"{user.subject}" {_account()}\n', encoding="utf-8")
+        return security
 
-    def proxy(self, name: str = "proxy", *, minutes: int = 12 * 60) -> Path:
-        """Create a proxy of the user that expires in *minutes*."""
-        return self._proxy(name, minutes, [])
+    def proxy(self, name: str = "proxy", *, minutes: int = 12 * 60, bits: int = 2048) -> Path:
+        """Create a proxy of the user that expires in *minutes*, with a key of *bits*."""
+        return self._proxy(name, minutes, [], bits)
 
     def expired_proxy(self, name: str = "expired", *, hours: int = 47) -> Path:
         """Create a proxy of the user that expired *hours* ago."""
@@ -48,7 +58,7 @@ class Security:
         """Return the environment of a server with the certificate *identity*."""
         # Certificate and key in one file as X509_USER_PROXY: it precedes X509_USER_CERT and a proxy in /tmp,
         # which the current user may have.
-        both = identity.key.with_suffix(".both")
+        both = Path(f"{identity.certificate}.both")
         both.touch(mode=0o600)
         both.write_bytes(identity.certificate.read_bytes() + identity.key.read_bytes())
         return {
@@ -57,7 +67,7 @@ class Security:
             "GRIDMAP": str(self.gridmap),
         }
 
-    def _proxy(self, name: str, minutes: int, launcher: list[str]) -> Path:
+    def _proxy(self, name: str, minutes: int, launcher: list[str], bits: int = 2048) -> Path:
         file = self.directory / name
         valid = f"{minutes // 60}:{minutes % 60:02}"
         credential = ["-cert", str(self.user.certificate), "-key", str(self.user.key)]
@@ -70,6 +80,8 @@ class Security:
             *trusting,
             "-valid",
             valid,
+            "-bits",
+            str(bits),
             "-out",
             str(file),
         ]

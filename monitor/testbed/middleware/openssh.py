@@ -1,8 +1,8 @@
 """OpenSSH servers, one per site, and the configuration with which clients reach all of them.
 
-An ordinary user's server accepts that user only, root's server every user. The site's ``bin`` is first on the
-PATH of sessions; it has ``ssh``, ``scp`` and ``sftp`` with the configuration that all sites share, so a site
-reaches the others by name.
+The server of an ordinary user accepts only that user; root's server accepts every user. The directory ``bin``
+of a site is first on the PATH of its sessions. The ``ssh``, ``scp`` and ``sftp`` in it use the configuration
+that all sites share, so each site reaches the others by name.
 """
 
 from __future__ import annotations
@@ -62,11 +62,16 @@ Host {name}
 
 @dataclass(frozen=True)
 class SshdOptions:
-    """Options of a server. Port 0: a free one.
+    """Options of a server.
 
-    *prefix* are words before the command, e.g. ``("ip", "netns", "exec", "iu")``; *user* logs in, by default
-    the current user. With *authority* only certificates of ``SshClients.authority`` are accepted, no plain
-    keys. *lines* are further lines of its configuration.
+    Attributes:
+        port: TCP port; with 0 a free port is chosen.
+        prefix: command that runs the server's command, e.g. ``("ip", "netns", "exec", "iu")``.
+        user: account to log in to; empty for the current user.
+        path: PATH of sessions, after the ``bin`` of the server.
+        sessions: number of sessions that one connection may have.
+        authority: whether the server accepts certificates of ``SshClients.authority`` but no plain keys.
+        lines: further lines of the server's configuration.
     """
 
     address: str = "127.0.0.1"
@@ -81,7 +86,7 @@ class SshdOptions:
 
 
 class SshClients:
-    """The clients' directory: one key for all servers, the host keys, a configuration."""
+    """The directory of the clients: one key for all servers, the host keys, and one configuration."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -96,13 +101,13 @@ class SshClients:
         self._lock = threading.Lock()
 
     def certify(self, key: Path, *, valid: str = "-5m:+1h", user: str = "") -> Path:
-        """Sign *key* for logins as *user*; *valid* is in ssh-keygen's format. Return the certificate."""
+        """Sign *key* for logins as *user*; *valid* is in ssh-keygen's format. Return the certificate file."""
         name = user or getpass.getuser()
         _keygen("-q", "-s", str(self.authority), "-I", name, "-n", name, "-V", valid, str(public(key)))
         return key.with_name(f"{key.name}-cert.pub")
 
     def add(self, server: SshServer) -> None:
-        """Add *server* to the configuration; it replaces an earlier one with the same name."""
+        """Add *server* to the configuration; a server with the same name is replaced."""
         host_key = public(server.root / "host_key").read_text()
         config = _CLIENT_CONFIG.format(
             name=server.name,
@@ -120,7 +125,7 @@ class SshClients:
     def resource(
         self, server: SshServer, *, shell: Mapping[str, Any] | None = None, **transfer: Any
     ) -> ResourceConfig:
-        """Return *server* as a resource, with further options of its *shell* and its *transfer*."""
+        """Return *server* as a resource; *shell* and *transfer* are further options of the resource."""
         login = {"kind": "ssh", "host": server.name, "config_file": str(self.config_file), **(shell or {})}
         return ResourceConfig(
             name=server.name,
@@ -134,7 +139,7 @@ class SshClients:
 
 @dataclass(frozen=True)
 class SshServer:
-    """A running server; *root* has its ``bin``, ``scratch`` and ``log``."""
+    """A running server; *root* is the directory of its ``bin``, ``scratch`` and ``log``."""
 
     name: str
     root: Path
@@ -164,10 +169,10 @@ class SshServer:
 
 @contextlib.contextmanager
 def sshd(name: str, clients: SshClients, options: SshdOptions | None = None) -> Iterator[SshServer]:
-    """Run a server called *name* in a directory of *clients* until the context ends; it can be restarted.
+    """Run the server *name* in a subdirectory of *clients* until the context ends. May be called again.
 
     Raises:
-        TestbedError, NotServing, MissingProgram: it cannot be started.
+        TestbedError, NotServing, MissingProgram: the server cannot be started.
     """
     options = options or SshdOptions()
     port = options.port or free_port(options.address)
@@ -221,7 +226,7 @@ def _running(server: SshServer) -> Iterator[process.Running]:
 
 
 def _listens(server: SshServer) -> bool:
-    """Return whether the server listens, by its log: one in a network namespace is unreachable from here."""
+    """Return whether the log says that the server listens; a server in a namespace cannot be reached here."""
     return server.log.exists() and "Server listening on" in server.log.read_text(errors="replace")
 
 
@@ -231,7 +236,7 @@ def _locked(user: str) -> bool:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Replace *file* atomically: clients read it at any time."""
+    """Replace *file* atomically, because clients may read it at any time."""
     fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(file)
@@ -244,7 +249,7 @@ def make_key(file: Path, passphrase: str = "") -> Path:
 
 
 def public(key: Path) -> Path:
-    """Return the file of the public key of *key*."""
+    """Return the file with the public key that belongs to the private key in *key*."""
     return key.with_name(f"{key.name}.pub")
 
 

@@ -34,7 +34,7 @@ def missing(programs: Iterable[str]) -> list[str]:
 
 
 def packages() -> dict[str, str]:
-    """Return the Debian package of each program."""
+    """Return the name of the Debian package of each program."""
     text = resources.files(__package__).joinpath("packages.txt").read_text(encoding="utf-8")
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {row[0]: row[1] for row in rows}

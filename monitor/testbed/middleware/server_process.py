@@ -27,13 +27,14 @@ def serving(
     cwd: Path | None = None,
     log: Path | None = None,
 ) -> Iterator[process.Running]:
-    """Run *argv*, with *env* added to the environment, until the context ends; enter when *ready* is true.
+    """Run *argv*, with *env* added to the environment, until the context ends; enter once *ready* is true.
 
-    A server that a signal ends before it is ready is started once more: some crash occasionally while they
-    start their threads.
+    A server that a signal ends before it is ready is started once more: some servers occasionally crash while
+    they start their threads.
 
     Raises:
-        NotServing: it ended, or was not ready in time; with the end of its output and its *log*.
+        NotServing: the server ended, or was not ready in time; the message has the end of its output and of
+            *log*.
         reporters.process.ProgramMissing: the program does not exist.
     """
     with contextlib.ExitStack() as stack:
@@ -56,7 +57,7 @@ def serving(
 
 
 def _comes_up(running: process.Running, ready: Callable[[], bool]) -> bool:
-    """Wait until the server is ready, has ended, or the deadline is over; return whether it is ready."""
+    """Wait until the server is ready, has ended, or the deadline has passed; return whether it is ready."""
     until = time.monotonic() + START_SECONDS
     while not ready():
         if running.poll() is not None or time.monotonic() > until:
@@ -66,7 +67,7 @@ def _comes_up(running: process.Running, ready: Callable[[], bool]) -> bool:
 
 
 def listens(address: str, port: int) -> bool:
-    """Whether connections to *port* are accepted."""
+    """Return whether connections to *port* are accepted."""
     try:
         socket.create_connection((address, port), timeout=1.0).close()
     except OSError:
@@ -80,7 +81,7 @@ def free_port(address: str) -> int:
     An ephemeral port could be taken by another connection before the server has started.
 
     Raises:
-        NotServing: many tries have failed.
+        NotServing: each of many random ports was in use.
     """
     for port in random.SystemRandom().sample(_PORTS, _TRIES):
         with contextlib.suppress(OSError), socket.create_server((address, port)):

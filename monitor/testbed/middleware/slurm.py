@@ -1,8 +1,8 @@
 """A Slurm cluster: munged, slurmctld and the slurmds of several nodes, all on this host.
 
-It runs in the foreground as the current user, with a key of its own, on free ports; an ordinary user's
-cluster runs only jobs of that user. Nodes have two processors each, regardless of the host. There are two
-partitions: ``short`` with all nodes and a limit of an hour, and ``long`` with the first node.
+The cluster runs in the foreground as the current user, with its own key, on free ports; the cluster of an
+ordinary user runs only jobs of that user. Each node has two processors, however many the host has. The
+partition ``short`` has all nodes and a time limit of an hour; the partition ``long`` has the first node.
 """
 
 from __future__ import annotations
@@ -71,10 +71,14 @@ MinJobAge=3600
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """Options of a cluster: its servers listen on *address* of the host *hostname*.
+    """Options of a cluster.
 
-    *launcher* are words before every command, e.g. to enter a network namespace; the program must stay in the
-    foreground. *lines* are further lines of slurm.conf.
+    Attributes:
+        address: IP address on which the servers listen.
+        hostname: name of the host.
+        launcher: command that runs every command of the cluster, e.g. to enter a network namespace; it must
+            stay in the foreground.
+        lines: further lines of slurm.conf.
     """
 
     nodes: int = 2
@@ -85,7 +89,7 @@ class SlurmOptions:
 
 
 class SlurmCluster:
-    """A running cluster. *programs* is a directory of clients for it, to be put first on a PATH."""
+    """A running cluster. *programs* is a directory of clients for this cluster, to be put first on a PATH."""
 
     def __init__(self, directory: Path, options: SlurmOptions, stack: contextlib.ExitStack) -> None:
         self.directory = directory
@@ -100,7 +104,7 @@ class SlurmCluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment with which a client finds the cluster without ``programs``."""
+        """Return the environment with which a client that is not in ``programs`` finds the cluster."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def run(self, *argv: str) -> str:
@@ -115,7 +119,10 @@ class SlurmCluster:
         return self.run("squeue", "-h", "-o", "%j").split()
 
     def close_partitions(self, state: str = "DOWN") -> None:
-        """Start no jobs; with DRAIN also accept none. ``open_partitions`` undoes it."""
+        """Stop starting jobs; with *state* DRAIN, also stop accepting jobs.
+
+        ``open_partitions`` undoes the change.
+        """
         for name in PARTITIONS:
             self.run("scontrol", "update", f"PartitionName={name}", f"State={state}")
 
@@ -123,11 +130,14 @@ class SlurmCluster:
         self.close_partitions("UP")
 
     def drain_nodes(self, reason: str) -> None:
-        """Start no jobs on the nodes, for *reason*; running jobs continue. ``resume_nodes`` undoes it."""
+        """Stop starting jobs on the nodes; running jobs continue. ``resume_nodes`` undoes the change.
+
+        *reason* is what Slurm shows to users.
+        """
         self.run("scontrol", "update", f"NodeName={','.join(self.nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume_nodes(self) -> None:
-        """Resume all nodes, except those that have returned by themselves."""
+        """Resume all nodes; ignore nodes that are back in service already."""
         for node in self.nodes:
             done = self._client(["scontrol", "update", f"NodeName={node}", "State=RESUME"])
             if done.returncode != 0 and "Invalid node state" not in done.stderr:
@@ -143,7 +153,7 @@ class SlurmCluster:
         self._start("slurmctld", argv, lambda: listens(self._options.address, port))
 
     def lose_node(self, name: str) -> None:
-        """Set a node DOWN in the controller, then kill it with all its processes."""
+        """Set the node *name* DOWN in the controller, then kill the node with all its processes."""
         self.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=lost")
         self._running.pop(name).close()
 
@@ -155,8 +165,8 @@ class SlurmCluster:
         """Start all servers.
 
         Raises:
-            MissingProgram: something is not installed.
-            NotServing: a server did not come up; with its output.
+            MissingProgram: a program is not installed.
+            NotServing: a server did not come up; the message has its output.
         """
         self._start("munged", _munged(self.directory), (self.directory / "munge" / "socket").is_socket)
         self.start_controller()
@@ -164,7 +174,7 @@ class SlurmCluster:
             self.start_node(name)
 
     def await_idle(self) -> None:
-        """Wait until every node is idle. Raises NotServing if that takes too long."""
+        """Wait until every node is idle. Raises NotServing if a node is not idle in time."""
         until = time.monotonic() + START_SECONDS
         while (states := self._client(_STATES).stdout.split()) != ["idle"] * len(self.nodes):
             if time.monotonic() > until:
@@ -208,8 +218,8 @@ def cluster(directory: Path, options: SlurmOptions = SlurmOptions()) -> Iterator
     The path of *directory* has at most about 80 bytes, because it contains a socket.
 
     Raises:
-        MissingProgram: something is not installed.
-        NotServing: a server did not come up; with its output.
+        MissingProgram: a program is not installed.
+        NotServing: a server did not come up; the message has its output.
     """
     with contextlib.ExitStack() as stack:
         cluster = SlurmCluster(directory, options, stack)
@@ -219,7 +229,7 @@ def cluster(directory: Path, options: SlurmOptions = SlurmOptions()) -> Iterator
 
 
 def _munged(root: Path) -> list[str]:
-    """Return the command of munged; --force, because it refuses directories below the writable /tmp."""
+    """Return the command of munged; with --force it accepts directories below the writable /tmp."""
     files = {"key": "munge.key", "socket": "munge/socket", "pid": "munge/pid", "seed": "munge/seed"}
     options = [f"--{name}-file={root / file}" for name, file in files.items() if name != "socket"]
     socket_and_log = [f"--socket={root / files['socket']}", f"--log-file={root / 'munged.log'}"]
@@ -227,7 +237,7 @@ def _munged(root: Path) -> list[str]:
 
 
 def _ports(options: SlurmOptions) -> dict[str, int]:
-    """Return a free port for the controller and for each node."""
+    """Return free ports by name: one for the controller and one for each node."""
     names = ["slurmctld", *(f"cn{number + 1}" for number in range(options.nodes))]
     ports: set[int] = set()
     while len(ports) < len(names):

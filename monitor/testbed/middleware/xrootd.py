@@ -1,8 +1,9 @@
 """XRootD servers, one per site: root:// with grid security, and https with third-party copies and macaroons.
 
 A server exports one directory as its "/" to the user of the site's security, at two free ports. XRootD
-refuses to run as root: root runs it as the user ``nobody`` with the capability to access every file. Its
-files belong to ``nobody`` then, and root's shell can read, move and remove them.
+refuses to run as root. If the test-bed runs as root, it starts XRootD as the user ``nobody`` with the
+capability to access every file. The files that XRootD writes belong to ``nobody``; root can read, move and
+remove them.
 """
 
 from __future__ import annotations
@@ -69,9 +70,12 @@ macaroons.secretkey {directory}/secret
 
 @dataclass(frozen=True)
 class XrootdSite:
-    """Options of a server. *exported* is its "/"; *directory* has the server's own files.
+    """Options of a server.
 
-    Paths that begin with one of *closed* may only be listed by its user.
+    Attributes:
+        directory: directory of the server's own files.
+        exported: directory that the server exports as "/".
+        closed: prefixes of paths that the user may list but not read or write.
     """
 
     name: str
@@ -92,7 +96,7 @@ class XrootdServer:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the server itself, for signals."""
+        """Return the pid of the server's own process, to which signals can be sent."""
         return int(_pid_file(self.site).read_text(encoding="ascii"))
 
     @property
@@ -108,7 +112,7 @@ class XrootdServer:
         return {"kind": "http", **self._location(self.https_port), "token_file": str(token)}
 
     def macaroon(self, proxy: Path, *, path: str = "/", minutes: int = 60, activities: str = "") -> str:
-        """Request a token for *path* and below from the server with a *proxy*.
+        """Request a macaroon (a token for https) for *path* and all paths below it, authenticated by *proxy*.
 
         Raises:
             TestbedError: the server refuses.
@@ -139,11 +143,11 @@ class XrootdServer:
 
 @contextlib.contextmanager
 def servers(security: Security, sites: Sequence[XrootdSite]) -> Iterator[dict[str, XrootdServer]]:
-    """Run servers for *sites* until the context ends; yields them by name.
+    """Run servers for *sites* until the context ends; yield them by name.
 
     Raises:
-        MissingProgram: something is not installed.
-        NotServing: a server did not come up; with its output.
+        MissingProgram: a program is not installed.
+        NotServing: a server did not come up; the message has its output.
     """
     certificate = security.authority.host(ADDRESS, [ADDRESS, "127.0.0.1", "::1"])
     with contextlib.ExitStack() as stack:
@@ -162,7 +166,7 @@ def _server(security: Security, certificate: Certificate, site: XrootdSite) -> I
     def ready() -> bool:
         return all(server_process.listens(ADDRESS, number) for number in (port, https_port))
 
-    # It creates a directory with its name in the working directory.
+    # The server creates a directory with its name in the working directory.
     with server_process.serving(argv, ready=ready, env=env, cwd=site.directory, log=_log(site)) as running:
         yield XrootdServer(site, security, port, https_port, running)
 

@@ -1,4 +1,4 @@
-"""The sites of the local grid: real SSH servers on loopback, slowed down and broken by the weather."""
+"""The sites of the local grid: real SSH servers on loopback, slowed down and broken by simulated weather."""
 
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.sites.description import GridDescription, load_description

@@ -12,9 +12,10 @@ from monitor.testbed.sites.layout import USER
 
 
 class SiteAuthentication(asyncssh.SSHServer):
-    """Accepts the grid's user with a key of *authorized_keys* (read at every login) or the *password*.
+    """Accepts the grid's user with the *password* or a key in the file *authorized_keys*.
 
-    *denied* returns whether the login fault "denied" is active.
+    The file is read at every login. No login is accepted while *denied* returns true, which means that the
+    login fault "denied" is active.
     """
 
     def __init__(self, authorized_keys: Path, password: str, denied: Callable[[], bool]) -> None:

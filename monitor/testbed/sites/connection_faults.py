@@ -1,4 +1,4 @@
-"""Faults of a connection: cut, or silent."""
+"""Break a connection: abort it, or keep it open and silent."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def reset(connection: SSHConnection) -> None:
 
 
 async def stall(connection: SSHConnection) -> None:
-    """Stop reading from the TCP connection and keep it open: keep-alives remain unanswered too.
+    """Stop reading from the TCP connection and keep it open, so that keep-alives remain unanswered too.
 
-    The disconnect of the peer is not noticed either, so the connection is aborted after an hour.
+    The server does not notice either that the peer disconnects, so it aborts the connection after an hour.
     """
     transport = connection._transport  # noqa: SLF001 - asyncssh has no public way to stop reading
     if isinstance(transport, asyncio.Transport):

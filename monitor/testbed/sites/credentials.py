@@ -51,9 +51,10 @@ def _public_line(key: asyncssh.SSHKey) -> str:
 
 
 def ssh_config_text(layout: Layout, port: int, caller: SiteLayout | None) -> str:
-    """Return the ssh_config for reaching every site by name, from the site *caller* or (None) from outside.
+    """Return the ssh_config with which the site *caller* reaches every site by name.
 
-    A site connects from its own address, by which the other site recognises it.
+    *caller* is None for clients outside the grid. A site connects from its own address, so that other sites
+    recognise it.
     """
     key = caller.key if caller else layout.reporter_key
     hosts = [

@@ -19,13 +19,19 @@ LOOPBACK, WAN = "loopback", "wan"
 
 @dataclass(frozen=True)
 class GridDescription:
-    """The sites in order, how to reach them, and the parameters of their weather.
+    """The sites of a grid in order, how to reach them, and the parameters of their weather.
 
-    *resources* has one resource for each site, by the name of the site. *kind* is ``LOOPBACK`` or ``WAN``.
-    *scale* is the number of grid seconds per real second. The weather generator draws a time for each
-    transfer at random; a file of *reference_file_bytes*, or a result of *reference_result_bytes*, takes this
-    time. The series whose names match one of the patterns *applications* (``*`` matches any ending) meet the
-    weather of PreCo.
+    Attributes:
+        resources: one resource for each site, by the name of the site.
+        compute, destination: names of the compute site and of the destination.
+        profile: name of the weather profile.
+        scale: number of grid seconds per real second.
+        epoch: time of the weather's step 0.
+        reference_file_bytes, reference_result_bytes: sizes of a file and of a result whose transfer takes the
+            time that the weather generator draws for it.
+        pid: pid of the process that runs the grid.
+        applications: patterns of names of series (``*`` matches any ending) that meet the weather of PreCo.
+        kind: ``LOOPBACK`` or ``WAN``.
     """
 
     directory: Path
@@ -60,7 +66,7 @@ class GridDescription:
 
     @classmethod
     def from_json(cls, text: str) -> GridDescription:
-        """Parse the text of ``to_json``. Raises DamagedState for any other text."""
+        """Parse *text* as ``to_json`` writes it. Raises DamagedState for any other text."""
         try:
             return cls._from_document(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -80,7 +86,11 @@ class GridDescription:
 
 
 def load_description(directory: Path) -> GridDescription | None:
-    """Return the grid that is up in *directory*, None without one. Raises DamagedState if unreadable."""
+    """Return the description of the grid that is up in *directory*; None if no grid is up.
+
+    Raises:
+        DamagedState: the description cannot be parsed.
+    """
     try:
         text = (directory / FILE_NAME).read_text(encoding="utf-8")
     except FileNotFoundError:

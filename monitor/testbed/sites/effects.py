@@ -1,7 +1,7 @@
 """Compute the effects of the weather on one site, as seconds, rates and environments: pure functions.
 
-The weather generator draws the conditions of each step at random. The *drawn* time of a mechanism (such as
-``disk`` or ``inbound``) is the time that these conditions give for it, divided by the time scale.
+The weather generator draws the conditions of each step at random: seconds for each mechanism, such as
+``disk`` or ``inbound``. The *drawn* time of a mechanism is these seconds divided by the time scale.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ _COMPUTING = ("compile", "queue", "compute", "outbound")
 
 @dataclass(frozen=True)
 class Terrain:
-    """Parameters of the effects. *scale* is the number of grid seconds per real second.
+    """Parameters of the effects.
 
-    The reference sizes determine the rate of a connection: the transfer of a file of *reference_file_bytes*,
-    or of a result of *reference_result_bytes* from the compute site, takes the drawn time. *sources* are the
-    indices of the sites that are neither the compute site nor the destination.
-
-    A series is an application's if its name matches one of the patterns *applications* (``*`` matches any
-    ending). For the runs of applications, *application_file_bytes* and *application_result_bytes* are the
-    reference sizes.
+    Attributes:
+        scale: number of grid seconds per real second.
+        sources: indices of the sites that are neither the compute site nor the destination.
+        reference_file_bytes: size of a file whose transfer takes the drawn time of ``inbound``.
+        reference_result_bytes: size of a result whose transfer takes the drawn time of ``outbound``.
+        applications: patterns of names of series (``*`` matches any ending); these series belong to an
+            application.
+        application_file_bytes, application_result_bytes: the reference sizes for runs of an application.
     """
 
     scale: float
@@ -43,12 +44,12 @@ class Terrain:
     application_result_bytes: int = 0
 
     def is_application(self, label: str | None) -> bool:
-        """Return whether the run *label* (``series@slot``) is of a series that is an application's."""
+        """Return whether the series of the run *label* (``series@slot``) belongs to an application."""
         series = (label or "").partition("@")[0]
         return any(fnmatchcase(series, pattern) for pattern in self.applications)
 
     def of_run(self, label: str | None) -> Terrain:
-        """Return the parameters with the reference sizes for the run *label*."""
+        """Return the parameters with the reference sizes that apply to the run *label*."""
         if not self.is_application(label):
             return self
         return dataclasses.replace(
@@ -58,29 +59,29 @@ class Terrain:
         )
 
     def makes_data(self, label: str | None, site: int) -> bool:
-        """Return whether *site* generates the data of an application, at the speed of its disk."""
+        """Return whether *label* is an application's run and *site* a source, which generates the data."""
         return self.is_application(label) and site in self.sources
 
     def for_run(self, label: str | None, conditions: Conditions) -> Conditions:
-        """Return the *conditions* of the run *label*.
+        """Return *conditions* as they apply to the run *label*.
 
-        In a run of an application each role has one site, which takes the whole drawn time.
+        In a run of an application each role has only one site, and this site takes the whole drawn time.
         """
         if not self.is_application(label):
             return conditions
         return dataclasses.replace(conditions, seconds=conditions.application_seconds, slowest_site={})
 
     def seconds(self, conditions: Conditions, mechanism: str, site: int) -> float:
-        """Return the real seconds of *mechanism* at *site*.
+        """Return how many real seconds *mechanism* takes at *site*.
 
-        The slowest site takes the drawn time, the other sites take a fraction of it.
+        The slowest site takes the drawn time, the other sites take a fraction of that time.
         """
         drawn = conditions.seconds.get(mechanism, 0.0) / self.scale
         slowest = self._slowest(conditions, mechanism)
         return drawn if slowest is None or slowest == site else drawn * conditions.others_fraction
 
     def _slowest(self, conditions: Conditions, mechanism: str) -> int | None:
-        """Return the slowest site, which is a source if only sources have the mechanism."""
+        """Return the index of the slowest site: one of the sources if only sources have *mechanism*."""
         slowest = conditions.slowest_site.get(mechanism)
         if slowest is None or mechanism not in ("disk", "inbound") or slowest in self.sources:
             return slowest
@@ -89,7 +90,7 @@ class Terrain:
 
 @dataclass(frozen=True)
 class IncomingLink:
-    """One incoming connection: its rate (None: no limit) and its fault, if any."""
+    """The rate of one incoming connection (None: no limit) and the fault that breaks it, if any."""
 
     bytes_per_second: float | None
     fault: str | None
@@ -100,7 +101,7 @@ OPEN_LINK = IncomingLink(bytes_per_second=None, fault=None)
 
 
 def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
-    """Return the kind of the fault of *mechanism* at *site*, None without one."""
+    """Return the kind of the fault of *mechanism* at *site*; None if there is no fault."""
     fault = conditions.fault
     if fault is None or fault.mechanism != mechanism:
         return None
@@ -108,7 +109,7 @@ def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
 
 
 def program_seconds(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, float]:
-    """Return how long the site's programs take, by mechanism."""
+    """Return how many real seconds the site's programs take, by mechanism."""
     return {name: terrain.seconds(conditions, name, site) for name in PROGRAM_MECHANISMS}
 
 
@@ -129,8 +130,8 @@ def incoming_link(
 ) -> IncomingLink:
     """Return the link of a connection from *sender* (None: from outside the grid) to *receiver*.
 
-    A file from the site at which the run has computed is its result and travels ``outbound``; other files
-    travel ``inbound``, with a fault if either end has it.
+    *computed_at* is the site at which the run has computed. A file from this site is a result, which travels
+    ``outbound``. Other files travel ``inbound``; such a link has the fault of the sender or of the receiver.
     """
     if sender is not None and sender == computed_at:
         seconds = terrain.seconds(conditions, "outbound", sender)

@@ -27,10 +27,10 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 @contextlib.contextmanager
 def directory_lock(directory: Path) -> Iterator[None]:
-    """Hold the lock of *directory*; the kernel releases it however the process ends.
+    """Hold the lock of *directory*; the kernel releases the lock however the process ends.
 
     Raises:
-        AlreadyRunning: another process holds it.
+        AlreadyRunning: another process holds the lock.
     """
     with (directory / "lock").open("w") as lock:
         try:

@@ -49,9 +49,9 @@ class LocalGridOptions:
     The weather generator draws a time for each transfer at random. A file of *reference_file_bytes*, or a
     result of *reference_result_bytes*, takes the drawn time; other sizes take proportionally less or more.
 
-    A series is an application's if its name matches one of the patterns *applications* (``*`` matches any
-    ending). Its runs meet the weather of PreCo, and *application_file_bytes* and *application_result_bytes*
-    are their reference sizes.
+    A series belongs to an application if its name matches one of the patterns *applications* (``*`` matches
+    any ending). Runs of such series meet the weather of PreCo, and their reference sizes are
+    *application_file_bytes* and *application_result_bytes*.
     """
 
     sites: int = 7
@@ -67,7 +67,9 @@ class LocalGridOptions:
     application_result_bytes: int = 1_049_600  # a volume of 64 x 64 x 64
 
     def roles(self) -> tuple[str, str]:
-        """Return the compute site and the destination: by default NCSA and SDSC, else the last two sites.
+        """Return the compute site and the destination.
+
+        The default is NCSA and SDSC; in a grid without these sites it is the last two sites.
 
         Raises:
             ValueError: the grid does not have a given site.
@@ -88,7 +90,7 @@ async def open_sites(
     """Run a grid in *directory* while the context is open; *weather* replaces the weather of *options*.
 
     Raises:
-        AlreadyRunning, NoAddress, MissingProgram, DamagedState: the docstring of the error says when.
+        AlreadyRunning, NoAddress, MissingProgram, DamagedState: the grid cannot run (``testbed.errors``).
         ValueError: the options name an unknown site.
     """
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it logs every session
@@ -125,7 +127,8 @@ def running_sites(
 ) -> Iterator[GridDescription]:
     """Run *count* sites in a thread of this process while the context is open; see ``open_sites``.
 
-    Without *weather* and *options*, there is no weather. Several grids can run concurrently.
+    Without *weather* and *options*, there is no weather. If *options* are given, *count* is ignored. Several
+    grids can run concurrently.
     """
     chosen = options or LocalGridOptions(sites=count)
     ready: Future[tuple[GridDescription, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -162,7 +165,7 @@ def _serve_in_thread(
 
 
 def _prepare(layout: Layout) -> GridState:
-    """Create missing directories and programs; return the state of the last start."""
+    """Create missing directories and programs; return the state of the last start, or a new state."""
     for site in layout.sites:
         shutil.rmtree(site.paced, ignore_errors=True)
         for path in (site.root, site.home, site.scratch, site.paced):
@@ -224,7 +227,10 @@ def _terrain(description: GridDescription, options: LocalGridOptions) -> Terrain
 
 @asynccontextmanager
 async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> AsyncIterator[int]:
-    """Run all sites on one port, and yield it: the port of the last start, or another if it is in use."""
+    """Run all sites on one port and yield the port.
+
+    It is the port of the last start, or another port if that port is in use.
+    """
     # Before the first connection; ``open_sites`` writes the final port afterwards.
     prepare_credentials(layout, state.port)
     sites = await _listen_on_one_port(layout, state, weather)

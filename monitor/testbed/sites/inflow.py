@@ -17,10 +17,10 @@ _SHORTEST_WAIT_SECONDS = 0.001
 
 
 class Inflow:
-    """Admits the bytes of one connection that was opened at *opened_at* (clock of the event loop).
+    """Paces the bytes of one connection that was opened at *opened_at* (clock of the event loop).
 
-    If the link has a fault, it breaks in the middle of a file of *reference_bytes*, or at the end of a
-    shorter one. *on_end* is called after the last byte, with the time at which this byte was due.
+    If *link* has a fault, the connection breaks after half of *reference_bytes* or, if the file is shorter,
+    at the end of the file. *on_end* is called after the last byte with the time at which this byte was due.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Inflow:
         self.received_bytes = 0
 
     async def admit(self, size_bytes: int) -> None:
-        """Wait until *size_bytes* more are due. Raises ConnectionResetError if the link breaks."""
+        """Wait until *size_bytes* more are due. Raises ConnectionResetError if the connection breaks."""
         self.received_bytes += size_bytes
         now = asyncio.get_running_loop().time()
         delay = self.pace.delay_seconds(self.received_bytes, now)
@@ -50,7 +50,11 @@ class Inflow:
             await self._break()
 
     async def end(self) -> None:
-        """Handle the end of the data; a short file breaks here. Raises as ``admit`` does."""
+        """Break a faulty connection that has not broken yet, else call *on_end*.
+
+        Raises:
+            ConnectionResetError: the connection breaks.
+        """
         await self._break()
         self.on_end(self.pace.due_at(self.received_bytes))
 

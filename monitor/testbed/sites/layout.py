@@ -2,11 +2,11 @@
 
 ::
 
-    grid.json  state.json  fault.json         description; kept state; a fault set by hand
+    grid.json  state.json  fault.json         description; state that a restart keeps; a fault set by hand
     ssh_config  known_hosts  reporter_key     for the OpenSSH client
     tools/                                    links to all programs except compilers
     sites/<name>/home  scratch                home and scratch directory of sessions
-    sites/<name>/bin  bin-cc                  wrapper scripts; the compiler's apart
+    sites/<name>/bin  bin-cc                  wrapper scripts; bin-cc has the compiler's
     sites/<name>/paced                        the last slow mechanism of each running session
     sites/<name>/host_key  key  authorized_keys  ssh_config
 """
@@ -64,7 +64,7 @@ class SiteLayout:
 
     @property
     def paced(self) -> Path:
-        """Directory where the programs of each session write the mechanism that slows them down."""
+        """Return the directory to which a session's programs write the mechanism that slows them down."""
         return self.root / "paced"
 
     @property
@@ -115,5 +115,5 @@ class Layout:
         return self.directory / "tools"
 
     def by_address(self, address: str) -> SiteLayout | None:
-        """Return the site that connects from *address*; None: the client is outside the grid."""
+        """Return the site that connects from *address*; None if the client is outside the grid."""
         return next((site for site in self.sites if site.address == address), None)

@@ -1,4 +1,4 @@
-"""A site's listener: accepts or refuses connections, or accepts them and sends nothing."""
+"""A site's listener: accepts connections, refuses connections, or accepts connections and sends nothing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class SiteListener:
         return self._accepting is not None
 
     def open(self) -> None:
-        """Bind the address and accept connections. Raises OSError if it cannot be bound."""
+        """Bind the address and accept connections. Raises OSError if the address cannot be bound."""
         if self._socket is None:
             self._socket = _bound_socket(self.address, self.port)
         self._socket.listen(_BACKLOG)
         self._accepting = asyncio.create_task(self._accept_all(self._socket))
 
     async def refuse(self) -> None:
-        """Refuse connections from now on; keep the address by a bound socket that does not listen."""
+        """Refuse connections from now on, but keep the address: bind a socket that does not listen."""
         await self.close()
         with suppress(OSError):  # taken by another process: ``open`` raises then
             self._socket = _bound_socket(self.address, self.port)
@@ -86,7 +86,7 @@ async def swallow(accepted: socket.socket) -> None:
 
 
 async def acknowledge_at_once(accepted: socket.socket) -> None:
-    """Disable delayed acknowledgements until cancelled; the kernel keeps re-enabling them.
+    """Disable delayed acknowledgements until cancelled, again and again, as the kernel re-enables them.
 
     During the login the OpenSSH client writes small packets with Nagle's algorithm: with delayed
     acknowledgements every login takes 80 ms longer.

@@ -1,7 +1,7 @@
-"""Find and kill processes by a variable in their environment, with their descendants.
+"""Find and kill processes with a given variable in their environment, and the descendants of these processes.
 
-Unlike process groups and sessions, which children can leave, the environment is inherited; a process with a
-cleared environment is found as a descendant. A process that is just being executed shows no environment yet.
+Children can leave process groups and sessions, but they inherit the environment. A process with a cleared
+environment is found as a descendant. A process that is just being executed shows no environment yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def kill_with_variable(variable: str) -> None:
 
 
 def pids_with_variable(variable: str) -> set[int]:
-    """Return the live processes with *variable* in their environment, and their descendants."""
+    """Return the pids of live processes with *variable* (``NAME=value``), and of their descendants."""
     pids = [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()]  # noqa: PTH208 - twice as fast
     roots = {pid for pid in pids if _has_variable(pid, variable.encode())} - {os.getpid()}
     return _with_descendants(roots, pids) if roots else roots
@@ -49,7 +49,7 @@ def _with_descendants(roots: set[int], pids: list[int]) -> set[int]:
 
 
 def _parent(pid: int) -> int | None:
-    """Return the parent of a live process; None for an ended process or a zombie."""
+    """Return the pid of the parent of a live process; None for an ended process or a zombie."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:

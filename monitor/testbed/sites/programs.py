@@ -1,4 +1,4 @@
-"""Wrapper scripts that slow down and break programs of a site; they precede the real ones on its PATH.
+"""Wrapper scripts that slow down and break a site's programs; they precede the real programs on the PATH.
 
 Each script reads the weather of its session from the environment (``effects.session_environment``) and runs
 the real program by its absolute path. ``pace`` extends a program to its drawn time: the real work and a sleep
@@ -175,7 +175,7 @@ def search_path(layout: Layout, site: SiteLayout, *, with_compiler: bool) -> str
 
 
 def _tools_without_compilers(tools: Path) -> Path:
-    """Return a directory of links to all programs except compilers; the first call creates it."""
+    """Return the directory *tools*; if it is missing, create it with links to all programs but compilers."""
     if not tools.exists():
         building = tools.with_name(".tools")
         shutil.rmtree(building, ignore_errors=True)

@@ -5,10 +5,10 @@ stage, such as a transfer. But a stage also opens sessions before this step and 
 so the stage would take longer than drawn. For runs with a label (``series@slot``), two corrections shorten
 the slow step:
 
-- *Credit*: the seconds by which the step begins later than the stage before was due to end. They count as
-  spent in the step. The credit is negative if the step begins early.
-- *Reserve*: the seconds that usually pass between the end of this kind of step and the end of its stage. They
-  are learned from earlier runs.
+- *Credit*: the seconds by which the step begins later than the previous stage was due to end. These seconds
+  count as spent in the step. The credit is negative if the step begins early.
+- *Reserve*: the seconds that usually pass between the end of this kind of step and the end of its stage. The
+  reserves are learned from earlier runs.
 
 A stage is due to end one reserve after the planned end of its slow step. The next credit counts from this due
 time, so the stages together take the drawn time even if a reserve is wrong.
@@ -31,7 +31,7 @@ _TRAILING_SHARE = 0.6  # share of the time between two steps that belongs to the
 
 
 class Reserves:
-    """The usual seconds between a mechanism's slow step and the end of its stage."""
+    """The usual seconds between the end of a mechanism's slow step and the end of its stage."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(lambda: _FIRST_RESERVE_SECONDS)
@@ -40,14 +40,17 @@ class Reserves:
         return self._seconds[mechanism]
 
     def learn(self, mechanism: str, seconds: float) -> None:
-        """Learn from a run in which *seconds* passed from the end of *mechanism*'s step to the next step."""
+        """Update the reserve of *mechanism*.
+
+        *seconds* passed in a run from the end of the mechanism's step to the begin of the next step.
+        """
         bounded = min(max(0.0, seconds * _TRAILING_SHARE), LONGEST_RESERVE_SECONDS)
         self._seconds[mechanism] += _LEARNING_RATE * (bounded - self._seconds[mechanism])
 
 
 @dataclass(frozen=True)
 class Step:
-    """An ended slow step of a run; its stage is due to end at *due_at*, from which the next credit counts."""
+    """A slow step that has ended. The stage is due to end at *due_at*; the next credit counts from then."""
 
     mechanism: str
     ended_at: float
@@ -56,7 +59,7 @@ class Step:
 
 @dataclass
 class RunClock:
-    """The state of one run at all sites; times are those of the event loop's clock."""
+    """The state of one run at all sites; times are by the event loop's clock."""
 
     last: Step | None = None
     logged_in: set[int] = field(default_factory=set)  # indexes of sites
@@ -65,14 +68,17 @@ class RunClock:
     has_compiled: bool = False  # only the first compilation of a run is slow
 
     def compute_site(self) -> int | None:
-        """Return the site that computes or has computed: results may travel before its session ends."""
+        """Return the index of the site that computes or has computed; None if no site has computed yet.
+
+        Results may travel before the session that computes has ended.
+        """
         computing = (
             site for file, site in self.paced_files.items() if paced_mechanism(file) in LAUNCHER_MECHANISMS
         )
         return next(computing, self.computed_at)
 
     def credit_seconds(self, now: float) -> float:
-        """Return the credit of a step that begins at *now*; negative if it begins early."""
+        """Return the credit of a step that begins at *now*; negative if the step begins early."""
         if self.last is None:
             return 0.0
         return min(max(now - self.last.due_at, -LONGEST_RESERVE_SECONDS), LONGEST_CREDIT_SECONDS)
@@ -91,7 +97,10 @@ class RunClock:
 
 
 def paced_mechanism(file: Path) -> str:
-    """Return the mechanism of a session's last slow step, which its programs write to *file*."""
+    """Return the mechanism of a session's last slow step; "" if there was no slow step.
+
+    The wrapper scripts of the session write the mechanism to *file*.
+    """
     try:
         return file.read_text().strip()
     except FileNotFoundError:
@@ -99,6 +108,9 @@ def paced_mechanism(file: Path) -> str:
 
 
 def planned_seconds(mechanism: str, seconds: Mapping[str, float]) -> float:
-    """Return the planned seconds of a session whose last slow step was *mechanism*."""
+    """Return the seconds from the begin of a session to the planned end of its last slow step.
+
+    *mechanism* is the mechanism of this step; *seconds* are the planned seconds of each mechanism.
+    """
     waited = max(0.0, seconds.get("queue", 0.0)) if mechanism == "compute" else 0.0
     return waited + seconds.get(mechanism, 0.0)

@@ -31,9 +31,9 @@ async def run_command(
     environment: dict[str, str],
     inflow: Inflow | None,
 ) -> None:
-    """Run *command* as ``/bin/sh -c`` and send *client* its exit status. *inflow* paces its input, if given.
+    """Run *command* as ``/bin/sh -c`` and send *client* its exit status. *inflow*, if given, paces its input.
 
-    Background programs outlive an orderly end of the command, as with any SSH server, until the site stops.
+    As with any SSH server, background programs outlive an orderly end of the command, but not the site.
     If the client disconnects first, all processes of the session are killed.
     """
     session = uuid.uuid4().hex
@@ -71,7 +71,7 @@ def _send_exit_status(client: asyncssh.SSHServerProcess[bytes], program: Process
 
 
 async def _first_is_done(work: Awaitable[None], interruption: Awaitable[None]) -> bool:
-    """Return whether *work* ended before *interruption*; cancel the other."""
+    """Return whether *work* ended before *interruption* and without an error; cancel what is unfinished."""
     working, interrupting = asyncio.ensure_future(work), asyncio.ensure_future(interruption)
     try:
         await asyncio.wait((working, interrupting), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""One site: its SSH server."""
+"""One site of the local grid: an SSH server whose speed and faults follow the weather."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Caller:
-    """The client of a connection: when it connected (clock of the event loop), its number of sessions.
+    """The client of a connection.
 
-    *site* is the index of the calling site; None: the client is outside the grid.
+    Attributes:
+        accepted_at: time of the connection by the clock of the event loop.
+        site: index of the site that connects; None if the client is outside the grid.
+        sessions: number of sessions that the connection has had.
     """
 
     accepted_at: float
@@ -44,7 +47,7 @@ class Caller:
 
 
 class SshSite:
-    """Serves one site of a grid at *port* of its address; accepts keys and *password*."""
+    """Serves one site of a grid at *port* of the site's address; users log in with a key or *password*."""
 
     def __init__(
         self, layout: Layout, place: SiteLayout, weather: SiteWeather, *, port: int, password: str
@@ -69,7 +72,7 @@ class SshSite:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def follow_login_fault(self) -> None:
-        """Stop or resume listening according to the current weather."""
+        """Stop listening while the weather has the login fault "refused" here, and resume afterwards."""
         refused = self._login_fault() == "refused"
         if refused and self.listener.listens:
             await self.listener.refuse()
@@ -83,7 +86,7 @@ class SshSite:
         return self.weather.login_fault(self.place.index)
 
     def _track(self, task: asyncio.Task[None] | None) -> None:
-        """Keep *task*, which ``close`` cancels."""
+        """Add *task* to the tasks that ``close`` cancels."""
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -176,7 +179,10 @@ class SshSite:
         self.weather.step_ended(label, "login", began=began, planned=until, now=loop.time())
 
     def _is_login(self, caller: Caller, label: str | None) -> bool:
-        """Whether a session is the first of its run at this site; without a label, of its connection."""
+        """Return whether a session is the first of the run *label* at this site.
+
+        Without a label, return whether the session is the first of *caller*.
+        """
         if label is None:
             return caller.sessions == 1
         sites = self.weather.run(label).logged_in
@@ -209,7 +215,10 @@ class SshSite:
     def _environment(
         self, sent: Mapping[str, str], label: str | None, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """Return the site's variables, LC_* of the client, and the weather; no variable of this process."""
+        """Return the environment of a session.
+
+        It has the variables LC_* that the client has *sent*, the weather, and the variables of the site.
+        """
         weather = self.weather.session_environment(label, self.place.index, seconds)
         with_compiler = weather.get("SITE_COMPILE_FAULT") != "missing"
         return {
@@ -245,5 +254,5 @@ async def _common_options(host_key: asyncssh.SSHKey) -> asyncssh.SSHServerConnec
 
 
 def kill_everything(layout: Layout) -> None:
-    """Kill all processes of a grid's sites, also those left by a killed grid."""
+    """Kill all processes of a grid's sites, among them the processes that a killed grid has left."""
     kill_with_variable(f"{GRID_VARIABLE}={layout.directory}")

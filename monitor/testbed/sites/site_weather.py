@@ -1,4 +1,4 @@
-"""The weather of each run at the sites: drawn durations, corrected by the clock of the run."""
+"""The weather that each run meets at the sites: drawn durations, corrected by the clock of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS_KEPT = 1000
 
 
 class SiteWeather:
-    """Computes the effects of the weather on one session or connection. Shared by all sites of a grid."""
+    """Computes the effects of the weather on sessions and connections; shared by all sites of a grid."""
 
     def __init__(self, source: WeatherSource, terrain: Terrain) -> None:
         self.source = source
@@ -30,11 +30,11 @@ class SiteWeather:
         return drawn and self.terrain.for_run(label, drawn)
 
     def reference_file_bytes(self, label: str | None) -> int:
-        """Return the size of the file whose transfer takes the drawn time in the run *label*."""
+        """Return the size in bytes of the file whose transfer takes the drawn time in the run *label*."""
         return self.terrain.of_run(label).reference_file_bytes
 
     def run(self, label: str | None) -> RunClock:
-        """Return the clock of a run; a session without a label gets a new one. Old clocks are dropped."""
+        """Return the clock of the run *label*; a new clock if *label* is None. Old clocks are dropped."""
         if label is None:
             return RunClock()
         clock = self._runs.setdefault(label, RunClock())
@@ -46,13 +46,13 @@ class SiteWeather:
     def step_ended(
         self, label: str | None, mechanism: str, *, began: float, planned: float, now: float
     ) -> None:
-        """Record the end of a slow step of a run, see ``RunClock``."""
+        """Record the end of a slow step of a run in its clock; see ``RunClock.step_ended``."""
         if label is not None and self.conditions(label) is not None:
             reserves = self._reserves_of(label)
             self.run(label).step_ended(mechanism, reserves, began=began, planned=planned, now=now)
 
     def _reserves_of(self, label: str | None) -> Reserves:
-        """Return the reserves learned from runs of the same kind."""
+        """Return the reserves for the run *label*: runs of applications share one set, other runs another."""
         return self._reserves[self.terrain.is_application(label)]
 
     def login_fault(self, site: int) -> str | None:
@@ -61,7 +61,7 @@ class SiteWeather:
         return effects.fault_of(conditions, "login", site) if conditions else None
 
     def login_seconds(self, label: str | None, site: int) -> float:
-        """Return how long the first login of a run at *site* takes from the accepted connection on."""
+        """Return the seconds that the first login of a run at *site* takes after the accepted connection."""
         conditions = self.conditions(label)
         if conditions is None:
             return 0.0
@@ -69,7 +69,10 @@ class SiteWeather:
         return self.terrain.seconds(conditions, "login", site) - reserve_seconds
 
     def program_seconds(self, label: str | None, site: int, now: float) -> dict[str, float]:
-        """Return the seconds of programs of a session that begins at *now*, by mechanism; may be negative."""
+        """Return the seconds that each mechanism takes in the programs of a session that begins at *now*.
+
+        Credit and reserve are subtracted (``run_clock``), so the seconds may be negative.
+        """
         conditions = self.conditions(label)
         if conditions is None:
             return {}
@@ -88,7 +91,7 @@ class SiteWeather:
     def session_environment(
         self, label: str | None, site: int, seconds: Mapping[str, float]
     ) -> dict[str, str]:
-        """Return the environment of a session's programs; *seconds* gives their durations by mechanism."""
+        """Return the environment of a session's programs; *seconds* are the durations by mechanism."""
         conditions = self.conditions(label)
         if conditions is None:
             return {}
@@ -108,7 +111,7 @@ class SiteWeather:
         )
 
     def link_opened_at(self, label: str | None, mechanism: str, accepted_at: float) -> float:
-        """Return the time from which the pace of a connection is computed."""
+        """Return the time at which a connection counts as opened: *accepted_at* minus credit and reserve."""
         if label is None:
             return accepted_at
         return (
@@ -123,5 +126,5 @@ class SiteWeather:
 
 
 def label_of(environment: Mapping[str, str]) -> str | None:
-    """Return the label of the run that a session belongs to."""
+    """Return the label (``series@slot``) of the run that a session belongs to; None without a label."""
     return environment.get(RUN_LABEL) or None

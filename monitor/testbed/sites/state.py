@@ -22,7 +22,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GridState:
-    """*port* is the same at every site; each has an address of its own. *passwords* are by site."""
+    """The state of a local grid.
+
+    Attributes:
+        port: port of every site; the sites differ in their addresses.
+        epoch: time of the weather's step 0.
+        passwords: password of each site, by the name of the site.
+    """
 
     port: int
     epoch: datetime
@@ -34,12 +40,12 @@ def new_state(now: datetime) -> GridState:
 
 
 def random_port() -> int:
-    """Return a port to try. Not from the seeded generator: processes with one seed would collide."""
+    """Return a port to try, at random without a seed: processes with the same seed would collide."""
     return secrets.choice(PORTS)
 
 
 def load_state(directory: Path) -> GridState:
-    """Return the state of the last start; a new one if there is none or it cannot be parsed."""
+    """Return the state of the last start; a new state if the file is missing or cannot be parsed."""
     path = directory / FILE_NAME
     now = datetime.now(UTC)
     try:
@@ -57,7 +63,7 @@ def parse_state(text: str) -> GridState:
     """Parse the text of a state file.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError: it is not the text of a state.
+        ValueError, TypeError, KeyError, AttributeError: *text* is not the text of a state.
     """
     document = json.loads(text)
     port = int(document["port"])
@@ -73,6 +79,6 @@ def save_state(directory: Path, state: GridState) -> None:
 
 
 def with_passwords(state: GridState, names: tuple[str, ...]) -> GridState:
-    """Return the state with a password for each of *names*."""
+    """Return *state* with a password for each of *names*; existing passwords stay."""
     passwords = {name: state.passwords.get(name) or secrets.token_urlsafe(12) for name in names}
     return GridState(state.port, state.epoch, {**state.passwords, **passwords})

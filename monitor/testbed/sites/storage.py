@@ -15,7 +15,7 @@ _FULL_AFTER_BYTES = 1 << 16
 
 
 class SiteStorage(asyncssh.SFTPServer):
-    """SFTP, which scp uses since OpenSSH 9; relative paths begin at the site's *home*."""
+    """An SFTP session, which scp uses too since OpenSSH 9; relative paths begin at the site's *home*."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SiteStorage(asyncssh.SFTPServer):
             file_obj.close()
 
     def exit(self) -> None:
-        """Send exit status 0: without one scp reports a failed copy."""
+        """Send exit status 0: without an exit status, scp reports a failed copy."""
         self.channel.exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Sources of the weather at the sites: none, drawn, or with a fault set by hand."""
+"""Sources of the weather at the sites: no weather, weather drawn at random, or a fault set by hand."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ class WeatherSource(Protocol):
     """Provides the conditions of a run, or of the grid as a whole."""
 
     def at(self, label: str | None, now: datetime) -> Conditions | None:
-        """Return the conditions of the run *label* (``series@slot``), without one those at *now*."""
+        """Return the conditions of the run *label* (``series@slot``); None if there is no weather.
+
+        If *label* is None, return the conditions at *now*.
+        """
         ...
 
 
 class NoWeather:
-    """Nothing is slow and nothing fails."""
+    """A source of no weather: no site is slow and nothing fails."""
 
     def at(self, label: str | None, now: datetime) -> None:  # noqa: ARG002 - the protocol
         return None
 
 
 class DrawnWeather:
-    """Draws the conditions of each time step; all stages of a run have the conditions of its slot."""
+    """Draws the conditions of each time step; all stages of a run have the conditions of its slot.
+
+    *draw* returns the conditions of the step with a given number (``step_index``).
+    """
 
     def __init__(self, draw: Callable[[int], Conditions], epoch: datetime, scale: float) -> None:
         self.draw = draw
@@ -50,15 +56,16 @@ class DrawnWeather:
 
 
 def step_index(time: datetime, epoch: datetime, scale: float) -> int:
-    """Return the number of the weather step of *time*, 0 for the one that begins at *epoch*.
+    """Return the number of the weather step at *time*; step 0 begins at *epoch*.
 
-    Times before the epoch (a slot that was claimed late) belong to the first step.
+    *scale* is the number of grid seconds per real second. Times before the epoch (a slot that was claimed
+    late) belong to step 0.
     """
     return max(0, int((time - epoch).total_seconds() * scale // STEP_SECONDS))
 
 
 def slot_of(label: str | None) -> datetime | None:
-    """Return the slot in a run's label ``series@slot``; None if it has none."""
+    """Return the slot in a run's label ``series@slot``; None if the label has no slot."""
     if label is None or "@" not in label:
         return None
     try:
@@ -68,7 +75,7 @@ def slot_of(label: str | None) -> datetime | None:
 
 
 class WithManualFault:
-    """Wraps another source; while a file exists, its fault replaces the fault of that source.
+    """Wraps the source *source*; while the file *path* exists, its fault replaces the fault of *source*.
 
     The file holds ``{"site": "ncsa", "mechanism": "compile", "kind": "missing"}``.
     """
@@ -100,7 +107,11 @@ class WithManualFault:
 
 
 def parse_fault(text: str, names: tuple[str, ...]) -> SiteFault:
-    """Parse the JSON of a fault. Raises ValueError with the unknown name and the valid ones."""
+    """Parse the JSON of a fault at one of the sites *names*.
+
+    Raises:
+        ValueError: a name is unknown; the message has this name and the valid names.
+    """
     document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError(f"expected an object, got {text!r}")

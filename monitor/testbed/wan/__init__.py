@@ -8,6 +8,6 @@
     |-- sshd, GridFTP, ...           real servers (``middleware``)
     site iu ...
 
-Each site's first process holds its namespaces; when it ends, the kernel kills all processes in them. The
-sites have no route out of 10.98.N.0/24, so no packet leaves the host.
+The first process of each site holds the site's namespaces; when it ends, the kernel kills all processes in
+them. The sites have no route out of 10.98.N.0/24, so no packet leaves the host.
 """

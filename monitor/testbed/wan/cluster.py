@@ -1,6 +1,6 @@
 """Run a Slurm cluster in a site's namespaces: ``python -m monitor.testbed.wan.cluster DIRECTORY HOSTNAME``.
 
-It prints ``up`` when jobs can be submitted. All servers listen on the site's own loopback interface.
+The program prints ``up`` when jobs can be submitted. All servers listen on the site's loopback interface.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The emulator: one process with a TUN device in every namespace that forwards packets between them.
 
 ``python -m monitor.testbed.wan.emulator PLAN`` with the path of a plan in JSON: ``network``, ``mtu_bytes``,
-``seed``, ``ends`` (name, address, device, pid; pid 0 is the emulator's own namespace), ``tables`` (link
-tables; later ones override earlier ones, each may be missing) and ``counters`` (a file to write).
+``seed``, ``ends`` (name, address, device, pid; pid 0 is the emulator's own namespace), ``tables`` (files of
+link tables; a later table overrides an earlier one, and each file may be missing) and ``counters`` (a file to
+write).
 
-It prints ``up`` when all devices exist. Tables are reread when one of them changes; if one cannot be parsed,
-it prints one line with the error and keeps the network unchanged. Counters are written every second if they
-have changed.
+The program prints ``up`` when all devices exist. It rereads the tables when one of them changes. If a table
+cannot be parsed, it prints one line with the error and keeps the network unchanged. It writes the counters
+every second if they have changed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _DESTINATION = slice(16, 20)  # of an IPv4 header
 
 @dataclass(frozen=True)
 class NetworkEnd:
-    """One end of the network: *pid* is a process in its namespace, 0: the emulator's own namespace."""
+    """One end of the network. *pid* is a process in its namespace; 0 stands for the emulator's namespace."""
 
     name: str
     address: str
@@ -48,7 +49,14 @@ class NetworkEnd:
 
 @dataclass(frozen=True)
 class EmulatorPlan:
-    """The parameters of an emulator. *network* has the addresses of all ends, e.g. "10.98.0.0/24"."""
+    """The parameters of an emulator.
+
+    Attributes:
+        network: network of the addresses of all ends, e.g. "10.98.0.0/24".
+        tables: files of link tables; a later table overrides an earlier one.
+        counters: file to which the counts of packets are written.
+        seed: seed of the random loss and jitter.
+    """
 
     network: str
     ends: Sequence[NetworkEnd]
@@ -63,7 +71,7 @@ class EmulatorPlan:
 
     @classmethod
     def from_json(cls, text: str) -> EmulatorPlan:
-        """Parse the text of ``to_json``."""
+        """Parse *text* as ``to_json`` writes it."""
         document = json.loads(text)
         document["ends"] = [NetworkEnd(**end) for end in document["ends"]]
         document["tables"] = [Path(table) for table in document["tables"]]
@@ -76,7 +84,7 @@ class EmulatorPlan:
 
 
 class Tables:
-    """The link tables in files, reread when one of them has changed."""
+    """The link tables in files; they are read again when a file has changed."""
 
     def __init__(self, sites: Sequence[str], files: Sequence[Path]) -> None:
         self._sites = sites
@@ -84,7 +92,7 @@ class Tables:
         self._stamps: list[tuple[int, int]] | None = None
 
     def changed(self) -> LinkTable | None:
-        """Return the table if a file has changed, else None. Raises BadLinkTable, once per change."""
+        """Return the table if a file has changed, else None. Raises BadLinkTable, once for each change."""
         stamps = [_stamp(file) for file in self._files]
         if stamps == self._stamps:
             return None
@@ -93,14 +101,18 @@ class Tables:
 
 
 def read_table(sites: Sequence[str], files: Sequence[Path]) -> LinkTable:
-    """Return the link table of *sites* from *files*, in order. Raises BadLinkTable for an invalid line."""
+    """Return the link table of *sites* after all lines of *files*, applied in order.
+
+    Raises:
+        BadLinkTable: a line is invalid.
+    """
     return LinkTable.of(
         sites, [line for file in files for line in parse_lines(_text(file), origin=file.name)]
     )
 
 
 class Emulator:
-    """Forwards packets between open *devices*, by name of their ends, as the link tables specify."""
+    """Forwards packets between *devices* (open descriptors by name of their end), as link tables specify."""
 
     def __init__(self, plan: EmulatorPlan, devices: dict[str, int]) -> None:
         self._tables = Tables(plan.names, plan.tables)
@@ -146,7 +158,7 @@ class Emulator:
             self.network.change(table)
 
     def _receive(self, device: int) -> None:
-        """Read packets of one end and queue them for delivery."""
+        """Read packets that one end has sent and queue them for delivery."""
         source = self._sources[device]
         for _ in range(_PACKETS_AT_ONCE):
             try:
@@ -181,7 +193,11 @@ class Emulator:
 
 
 def open_devices(plan: EmulatorPlan) -> dict[str, int]:
-    """Open and configure a device at every end. Raises OSError or TestbedError if one cannot be."""
+    """Open and configure a device at every end; return the descriptors by name of the end.
+
+    Raises:
+        OSError, TestbedError: a device cannot be opened or configured.
+    """
     devices = {}
     for end in plan.ends:
         with network_of(end.pid) if end.pid else contextlib.nullcontext():

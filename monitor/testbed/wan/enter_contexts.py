@@ -16,7 +16,7 @@ def enter_all(
 ) -> list[Value]:
     """Enter all *contexts* and push them on *stack*; return their values in order.
 
-    If some fail, the exception of the first of them is raised after the others have been entered.
+    If contexts fail, all other contexts are entered, and then the exception of the first failure is raised.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         entering = [pool.submit(context.__enter__) for context in contexts]

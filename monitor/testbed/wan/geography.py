@@ -1,4 +1,4 @@
-"""The network in good weather: delays by distance, uplinks by site; plausible, not published."""
+"""The network in good weather: delays by distance, uplinks by site. The figures are plausible estimates."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def good_weather(names: Sequence[str]) -> list[TableLine]:
 
 
 def uplink_mbit(name: str) -> float:
-    """Return the uplink rate of a site."""
+    """Return the uplink rate of the site *name* in Mbit/s."""
     return _PLACES.get(name, _ELSEWHERE)[2]
 
 
 def delay_ms(source: str, target: str) -> float:
-    """Return the one-way delay between two sites along a fibre with detours."""
+    """Return the one-way delay in milliseconds between two sites, along a fibre with detours."""
     here, there = (_PLACES.get(name, _ELSEWHERE)[:2] for name in (source, target))
     travelled = _distance_kilometres(here, there) * _DETOUR / _KILOMETRES_PER_MS
     return max(_LEAST_DELAY_MS, travelled)
 
 
 def _distance_kilometres(here: tuple[float, float], there: tuple[float, float]) -> float:
-    """Return the great-circle distance (haversine)."""
+    """Return the great-circle distance of two points, given by latitude and longitude (haversine formula)."""
     (south, west), (north, east) = ([math.radians(angle) for angle in point] for point in (here, there))
     square = (
         math.sin((north - south) / 2) ** 2

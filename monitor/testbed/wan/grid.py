@@ -1,12 +1,12 @@
 """Run the wide-area test-bed: its emulated network, its servers and its weather.
 
-Its directory has one directory for each kind of server, and these files::
+The directory of a grid has one directory for each kind of server, and these files::
 
     grid.json       the description of the grid; it exists while all servers run
     state.json      what a restart keeps: the number of the network, and the epoch of its weather
     good.links      link table of the network in good weather: delays by distance, uplinks by site
     weather.links   link table of the current weather; it overrides good.links
-    hand.links      link table of the changes that a user sets; it overrides both
+    hand.links      link table of the changes that a user sets; it overrides both other tables
     counters.json   the packets forwarded, lost and dropped in each direction
 """
 
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WanOptions:
-    """Options of the wide-area test-bed. With *weather*, *seed* determines how the network changes."""
+    """Options of the wide-area test-bed. With *weather* the network changes as *seed* determines."""
 
     sites: int = 7
     transfer: str = "gridftp"
@@ -58,7 +58,7 @@ class WanOptions:
     destination: str | None = None
 
     def roles(self) -> tuple[str, str]:
-        """Return the compute site and the destination.
+        """Return the names of the compute site and the destination; see ``LocalGridOptions.roles``.
 
         Raises:
             ValueError: the grid does not have a given site.
@@ -68,14 +68,14 @@ class WanOptions:
 
 @dataclass
 class WanState:
-    """The state that a restart keeps: the *number* of the network, and the *epoch* of its weather."""
+    """The state that a restart keeps: *number* identifies the network, *epoch* is the weather's begin."""
 
     number: int
     epoch: datetime
 
     @classmethod
     def load(cls, directory: Path) -> WanState:
-        """Return the state of the last start, or a new state if there is none or it cannot be parsed."""
+        """Return the state of the last start; a new state if the file is missing or cannot be parsed."""
         try:
             document = json.loads((directory / _STATE).read_text(encoding="utf-8"))
             return cls(int(document["number"]), parse_rfc3339(document["epoch"]))
@@ -125,11 +125,11 @@ class WideAreaGrid:
 
 @contextlib.contextmanager
 def open_grid(directory: Path, options: WanOptions) -> Iterator[WideAreaGrid]:
-    """Run a grid in *directory* while the context is open; afterwards only its files are left.
+    """Run a grid in *directory* while the context is open; afterwards only files are left.
 
     Raises:
-        CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: the docstring of the error says
-            when.
+        CannotRunHere, AlreadyRunning, NoNetwork, NotServing, TestbedError: the grid cannot run
+            (``testbed.errors``).
         ValueError: the options name an unknown site.
     """
     compute, _ = options.roles()
@@ -176,7 +176,7 @@ def _describe(
 
 
 def _remove_old_files(directory: Path) -> None:
-    """Remove the files of an earlier grid except kept ones; keys and certificates are generated again."""
+    """Remove the files of an earlier grid except its state; keys and certificates are generated again."""
     for entry in directory.iterdir():
         if entry.name in _KEPT_FILES:
             continue

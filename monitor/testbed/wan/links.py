@@ -7,7 +7,7 @@
     link * * delay_ms=20 jitter_ms=1         # one direction; *: every site
     link anl sdsc delay_ms=31 loss_percent=0.01 rate_mbit=50
 
-A later line overrides the figures that it names, and leaves the others of earlier lines.
+A later line overrides only the figures that it names; the other figures of earlier lines stay.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ class BadLinkTable(TestbedError):
 
 @dataclass(frozen=True)
 class LinkProperties:
-    """Properties of one direction between two sites. *loss* is a share of packets; a rate of 0 is no limit.
+    """Properties of one direction between two sites.
 
-    Packets arrive up to the jitter earlier or later than the delay, and stay in order.
+    Attributes:
+        jitter_seconds: most seconds by which a packet's delay differs from ``delay_seconds``; packets stay
+            in order.
+        loss: share of lost packets, 0 to 1.
+        bytes_per_second: rate of the link; 0 is no limit.
     """
 
     delay_seconds: float = 0.0
@@ -54,7 +58,13 @@ class LinkProperties:
 
 @dataclass(frozen=True)
 class TableLine:
-    """One line: *kind* is "queue", "site" or "link"; *figures* have the units in their names."""
+    """One line of a link table.
+
+    Attributes:
+        kind: "queue", "site" or "link".
+        names: the sites to which the line applies; "*" is every site.
+        figures: values by name; each name ends with its unit.
+    """
 
     kind: str
     names: tuple[str, ...]
@@ -67,7 +77,13 @@ class TableLine:
 
 @dataclass(frozen=True)
 class LinkTable:
-    """The whole network: the properties of every directed link, the bytes per second that leave each site."""
+    """The whole network.
+
+    Attributes:
+        links: properties of each link by (source, target).
+        uplinks: rate of each site's uplink in bytes per second, 0 for no limit, by the name of the site.
+        queue_bytes: size of the queue before each bottleneck.
+    """
 
     links: Mapping[tuple[str, str], LinkProperties]
     uplinks: Mapping[str, float]
@@ -76,7 +92,11 @@ class LinkTable:
 
     @classmethod
     def of(cls, sites: Sequence[str], lines: Iterable[TableLine]) -> LinkTable:
-        """Apply *lines*, in order, to a network of *sites*. Raises BadLinkTable for an unknown site."""
+        """Return the table of *sites* after all *lines* in order.
+
+        Raises:
+            BadLinkTable: a line names an unknown site.
+        """
         links = dict.fromkeys(itertools.permutations(sites, 2), LinkProperties())
         uplinks = dict.fromkeys(sites, 0.0)
         queue_bytes = DEFAULT_QUEUE_BYTES
@@ -94,7 +114,7 @@ class LinkTable:
 
 
 def link_line(source: str, target: str, **figures: float | None) -> TableLine:
-    """Return a line for one direction without the figures that are None.
+    """Return a line for the link from *source* to *target*; *figures* with the value None are left out.
 
     Raises:
         BadLinkTable: a figure is out of bounds.
@@ -104,7 +124,7 @@ def link_line(source: str, target: str, **figures: float | None) -> TableLine:
 
 
 def parse_lines(text: str, origin: str = "") -> list[TableLine]:
-    """Parse the lines of a table; *origin* is their file, for messages.
+    """Parse the lines of a table; *origin* is the name of its file, for error messages.
 
     Raises:
         BadLinkTable: a line cannot be parsed.
@@ -117,7 +137,7 @@ def parse_lines(text: str, origin: str = "") -> list[TableLine]:
 
 
 def format_lines(lines: Iterable[TableLine]) -> str:
-    """Return the text of *lines* for ``parse_lines``."""
+    """Return *lines* as the text that ``parse_lines`` parses."""
     return "".join(f"{line}\n" for line in lines)
 
 

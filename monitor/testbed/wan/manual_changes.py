@@ -1,4 +1,4 @@
-"""Manual changes of a running emulated network; they override the weather until they are mended."""
+"""Change a running emulated network by hand; the changes override the weather until they are undone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ FIGURES = ("delay_ms", "jitter_ms", "loss_percent", "rate_mbit")
 
 
 def change(directory: Path, source: str, target: str, figures: Mapping[str, float | None]) -> None:
-    """Change one direction of the network in *directory*; figures that are None stay unchanged.
+    """Change the link from *source* to *target*; a figure that is None stays unchanged.
+
+    *directory* is the directory of the running network.
 
     Raises:
         BadLinkTable, TestbedError: the network is not up, a site is unknown, or no figure was given.
@@ -39,12 +41,12 @@ def change(directory: Path, source: str, target: str, figures: Mapping[str, floa
 
 
 def mend(directory: Path) -> None:
-    """Undo all manual changes; no effect without any."""
+    """Undo all manual changes."""
     (directory / HAND).unlink(missing_ok=True)
 
 
 def report(directory: Path) -> Iterator[str]:
-    """Return a line for each direction of the network: its properties and counts of packets."""
+    """Yield a line for each direction of the network: its properties and counts of packets."""
     grid = _up(directory)
     table = read_table((*grid.sites, HUB), [directory / name for name in TABLES])
     counts = _counts(directory / "counters.json")

@@ -25,7 +25,7 @@ _IP_SECONDS = 60.0
 
 @contextlib.contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Move this thread to the network namespace of *pid* while the context is open.
+    """Move this thread to the network namespace of the process *pid* while the context is open.
 
     Raises:
         OSError: there is no such process, or permission is denied.
@@ -53,7 +53,9 @@ def _enter(descriptor: int) -> None:
 
 
 def open_tun(name: str) -> int:
-    """Create the TUN device *name* in this network namespace; it exists while the descriptor is open.
+    """Create the TUN device *name* in the current network namespace; return its descriptor.
+
+    The device exists while the descriptor is open.
 
     Raises:
         OSError: permission denied, or a device of that name exists.
@@ -69,7 +71,7 @@ def open_tun(name: str) -> int:
 
 
 def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
-    """Set the *address* of device *name* and its route to *network*. Raises as ``ip``."""
+    """Set the *address* of device *name* and its route to *network*. Raises like ``ip``."""
     ip(
         f"address add {address}/32 dev {name}",
         f"link set {name} up mtu {mtu_bytes}",
@@ -78,7 +80,7 @@ def configure(name: str, address: str, network: str, mtu_bytes: int) -> None:
 
 
 def ip(*commands: str) -> None:
-    """Run ``ip`` with *commands* in this network namespace.
+    """Run ``ip`` with *commands* in the current network namespace.
 
     Raises:
         TestbedError, MissingProgram: ``ip`` fails or is not installed.
@@ -96,7 +98,7 @@ def ip(*commands: str) -> None:
 
 
 def routes() -> list[IPv4Network]:
-    """Return the networks to which this network namespace has routes, without the default route."""
+    """Return the networks to which the current network namespace has routes, without the default route."""
     done = subprocess.run(
         [locate("ip"), "-json", "-4", "route", "show", "table", "all"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The namespaces of all sites and the emulator between them, as one context."""
+"""Run the namespaces of all sites and the emulator between them, as one context."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _UP_SECONDS = 60.0
 
 
 class NoNetwork(TestbedError):
-    """All networks for test-beds are in use on this machine."""
+    """All network numbers that test-beds may use are taken on this machine."""
 
 
 @dataclass(frozen=True)
 class WideAreaNetwork:
-    """A running network. *number* is unique on this machine; *sites* are in order, without the hub."""
+    """A running network. *number* is unique on this machine; *sites* are in order and exclude the host."""
 
     number: int
     sites: Mapping[str, Namespaces]
@@ -45,7 +45,7 @@ class WideAreaNetwork:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Return the address of every site and of the hub, which is the host."""
+        """Return, by name, the address of every site and of the hub, which is the host."""
         return addresses(self.number, tuple(self.sites))
 
     def messages(self) -> list[str]:
@@ -67,7 +67,7 @@ class WideAreaNetwork:
 
 
 def addresses(number: int, sites: Sequence[str]) -> dict[str, str]:
-    """Return the addresses of *sites* and of the hub in network *number*."""
+    """Return, by name, the addresses of *sites* and of the hub (the host) in network *number*."""
     site_addresses = {name: f"10.98.{number}.{host}" for host, name in enumerate(sites, 1)}
     return {**site_addresses, HUB: f"10.98.{number}.{_HUB_HOST}"}
 
@@ -78,7 +78,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 def kill_leftovers(directory: Path) -> None:
-    """Kill processes left by a network in *directory*; their namespaces end with them."""
+    """Kill the processes left by a network in *directory*; the kernel then removes their namespaces."""
     kill_with_variable(f"{VARIABLE}={directory}")
 
 
@@ -86,7 +86,10 @@ def kill_leftovers(directory: Path) -> None:
 def emulated(
     directory: Path, sites: Sequence[str], tables: Sequence[Path], *, preferred: int = 0, seed: int = 0
 ) -> Iterator[WideAreaNetwork]:
-    """Run a network of *sites* with the link *tables* until the context ends; each site has a subdirectory.
+    """Run a network of *sites* until the context ends; each site has a subdirectory of *directory*.
+
+    *tables* are files of link tables. *preferred* is the network number to use if it is free. *seed* starts
+    the random loss and jitter.
 
     Raises:
         NotServing, NoNetwork, TestbedError, OSError: the network cannot be started.
@@ -133,7 +136,7 @@ def _emulator(directory: Path, plan: EmulatorPlan) -> Iterator[process.Running]:
 
 @contextlib.contextmanager
 def _reserved(preferred: int) -> Iterator[int]:
-    """Reserve the number of a network that is unused on this machine, *preferred* if possible."""
+    """Reserve the number of a network that is unused on this machine, *preferred* if possible; yield it."""
     for number in (preferred, *_NUMBERS):
         with socket.socket(socket.AF_UNIX) as reservation:
             try:

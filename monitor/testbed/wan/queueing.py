@@ -1,7 +1,7 @@
-"""Arrival times of packets from queues and delays; pure functions, time is an argument.
+"""Compute when packets arrive, from queues and delays; the functions read no clock.
 
-A packet waits for its site's uplink, then for its link, then travels for the delay. Each of the two
-bottlenecks has a queue with tail drop.
+A packet waits for its site's uplink, then for its link, then travels for the delay. Uplink and link each have
+a queue that drops the packets for which it has no room.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Bottleneck:
         self.free_at = 0.0
 
     def passed_at(self, size_bytes: int, arrives_at: float) -> float | None:
-        """Return when a packet that comes at *arrives_at* has passed; None if the queue is full."""
+        """Return when a packet that arrives at *arrives_at* has passed; None if the queue is full."""
         if not self.bytes_per_second:
             return arrives_at
         begins = max(self.free_at, arrives_at)
@@ -65,7 +65,7 @@ class Network:
         self.change(table)
 
     def change(self, table: LinkTable) -> None:
-        """Apply *table* with empty queues: new packets do not wait behind packets under way."""
+        """Apply *table* with empty queues: new packets do not wait behind packets sent earlier."""
         self.table = table
         queue_bytes = table.queue_bytes
         uplinks = {site: Bottleneck(rate, queue_bytes) for site, rate in table.uplinks.items()}
@@ -75,7 +75,7 @@ class Network:
         }
 
     def arrival(self, source: str, target: str, size_bytes: int, now: float) -> float | None:
-        """Return when a packet sent by *source* at *now* arrives at *target*; None if it is lost."""
+        """Return when a packet sent by *source* at *now* reaches *target*; None if it is lost or dropped."""
         direction = self._directions[source, target]
         link, counters = direction.link, direction.counters
         counters.packets += 1

@@ -24,14 +24,17 @@ class CannotRunHere(TestbedError):
 
 
 def check(transfer: str, batch: str) -> None:
-    """Raise CannotRunHere, with everything that is missing, unless the test-bed can run here."""
+    """Raise CannotRunHere, with everything that is missing, unless the test-bed can run here.
+
+    *transfer* and *batch* are kinds of servers, as in ``services.ServerKinds``.
+    """
     lacking = [*lacking_rights(), *missing((*_TOOLS, *_OF_TRANSFER[transfer], *_OF_BATCH[batch]))]
     if lacking:
         raise CannotRunHere(f"the wide-area test-bed cannot run here: {'; '.join(lacking)}")
 
 
 def lacking_rights() -> Iterable[str]:
-    """Return the missing rights for namespaces and TUN devices."""
+    """Yield a message for each missing right to use namespaces and TUN devices."""
     if os.geteuid() != 0:
         yield "network namespaces need root"
     elif not TUN.exists():

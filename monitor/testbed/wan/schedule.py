@@ -1,7 +1,7 @@
 """The weather of the emulated network: a daily load and occasional trouble of sites.
 
-Pure functions of a seed and the seconds since the epoch of the grid. As on the local grid, a day takes 72
-minutes. The figures are not from publications.
+The functions depend only on a seed and the seconds since the epoch of the grid. As on the local grid, a day
+takes 72 minutes. The figures are not from publications.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _SLOW_SHARE = 0.1
 
 @dataclass(frozen=True)
 class NetworkTrouble:
-    """Trouble of a *site* from *begins* to *ends*, in seconds: "cut" (no packet passes), "lossy", "slow"."""
+    """Trouble of a *site* from *begins* to *ends*, in seconds after the epoch.
+
+    *kind* is "cut" (no packet passes), "lossy" or "slow".
+    """
 
     site: str
     kind: str
@@ -38,7 +41,7 @@ class NetworkTrouble:
 
 
 def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[TableLine]:
-    """Return the lines that the weather of *seed* adds to the link table, *seconds* after the epoch."""
+    """Return the lines that the weather of *seed* adds to the link table at *seconds* after the epoch."""
     busy = _busy(seconds)
     lines = [_uplink(site, _share_left(seed, site, seconds)) for site in sites]
     lines.append(link_line(EVERY_SITE, EVERY_SITE, jitter_ms=round(0.2 + _JITTER_AT_PEAK_MS * busy, 2)))
@@ -48,13 +51,13 @@ def weather_lines(seed: int, seconds: float, sites: Sequence[str]) -> list[Table
 
 
 def troubles(seed: int, seconds: float, sites: Sequence[str]) -> list[NetworkTrouble]:
-    """Return the current troubles. The hub never has any, because the reporter is there."""
+    """Return the troubles at *seconds* after the epoch. The hub has no trouble: the reporter runs there."""
     candidates = (_trouble(seed, site, int(seconds // _BLOCK_SECONDS)) for site in sites if site != HUB)
     return [trouble for trouble in candidates if trouble and trouble.begins <= seconds < trouble.ends]
 
 
 def _trouble(seed: int, site: str, block: int) -> NetworkTrouble | None:
-    """Return the trouble of *site* in a block of time, if any."""
+    """Return the trouble of *site* in the block of time number *block*; None without trouble."""
     chance = random.Random(f"{seed} {site} {block}")  # noqa: S311 - weather, not secrets
     if chance.random() >= _TROUBLE_CHANCE:
         return None
@@ -78,11 +81,14 @@ def _uplink(site: str, share: float) -> TableLine:
 
 
 def _share_left(seed: int, site: str, seconds: float) -> float:
-    """Return the share of its uplink that *site* has: less by day, and random in each five minutes."""
+    """Return the share (0 to 1) of the uplink of *site* that other traffic leaves free.
+
+    The share is smaller by day, and varies at random every five minutes.
+    """
     noise = random.Random(f"{seed} {site} load {seconds // _BLOCK_SECONDS}").uniform(0.85, 1.0)  # noqa: S311
     return noise * (1 - (1 - _SHARE_AT_PEAK) * _busy(seconds))
 
 
 def _busy(seconds: float) -> float:
-    """Return the load from 0 at night to 1 at midday; the epoch is six in the morning."""
+    """Return the load, from 0 at midnight to 1 at midday; the epoch is six in the morning."""
     return (1 - math.cos(2 * math.pi * (seconds / DAY_SECONDS + 0.25))) / 2

@@ -1,4 +1,4 @@
-"""The servers of all sites, and the resources with which a reporter uses them."""
+"""Run the servers of all sites, and describe the resources with which a reporter uses these servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ _PROXY = "proxy"
 
 @dataclass(frozen=True)
 class ServerKinds:
-    """The kinds of servers: *transfer* is "ssh" or "gridftp"; *batch* at site *compute* "slurm" or "fork"."""
+    """The kinds of servers.
+
+    Attributes:
+        transfer: "ssh" or "gridftp".
+        batch: "slurm" or "fork".
+        compute: name of the site whose jobs ``batch`` runs.
+    """
 
     transfer: str
     batch: str
@@ -40,13 +46,13 @@ class ServerKinds:
 
 @dataclass(frozen=True)
 class RunningServers:
-    """Running servers: the resources of their sites, and the security of GridFTP."""
+    """The resources of all running servers, and the security of GridFTP (None without GridFTP)."""
 
     resources: dict[str, ResourceConfig]
     security: Security | None
 
     def renew(self) -> None:
-        """Renew the reporter's proxy, if proxies are used."""
+        """Renew the reporter's proxy if GridFTP is used."""
         if self.security is not None:
             self.security.proxy("renewed").replace(self.security.directory / _PROXY)
 
@@ -96,7 +102,7 @@ def _ssh(wan: WideAreaNetwork) -> dict[str, Mapping[str, Any]]:
 
 @contextlib.contextmanager
 def _gridftp(wan: WideAreaNetwork, security: Security) -> Iterator[dict[str, Mapping[str, Any]]]:
-    """Run a GridFTP server at every site; yields the transfer options of each resource."""
+    """Run a GridFTP server at every site; yield the transfer options of the resources, by site."""
     proxy = security.proxy(_PROXY)
     sites = [
         gridftp.GridFtpSite(

@@ -33,7 +33,7 @@ exit
 
 @dataclass(frozen=True)
 class Namespaces:
-    """The namespaces of one site; *pid* is that of their first process on the host."""
+    """The namespaces of one site. *pid* is the host's pid for the first process in these namespaces."""
 
     name: str
     pid: int
@@ -41,7 +41,7 @@ class Namespaces:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """Return the words before a command that run it in the namespaces."""
+        """Return the words to put before a command so that it runs in the namespaces."""
         kinds = ("--net", "--uts", "--mount", "--pid")
         return (locate("nsenter"), f"--target={self.pid}", *kinds, "--")
 
@@ -52,7 +52,7 @@ def site_namespaces(
 ) -> Iterator[Namespaces]:
     """Create namespaces with the host name *name*; their processes are killed when the context ends.
 
-    *mounts* maps files of the site to the host's files that they cover.
+    *mounts* maps each file of the site to the path of the host's file that it covers.
 
     Raises:
         NotServing, MissingProgram: the namespaces cannot be created, or a program is not installed.
@@ -72,7 +72,7 @@ def _failure(running: process.Running) -> str:
 
 
 def write_covers(directory: Path, hosts: Mapping[str, str], home: Path) -> dict[Path, str]:
-    """Write a site's hosts (name -> address) and accounts; return each file with the host's file it covers.
+    """Write a site's hosts (name -> address) and accounts; return the host's file that each file covers.
 
     Root's home is *home*, and root may log in with a key but not with a password.
     """

@@ -1,4 +1,4 @@
-"""Print the published and the drawn figures of a weather profile as a table."""
+"""Print a table of the published figures of a weather profile beside those of simulated runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from monitor.testbed.weather.generator import Weather
 
 
 def main() -> int:
-    """Return 0 if every figure is within its tolerance, 1 if not."""
+    """Print the table; return 0 if every figure is within its tolerance, 1 if not."""
     parser = argparse.ArgumentParser(prog="python -m monitor.testbed.weather", description=__doc__)
     parser.add_argument("--profile", choices=profiles.names(), default="teragrid")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,9 +1,9 @@
-"""The runtime of each stage at each step of a cycle: autocorrelated, daily, correlated (Gather and PreCo).
+"""Compute the runtime of each stage at each step: autocorrelated, daily, correlated between Gather and PreCo.
 
-A cycle is three weeks. Latent states determine *when* a stage is slow; ranks determine *how* slow: for each
-of the 18 steps of an hour, the 504 hours of a cycle are ranked, and each rank has one of 504 strata of the
-stage's distribution. So hourly runs have the figures of a profile by construction, at any step of the hour.
-Inside its stratum a rank has one of 8 levels, each once in 8 cycles.
+Time is divided into steps of 200 s and cycles of three weeks. Latent states determine *when* a stage is slow;
+ranks determine *how* slow: for each of the 18 steps of an hour, the 504 hours of a cycle are ranked, and each
+rank has one of 504 strata of the stage's distribution. So hourly runs have the figures of a profile by
+construction, at any step of the hour. Each stratum has 8 levels; a rank has each level once in 8 cycles.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def runtimes(profile: Profile, seed: int, cycle: int) -> tuple[Floats, Floats]:
 
 
 def _states(profile: Profile, seed: int, cycle: int) -> Floats:
-    """Return latent states (3 * stages, hours, steps of the hour): common ones, Gather's, PreCo's."""
+    """Return latent states, shape (3 * stages, hours, steps of the hour).
+
+    The first third of the rows are states that both probes share, then come Gather's, then PreCo's states.
+    """
     mixed = _mixing(profile)
     previous, current = (_white_noise(seed, part, 0, (3 * _N, CYCLE_HOURS)) for part in (cycle - 1, cycle))
     drift = _drift(mixed @ np.concatenate([previous, current], axis=1))
@@ -62,12 +65,12 @@ def _states(profile: Profile, seed: int, cycle: int) -> Floats:
 
 
 def _white_noise(seed: int, cycle: int, stream: int, shape: tuple[int, ...]) -> Floats:
-    """Return white noise that is a function of the arguments; *cycle* may be -1, before step 0."""
+    """Return white noise that is the same for the same arguments; *cycle* may be -1, before step 0."""
     return np.random.default_rng([seed, cycle + 1, stream]).standard_normal(shape)
 
 
 def _drift(noise: Floats) -> Floats:
-    """Return an Ornstein-Uhlenbeck process for each row of *noise* at the full hours of its second half.
+    """Return an Ornstein-Uhlenbeck process for each row of *noise* at the full hours of the second half.
 
     The first half is the noise of the previous cycle, so the process continues without a jump.
     """
@@ -87,7 +90,7 @@ def _daily() -> Floats:
 
 
 def _mixing(profile: Profile) -> Floats:
-    """Return the matrix that gives independent noise the correlations of *profile*."""
+    """Return the matrix whose product with independent noise has the correlations of *profile*."""
     correlations = np.full((_N, _N), profile.load)
     np.fill_diagonal(correlations, 1.0)
     correlations[_INBOUND, _OUTBOUND] = correlations[_OUTBOUND, _INBOUND] = profile.link
@@ -99,7 +102,10 @@ def _mixing(profile: Profile) -> Floats:
 def _levels(
     latent: Floats, seed: int, cycle: int, probe: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
-    """Return the index of each stage's quantile at each step, from its rank among the hours."""
+    """Return the index of the quantile for each stage and step.
+
+    The rank of the latent state among the hours determines the stratum; levels alternate between cycles.
+    """
     ranks = latent.argsort(axis=1).argsort(axis=1)
     shift = np.random.default_rng([seed, 0, 1 + probe]).integers(LEVELS, size=(_N, CYCLE_HOURS))
     # Place the extremes in the first seven of eight cycles: 4,000 hours end just before the eighth does.

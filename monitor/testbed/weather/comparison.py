@@ -1,4 +1,4 @@
-"""Compare the published figures of a grid with those of drawn runs."""
+"""Compare the published figures of a grid with the figures of runs drawn from the simulated weather."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ SIX_WEEKS_RUNS = 1008  # hourly
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One figure, *published* and *drawn*. A *relative* tolerance is a fraction of the published figure."""
+    """One figure: its published value and its value for drawn runs.
+
+    Attributes:
+        published: the published value.
+        drawn: the value for runs drawn from the weather.
+        tolerance: largest difference that is allowed.
+        relative: whether tolerance and difference are fractions of the published value.
+    """
 
     subject: str
     figure: str
@@ -28,17 +35,17 @@ class ComparisonRow:
 
     @property
     def difference(self) -> float:
-        """Return drawn minus published; relative to the published figure if the tolerance is."""
+        """Return the drawn minus the published value, as a fraction of the published value if *relative*."""
         difference = self.drawn - self.published
         return difference / self.published if self.relative else difference
 
     @property
     def holds(self) -> bool:
-        """Whether the drawn figure is within the tolerance."""
+        """Return whether the difference is within the tolerance."""
         return abs(self.difference) <= self.tolerance
 
     def __str__(self) -> str:
-        """Return the row as a row of a Markdown table."""
+        """Return the comparison as a row of a Markdown table."""
         unit, scale = ("%", 100) if self.relative else ("", 1)
         return (
             f"| {self.subject} | {self.figure} | {self.published:.2f} | {self.drawn:.2f} "
@@ -48,7 +55,7 @@ class ComparisonRow:
 
 
 def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
-    """Return a row for each figure of *profile*. *draws* has 4,000 hourly runs or more."""
+    """Return a row for each figure of *profile*. *draws* must have at least 4,000 hourly runs."""
     rows: list[ComparisonRow] = []
     for stage, figures in profile.gather.items():
         rows += _runtimes(f"Gather {stage}", figures, draws.gather[stage])
@@ -60,7 +67,11 @@ def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
 
 
 def _runtimes(subject: str, figures: RuntimeFigures, seconds: Floats) -> list[ComparisonRow]:
-    """Compare mean and deviation of all runs, and the worst minimum and maximum of any 4,000 runs."""
+    """Compare four figures: mean and deviation of all runs, minimum and maximum of 4,000 runs.
+
+    Each window of 4,000 runs has a minimum and a maximum. The minimum and the maximum that differ most from
+    the published values are compared.
+    """
     whole = len(seconds) - len(seconds) % EXTREMES_RUNS
     windows = seconds[:whole].reshape(-1, EXTREMES_RUNS)
     low, high = (

@@ -1,4 +1,4 @@
-"""The conditions at one step: how slow each mechanism of a grid is, and which fault there is."""
+"""The conditions at one step of the weather: how slow each mechanism of a grid is, and which fault it has."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAULT_KINDS = {
 
 @dataclass(frozen=True)
 class SiteFault:
-    """A fault of one mechanism at one site. *site* is the index of the site, 0..sites-1."""
+    """A fault of one mechanism at one site. *site* is the index of the site, from 0."""
 
     site: int
     mechanism: str
@@ -45,11 +45,11 @@ class SiteFault:
 
 @dataclass(frozen=True)
 class Conditions:
-    """The weather at one step, in grid seconds (before the time scale of a test-bed is applied).
+    """The weather at step *index*, in grid seconds (before the time scale of a test-bed is applied).
 
-    ``seconds[mechanism]`` is the time that the mechanism takes in a reference run of Gather: 100 MB from each
-    source, 500 MB of results. If several sites take part at once, ``slowest_site[mechanism]`` takes this time
-    and the others ``others_fraction`` of it.
+    ``seconds[mechanism]`` is the time that the mechanism takes in a reference run of Gather, with 100 MB from
+    each source and 500 MB of results. If several sites take part at once, ``slowest_site[mechanism]`` takes
+    this time, and each other site takes the fraction ``others_fraction`` of this time.
     """
 
     index: int

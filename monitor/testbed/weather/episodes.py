@@ -1,6 +1,6 @@
-"""Episodes of faults: each is one fault at one site, and most last for days.
+"""Draw episodes of bad weather: an episode is one fault at one site, and most episodes last for days.
 
-The profile determines the broken share of a cycle; fault, site, time and length are random.
+The profile determines the share of a cycle that has a fault; fault, site, time and length are random.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Broken = tuple[int, tuple[str, ...]]  # number of steps, and the mechanisms; one
 
 @dataclass(frozen=True)
 class Episode:
-    """*fault* from the step *start* of its cycle for *steps* steps."""
+    """A *fault* that begins at step *start* of its cycle and lasts for *steps* steps."""
 
     start: int
     steps: int
@@ -39,7 +39,7 @@ class Episode:
 
     @property
     def affects_all(self) -> bool:
-        """Whether Circle fails too, not only probes that compute."""
+        """Return whether the fault makes Circle fail too, not only the probes that compute."""
         return self.fault.mechanism in SHARED
 
 
@@ -66,7 +66,7 @@ def episodes(profile: Profile, seed: int, cycle: int, sites: int) -> list[Episod
 
 
 def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[list[Broken], list[int]]:
-    """Return *broken* and *gaps* with the shortest episodes first, the first of them soon."""
+    """Return *broken* and *gaps* reordered for the first cycle: a short gap, then the shortest episodes."""
     by_length = sorted(range(len(broken)), key=lambda index: broken[index][0])
     first = by_length[:OPENING_BLIPS]
     rest = [episode for index, episode in enumerate(broken) if index not in first]
@@ -75,7 +75,7 @@ def _opening(random: Random, broken: list[Broken], gaps: list[int]) -> tuple[lis
 
 
 def _lengths(random: Random, total: int) -> list[int]:
-    """Return the lengths of blips and blocks that make up *total* steps."""
+    """Return random lengths of short and of long episodes (blips and blocks) that add up to *total* steps."""
     blips = random.integers(*BLIP_STEPS, size=CYCLE_STEPS // BLIP_STEPS[1])
     blips = blips[blips.cumsum() <= BLIPS_SHARE * total]
     rest = total - int(blips.sum())
@@ -84,26 +84,26 @@ def _lengths(random: Random, total: int) -> list[int]:
 
 
 def _gaps(random: Random, total: int, number: int) -> list[int]:
-    """Return the lengths of *number* periods of good weather that make up *total* steps."""
+    """Return random lengths of *number* periods of good weather that add up to *total* steps."""
     least = min(RESPITE_STEPS, total // number)
     return [least + more for more in _split(total - number * least, random.dirichlet(np.ones(number)))]
 
 
 def _split(total: int, shares: Floats) -> list[int]:
-    """Return integers in the proportions of *shares* with the sum *total*."""
+    """Return integers in the proportions of *shares* that add up to *total*."""
     ends = np.rint(total * shares.cumsum()).astype(int)
     return [int(part) for part in np.diff(ends, prepend=0)]
 
 
 def _fault(random: Random, mechanisms: tuple[str, ...], sites: int) -> SiteFault:
-    """Draw a fault of one of *mechanisms* at a site that uses it."""
+    """Draw a fault of one of *mechanisms*, at a site that uses this mechanism."""
     mechanism = str(random.choice(mechanisms))
     site = int(random.choice(sites_using(mechanism, sites)))
     return SiteFault(site, mechanism, str(random.choice(FAULT_KINDS[mechanism])))
 
 
 def sites_using(mechanism: str, sites: int) -> range:
-    """Return the sites at which a run of Gather uses *mechanism*.
+    """Return the indices of the sites at which a run of Gather uses *mechanism*.
 
     The sites of a grid are, in order, the sources, the compute site, and the destination.
     """

@@ -21,11 +21,12 @@ _CYCLES_KEPT = 2
 
 @dataclass(frozen=True)
 class Draws:
-    """Runs drawn from the weather at regular steps; all arrays are in the order of the runs.
+    """Runs drawn from the weather at regular steps; element i of every array belongs to run i.
 
-    ``gather`` and ``preco`` have seconds by stage; those of a failed run are the ones that it would have had
-    without the fault. ``passed`` has a flag per run for "gather", "circle", "preco" and "combined" (both
-    Gather and PreCo).
+    Attributes:
+        gather, preco: seconds of each run by stage. A failed run has the seconds that it would have taken
+            without the fault.
+        passed: a flag per run, by "gather", "circle", "preco" and "combined" (both Gather and PreCo).
     """
 
     gather: dict[str, Floats]
@@ -33,11 +34,11 @@ class Draws:
     passed: dict[str, Flags]
 
     def gather_total(self, total: str) -> Floats:
-        """Return "total", "total_essential" or "total_core" of each run of Gather, in seconds."""
+        """Return the seconds of each run of Gather; *total* is "total", "total_essential" or "total_core"."""
         return _sum(self.gather, total)
 
     def preco_total(self, total: str) -> Floats:
-        """Return "total", "total_essential" or "total_core" of each run of PreCo, in seconds."""
+        """Return the seconds of each run of PreCo; *total* is "total", "total_essential" or "total_core"."""
         return _sum(self.preco, total)
 
 
@@ -51,7 +52,15 @@ def _by_stage(parts: list[Floats]) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class _Cycle:
-    """Three weeks of weather: arrays (stage, step), (mechanism, hour), (hour,), (step,) in this order."""
+    """Three weeks of weather.
+
+    Attributes:
+        gather, preco: seconds, shape (stage, step).
+        slowest: index of the slowest site, shape (mechanism, hour).
+        others: fraction of the slowest site's time that other sites take, shape (hour,).
+        episode: index of the episode, -1 in good weather, shape (step,).
+        episodes: all episodes of the cycle.
+    """
 
     gather: Floats
     preco: Floats
@@ -61,23 +70,24 @@ class _Cycle:
     episodes: list[Episode]
 
     def broken(self, *, shared_only: bool) -> Flags:
-        """Return for each step whether there is a fault; with *shared_only*, one that affects all probes."""
+        """Return whether each step has a fault; with *shared_only*, a fault that affects all probes."""
         counts = np.array([episode.affects_all or not shared_only for episode in self.episodes] + [False])
         return np.asarray(counts[self.episode])
 
 
 class Weather:
-    """The weather of a grid of *sites* sites: a function of the arguments, without a period.
+    """The weather of a grid with a number of *sites*.
 
-    It is computed in cycles of three weeks (9,072 steps) when a step of the cycle is first needed.
+    Equal arguments produce equal weather, and the weather never repeats. A cycle of three weeks (9,072
+    steps) is computed when one of its steps is first needed.
     """
 
     def __init__(self, profile: str | Profile, seed: int, sites: int = 7) -> None:
-        """Create the weather of *profile* (or of the shipped one of that name) for *seed* >= 0.
+        """Create the weather for *profile*, which is a profile or the name of a shipped profile.
 
         Raises:
-            UnknownProfile: no profile has that name.
-            ValueError: a negative seed or no site.
+            UnknownProfile: no shipped profile has the name *profile*.
+            ValueError: *seed* is negative, or *sites* is less than 1.
         """
         if seed < 0 or sites < 1:
             raise ValueError(f"a seed is at least 0 and a grid has at least one site, not {seed} and {sites}")
@@ -107,7 +117,7 @@ class Weather:
         )
 
     def draws(self, n: int, every: int = STEPS_PER_HOUR) -> Draws:
-        """Draw *n* runs, one each *every* steps from step 0 on; hourly by default.
+        """Draw *n* runs from step 0 on, at intervals of *every* steps (default: an hour).
 
         Raises:
             ValueError: *n* or *every* is less than 1.
@@ -128,7 +138,7 @@ class Weather:
         )
 
     def _cycle(self, number: int) -> _Cycle:
-        """Return a cycle, computed unless it is one of the last few used."""
+        """Return cycle *number*; compute a cycle that is not among the last few computed cycles."""
         cycle = self._cycles.get(number)
         if cycle is None:
             cycle = self._cycles[number] = self._compute(number)

@@ -25,7 +25,7 @@ class BadProfile(WeatherError):
 
 @dataclass(frozen=True)
 class Published:
-    """Figures that result from the draws and are not parameters: a comparison checks them."""
+    """Published figures that are no parameters of the weather; ``comparison`` compares them with runs."""
 
     totals: Mapping[str, RuntimeFigures] = field(default_factory=dict)
     correlations: Mapping[str, float] = field(default_factory=dict)  # between Gather and PreCo, by total
@@ -34,12 +34,19 @@ class Published:
 
 @dataclass(frozen=True)
 class Profile:
-    """The parameters of one grid's weather. ``gather`` and ``preco`` have figures by stage name.
+    """The parameters of one grid's weather.
 
-    A stage's runtime follows a latent state of mean 0 and variance 1, of which the share *memory* drifts over
-    hours and days and the rest is white noise. The states of Gather and PreCo at one step have the
-    correlation ``coupling[stage]``; the common parts of two stages of one probe have the correlation *load*
-    (a busy grid is slow everywhere), those of the two transfers *link* (they share a network).
+    The runtime of a stage follows a latent state of mean 0 and variance 1.
+
+    Attributes:
+        gather, preco: figures of the runtimes by stage.
+        coupling: correlation of the states of Gather and PreCo at one step, by stage.
+        memory: share of the variance that drifts over hours and days; the rest is white noise.
+        load: correlation of the common parts of the states of two stages: a busy grid is slow everywhere.
+        link: the same correlation for the two transfers, which share a network.
+        passed_gather: share of runs of Gather and of PreCo that pass.
+        passed_circle: share of runs of Circle that pass.
+        published: further published figures.
     """
 
     gather: Mapping[str, RuntimeFigures]
@@ -53,7 +60,7 @@ class Profile:
     published: Published = Published()
 
     def __post_init__(self) -> None:
-        """Raise BadProfile if a stage is missing or Gather passes more often than Circle."""
+        """Raise BadProfile if a stage is missing or unknown, or if the success rates are impossible."""
         for name in ("gather", "preco", "coupling"):
             missing = set(STAGES) ^ set(getattr(self, name))
             if missing:

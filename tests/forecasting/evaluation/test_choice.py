@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # submodules load when used: scipy.stats takes a second
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber, Source
@@ -47,7 +47,7 @@ def test_the_p_value_is_that_of_the_t_test_of_the_differences() -> None:
     """One step ahead, the corrected statistic of Diebold and Mariano equals that of Student."""
     draw = np.random.default_rng(1)
     own, other = draw.exponential(2.0, 50), draw.exponential(1.7, 50)
-    reference = stats.ttest_1samp(own - other, 0.0, alternative="greater").pvalue
+    reference = scipy.stats.ttest_1samp(own - other, 0.0, alternative="greater").pvalue
     assert compared(own.tolist(), other.tolist()).p_value == pytest.approx(reference)
 
 

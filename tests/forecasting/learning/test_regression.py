@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # submodules load when used: scipy.stats takes a second
 
 from forecasting.learning.regression import (
     LeastSquaresLine,
@@ -29,7 +29,7 @@ def test_the_line_is_that_of_least_squares() -> None:
     line = LeastSquaresLine()
     for pair in pairs:
         line.learn(*pair)
-    reference = stats.linregress(*zip(*pairs, strict=True))
+    reference = scipy.stats.linregress(*zip(*pairs, strict=True))
     assert line.at(7.0) == pytest.approx(reference.intercept + 7.0 * reference.slope)
     assert least_squares(pairs, 7.0) == line.at(7.0)
 
@@ -48,7 +48,7 @@ def test_pairs_that_would_overflow_are_left_out_of_the_line() -> None:
 def test_theil_sen_is_that_of_the_textbook() -> None:
     pairs = noisy_pairs(31)
     xs, ys = zip(*pairs, strict=True)
-    slope = stats.theilslopes(ys, xs).slope
+    slope = scipy.stats.theilslopes(ys, xs).slope
     assert theil_sen(pairs) == pytest.approx((np.median(np.array(ys) - slope * np.array(xs)), slope))
 
 

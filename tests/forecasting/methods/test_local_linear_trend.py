@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing
 
 from forecasting.methods.local_linear_trend import DAMPING, GAINS, Method, Trends
 
@@ -24,6 +23,8 @@ def trained(values: Iterable[float]) -> Method:
 
 @pytest.mark.parametrize("index", range(len(GAINS)))
 def test_without_outliers_each_smoother_equals_the_state_space_model_of_statsmodels(index: int) -> None:
+    from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing  # takes two seconds
+
     draw, trends = random.Random(5), Unbounded()
     values = [100.0 + 3.0 * step + draw.gauss(0.0, 4.0) for step in range(60)]
     for value in values:

@@ -35,7 +35,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def rings(db: None) -> list[Series]:
-    return [builders.circle(f"ring-{number}", builders.sites(2)) for number in range(5)]
+    return builders.circles([f"ring-{number}" for number in range(5)], builders.sites(2))
 
 
 def get_all(client: Client, **query: str | int) -> ManyLatestOut:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.urls import reverse
 
 from monitor.api import api
 
@@ -38,6 +46,24 @@ def test_a_difference_names_its_path_and_both_values() -> None:
         "/paths//b: removed",
         "/paths//c: added",
     ]
+
+
+@pytest.mark.django_db
+def test_the_documentation_page_needs_no_other_server(client: Client) -> None:
+    page = client.get(reverse("api-1:openapi-view")).content.decode()
+    files = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert any(file.endswith(".js") for file in files)
+    assert [file for file in files if not finders.find(file.removeprefix("/static/"))] == []
+
+
+def test_processes_that_serve_no_requests_do_not_import_the_api() -> None:
+    program = (
+        "import sys, django; django.setup(); import monitor.tasks\n"
+        "print({'ninja', 'pydantic'} & {*sys.modules})"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "monitor.settings"}
+    printed = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+    assert printed.strip() == "set()"
 
 
 def document() -> Any:

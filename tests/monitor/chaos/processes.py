@@ -16,13 +16,13 @@ from django.db import connection
 
 from monitor.embedded.valkey import Valkey
 from monitor.env import ROOT
+from monitor.serving.services import CELERY, ONE_THREAD, WORKER
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants
-from monitor.testbed.demo.services import CELERY, ONE_THREAD, WORKER
 from tests.processes import is_gone
 from tests.waiting import eventually
 
-UP_WITHIN_SECONDS = 180.0
+UP_WITHIN_SECONDS = 300.0
 COMMAND_SECONDS = 300.0
 POOL = 3  # processes of the reporter's worker
 

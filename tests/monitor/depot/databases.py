@@ -93,7 +93,7 @@ def _server_of_its_own(kind: str) -> Iterator[str]:
         )
         with contextlib.ExitStack() as stack:
             stack.callback(clean, var)
-            stack.enter_context(supervisor.running(up_within_seconds=60.0))
+            stack.enter_context(supervisor.running(up_within_seconds=300.0))
             with psycopg.connect(server.url, autocommit=True) as session:
                 session.execute("ALTER SYSTEM SET timescaledb.license = 'apache'")
                 session.execute("SELECT pg_reload_conf()")

@@ -173,7 +173,7 @@ AS_ORDINARY_USER = """
     var = Path(sys.argv[1])
     server = PostgreSQL(var, durable=False)
     status_file = var / "run" / "supervisor.json"
-    with Supervisor([server.service()], status_file=status_file, log_dir=var).running(up_within_seconds=60):
+    with Supervisor([server.service()], status_file=status_file, log_dir=var).running(up_within_seconds=300):
         assert server.ready()
         pid = read_status(status_file).services["postgres"].pid
         print(os.stat(f"/proc/{pid}").st_uid, (var / "postgres").is_symlink())

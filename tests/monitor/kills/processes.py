@@ -14,13 +14,14 @@ import psycopg
 
 from monitor.embedded.postgres import PostgreSQL
 from monitor.env import ROOT
+from monitor.serving.address import free_loopback_address
+from monitor.serving.services import GUNICORN, ONE_THREAD
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants
-from monitor.testbed.demo.services import GUNICORN, ONE_THREAD, free_port
 from tests.processes import is_gone
 from tests.waiting import eventually
 
-UP_WITHIN_SECONDS = 180.0
+UP_WITHIN_SECONDS = 300.0
 _BACKENDS = """
 SELECT pid FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, pid
@@ -34,7 +35,7 @@ class Web:
         self.var = var
         self._server = PostgreSQL(var)
         self._series = series
-        self.port = free_port(18000 + os.getpid() % 1000)
+        self.port = free_loopback_address(18000 + os.getpid() % 1000).port
         self._status_file = var / "run" / "supervisor.json"
 
     @contextlib.contextmanager

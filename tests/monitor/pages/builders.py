@@ -6,9 +6,10 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import Permission, User
+from django.db import models
 
 import probes
 from monitor.depot.rollups import mark_dirty
@@ -19,6 +20,8 @@ from monitor.models.run import State
 from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
 from reporters import report as wire
+
+Row = TypeVar("Row", bound=models.Model)
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 PASSWORD = "correct horse battery"
@@ -45,41 +48,59 @@ CIRCLE = {
 
 def site(name: str, *, title: str = "") -> Resource:
     """Create a site with one resource, ``<name>-login``."""
-    site, _ = Site.objects.get_or_create(name=name, defaults={"title": title})
-    ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
-    resource, _ = Resource.objects.get_or_create(
-        name=f"{name}-login", defaults={"site": site, "scratch": "/scratch/probes", **ways}
-    )
-    return resource
+    return _logins([Site(name=name, title=title)])[0]
 
 
 def sites(count: int) -> list[Resource]:
-    return [site(f"site{number}") for number in range(1, count + 1)]
+    return _logins([Site(name=f"site{number}") for number in range(1, count + 1)])
 
 
 def suite(name: str = "main") -> Suite:
-    return Suite.objects.get_or_create(name=name)[0]
+    return _ensure([Suite(name=name)])[0]
+
+
+def _logins(sites: Sequence[Site]) -> list[Resource]:
+    ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
+    logins = [
+        Resource(name=f"{site.name}-login", site=site, scratch="/scratch/probes", **ways)
+        for site in _ensure(sites)
+    ]
+    return _ensure(logins)
+
+
+def _ensure(rows: Sequence[Row]) -> list[Row]:
+    """Create *rows* in one statement. Rows of the same name stay as they are; only their ids are returned."""
+    return type(rows[0])._default_manager.bulk_create(
+        rows, update_conflicts=True, unique_fields=["name"], update_fields=["name"]
+    )
 
 
 def series(
-    name: str,
-    bindings: Mapping[str, Sequence[Resource]],
-    *,
-    probe: str = "gather",
-    in_suite: str = "main",
-    **fields: Any,
+    name: str, bindings: Mapping[str, Sequence[Resource]], *, probe: str = "gather", **fields: Any
 ) -> Series:
     """Create a scheduled series of *probe* at the home reporter."""
-    home, _ = Reporter.objects.get_or_create(name="home")
-    new_series = Series.objects.create(
-        name=name, probe=probe, suite=suite(in_suite), reporter=home, **{"schedule": "H/2 * * * *", **fields}
-    )
+    return many_series([name], bindings, probe=probe, **fields)[0]
+
+
+def many_series(
+    names: Iterable[str],
+    bindings: Mapping[str, Sequence[Resource]],
+    *,
+    probe: str,
+    in_suite: str = "main",
+    **fields: Any,
+) -> list[Series]:
+    """Create series that differ only in their names."""
+    (home,) = _ensure([Reporter(name="home")])
+    fields = {"suite": suite(in_suite), "reporter": home, "schedule": "H/2 * * * *", **fields}
+    created = Series.objects.bulk_create(Series(name=name, probe=probe, **fields) for name in names)
     Binding.objects.bulk_create(
-        Binding(series=new_series, role=role, position=position, resource=resource)
+        Binding(series=each, role=role, position=position, resource=resource)
+        for each in created
         for role, resources in bindings.items()
         for position, resource in enumerate(resources)
     )
-    return new_series
+    return created
 
 
 def gather(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
@@ -90,7 +111,12 @@ def gather(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
 
 
 def circle(name: str, resources: Sequence[Resource], **fields: Any) -> Series:
-    return series(name, {"ring": resources}, probe="circle", parameters={"file_bytes": 1_000_000}, **fields)
+    return circles([name], resources, **fields)[0]
+
+
+def circles(names: Iterable[str], resources: Sequence[Resource], **fields: Any) -> list[Series]:
+    parameters = {"file_bytes": 1_000_000}
+    return many_series(names, {"ring": resources}, probe="circle", parameters=parameters, **fields)
 
 
 def report(
@@ -144,7 +170,7 @@ def delivered(sent: wire.Report) -> Run:
     """Ingest a report; return its run."""
     receipt = ingest(wire.to_json(sent))
     assert receipt.accepted, receipt.error
-    return Run.objects.get(pk=sent.run)
+    return Run.objects.get(pk=sent.run, slot=sent.slot)
 
 
 def passed(series: Series, slot: datetime, *, slowness: float = 1.0) -> Run:

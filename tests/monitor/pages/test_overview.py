@@ -243,10 +243,10 @@ def queries_for(client: Client) -> int:
 
 def test_forty_series_need_no_more_queries_than_ten(client: Client, now: datetime, minute: timedelta) -> None:
     resources = builders.sites(5)
-    for number in range(10):
-        builders.passed(builders.circle(f"ring-{number}", resources), now - minute)
+    for series in builders.circles([f"ring-{number}" for number in range(10)], resources):
+        builders.passed(series, now - minute)
     with_ten = queries_for(client)
-    for number in range(10, 40):
-        builders.passed(builders.circle(f"ring-{number}", resources), now - minute)
+    for series in builders.circles([f"ring-{number}" for number in range(10, 40)], resources):
+        builders.passed(series, now - minute)
     assert queries_for(client) == with_ten
     assert with_ten <= 20

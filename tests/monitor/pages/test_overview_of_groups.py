@@ -41,7 +41,7 @@ def resources(db: None) -> list[Resource]:
 @pytest.fixture
 def rings(resources: list[Resource]) -> list[Series]:
     """Many series between site1 and site2; none uses site3."""
-    return [builders.circle(f"ring-{number:03}", resources[:2]) for number in range(MANY)]
+    return builders.circles([f"ring-{number:03}" for number in range(MANY)], resources[:2])
 
 
 def fails(series: Series, slot: datetime, resource: str) -> Run:
@@ -181,8 +181,7 @@ def names(lines: object) -> list[str]:
 
 
 def test_a_page_of_a_list_has_fifty_series_and_links_to_the_next(rings: list[Series], client: Client) -> None:
-    for number in range(10):
-        builders.circle(f"more-{number}", builders.sites(2))
+    builders.circles([f"more-{number}" for number in range(10)], builders.sites(2))
     text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
     assert text.count("<tr>") == 1 + 50
     assert "Page 1 of 2" in text
@@ -245,9 +244,9 @@ def test_more_series_and_sites_need_no_more_queries(
     fails(rings[0], now, "site2-login")
     fails(rings[1], now, "site2-login")
     before = queries_for(client, path)
-    more = builders.sites(8)
-    for number in range(20):
-        fails(builders.circle(f"other-{number}", more), now, f"site{number % 8 + 1}-login")
+    others = builders.circles([f"other-{number}" for number in range(20)], builders.sites(8))
+    for number, series in enumerate(others):
+        fails(series, now, f"site{number % 8 + 1}-login")
     assert queries_for(client, path) == before
     assert before <= 22
 

@@ -1,7 +1,4 @@
-"""Export formats of the values of a series: one file each, with a class ``Export``.
-
-The folder is the registry.
-"""
+"""Export formats of the values of a series. Each module of this folder is a format: a class ``Export``."""
 
 from __future__ import annotations
 

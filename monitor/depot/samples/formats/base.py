@@ -25,8 +25,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     """One exported row: one value of one run. Times are UTC.
 
     *name* is the metric, and *value* is in *unit*. *time* is the slot: the time for which the run was
-    scheduled. *known_at* is the end of the run. A segment is the runs of a series with the same probe
-    version, parameters and resources; *segment* is its number, or None if the run measured nothing.
+    scheduled. *known_at* is the end of the run. *segment* is the number of the run's segment, or None if the
+    run measured nothing; all runs of a segment have the same probe version, parameters and resources.
 
     Each run that did not pass has an additional row, whose metric is ``total.seconds`` and whose *value* and
     *known_at* are None. So every ended run has a row, even if it measured nothing.
@@ -42,7 +42,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class Export(Protocol):
-    """Encodes the values of the series named *series*. The columns are the fields of ``Value``."""
+    """An encoder of the values of the series named *series*. The columns are the fields of ``Value``."""
 
     media_type: ClassVar[str]
     suffix: ClassVar[str]  # of files
@@ -54,7 +54,7 @@ class Export(Protocol):
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of *size* items; the last may be shorter, none is empty."""
+    """Yield lists of *size* items; the last list may be shorter, but is not empty."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch

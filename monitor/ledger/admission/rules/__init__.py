@@ -10,9 +10,10 @@ names, load_all = _registry.names, _registry.load_all
 
 
 def in_order() -> list[Rule]:
-    """Return every rule, by name, but maintenance first.
+    """Return all rules: maintenance first, then the others by name.
 
-    If several rules skip a run, the first gives the reason, and maintenance excuses the site.
+    If several rules skip a run, the first of these rules gives the reason. Maintenance is the first rule
+    because a run skipped for maintenance is not the fault of the site.
     """
     rules = load_all().items()
     return [rule for _, rule in sorted(rules, key=lambda item: (item[0] != "maintenance", item[0]))]

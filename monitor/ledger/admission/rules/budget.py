@@ -11,9 +11,10 @@ _NOTHING = BudgetUsed()
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip the run if a site's budget is used up, even a requested run: the site sets the budget.
+    """Skip the run if the budget of one of its sites is used up.
 
-    The usage of runs in flight is known when they end, so the last runs of a day may exceed the budget.
+    Not even a user's request overrides a budget: the site sets it. The usage of a run is known only when the
+    run ends, so the last runs of a day may exceed the budget.
     """
     for site in sorted(run.demand.sites & context.budgets.keys()):
         in_flight = context.runs_at_site(site)
@@ -24,7 +25,10 @@ def judge(run: DueRun, context: AdmissionContext) -> Verdict:
 
 
 def _used_up(budget: Budget, used: BudgetUsed, in_flight: int) -> Iterator[str]:
-    """Describe each part of *budget* that is used up. Runs *in_flight* count as started today."""
+    """Yield a description of each limit of *budget* that is used up.
+
+    Runs *in_flight*, which are not part of *used*, count as runs of today.
+    """
     if budget.runs is not None and used.runs + in_flight >= budget.runs:
         yield f"taken part in {used.runs + in_flight} of {budget.runs} runs"
     if budget.bytes is not None and used.bytes >= budget.bytes:

@@ -1,6 +1,7 @@
-"""Keep exclusive series, which would disturb each other's measurements, from running at the same time.
+"""Keep exclusive series from running at the same time: they would disturb each other's measurements.
 
-``site``: shares no site with another exclusive series. ``link``: shares no pair of sites.
+``Demand.exclusive`` is ``site`` if the run must not share a site with another exclusive run, and ``link`` if
+two runs may share one site, but not two sites.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from monitor.ledger.admission.base import AdmissionContext, Demand, DueRun, Skip
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Let the run wait for ``exclusive_wait``, then skip it: it would no longer measure its slot."""
+    """Let a run that conflicts with a run in flight wait for ``exclusive_wait``, then skip it as too late."""
     if not run.demand.exclusive:
         return None
     rivals = (other for other in context.exclusive_in_flight if _conflict(run.demand, other))

@@ -6,10 +6,9 @@ from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdic
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip the run, even if a user requested it.
+    """Skip a run that a hold covers, even if a user requested the run.
 
-    A forced run passes the holds that were in force when it was requested, which is when it became due, but
-    not those placed later.
+    A forced run ignores the holds that were placed before its request, but not holds that were placed later.
     """
     for hold in context.holds:
         is_overruled = run.is_forced and hold.began_at <= run.due_at

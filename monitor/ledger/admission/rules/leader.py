@@ -1,4 +1,4 @@
-"""Start a run that follows another one after that has ended; skip it if the other did not run."""
+"""Start a follower's run after the leader's run has ended; skip it if the leader's run did not take place."""
 
 from __future__ import annotations
 

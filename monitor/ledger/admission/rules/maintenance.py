@@ -6,7 +6,7 @@ from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdic
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip the run unless a user requested it, for instance to check whether the maintenance helped."""
+    """Skip the run in an open window unless a user requested it, e.g. to check whether maintenance helped."""
     if run.is_requested:
         return None
     for window in context.windows:

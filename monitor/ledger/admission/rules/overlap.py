@@ -6,7 +6,7 @@ from monitor.ledger.admission.base import AdmissionContext, DueRun, Skip, Verdic
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Skip a slot while the series runs; a run that was requested or claimed before waits."""
+    """Skip a scheduled run while its series runs; let a requested run, or a run claimed before, wait."""
     if not context.runs_of_series(run.demand.series):
         return None
     if run.is_requested or run.is_reclaimed:

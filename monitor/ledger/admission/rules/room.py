@@ -1,4 +1,4 @@
-"""Respect the capacity of reporters and of sites."""
+"""Let a run wait while its reporter, or one of its sites, already runs its maximum number of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start no run of a reporter that sends no heartbeats: its lease would only expire."""
+"""Start no run of a reporter that sends no heartbeats: the lease of the run would only expire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from monitor.ledger.admission.base import AdmissionContext, DueRun, Verdict, Wai
 
 
 def judge(run: DueRun, context: AdmissionContext) -> Verdict:
-    """Let the run wait. The Skip of another rule takes precedence, e.g. if the reporter is paused."""
+    """Let the run wait; a rule that skips the run takes precedence, e.g. if the reporter is paused."""
     if run.demand.reporter not in context.silent_reporters:
         return None
     return Wait(f"queued: silent: the reporter {run.demand.reporter} sends no heartbeats")

@@ -1,4 +1,4 @@
-"""The weather profiles: one file each, with a ``PROFILE``. The folder is the registry."""
+"""The weather profiles. Each module of this folder is a profile, with a constant ``PROFILE``."""
 
 from __future__ import annotations
 

@@ -8,7 +8,10 @@ from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
 
 
 def _a_third(stages: Mapping[str, RuntimeFigures]) -> dict[str, RuntimeFigures]:
-    """Return a third of each mean, with a deviation of 4 % and extremes of 0.9 and 1.3 times it."""
+    """Return figures with a third of each mean.
+
+    In units of the new mean, the deviation is 4 %, the minimum 90 % and the maximum 130 %.
+    """
     thirds = {stage: figures.mean / 3 for stage, figures in stages.items()}
     return {
         stage: RuntimeFigures(mean, 0.9 * mean, 1.3 * mean, 0.04 * mean) for stage, mean in thirds.items()

@@ -1,4 +1,4 @@
-"""GEON: small clusters, slow middleware, no queue for single jobs, but one for a parallel application."""
+"""GEON: small clusters and slow middleware; parallel applications wait in a queue, single jobs do not."""
 
 from monitor.testbed.weather.figures import RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy  # submodules load when used: scipy.stats takes a second
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from monitor.depot.samples.correlation import LEAST_PAIRS, correlation
 
@@ -20,11 +20,11 @@ columns = st.lists(st.tuples(values, values), min_size=LEAST_PAIRS, max_size=30)
 def test_coefficients_equal_those_of_scipy(pair: np.ndarray, level: float) -> None:
     assume(all(column.std() > 1e-3 * abs(column).max() for column in pair))
     result = correlation(*pair, level=level)
-    expected = stats.pearsonr(*pair)
+    expected = scipy.stats.pearsonr(*pair)
     assert result.pearson is not None
     assert result.spearman is not None
     assert result.pearson.value == pytest.approx(expected.statistic, abs=1e-9)
-    assert result.spearman.value == pytest.approx(stats.spearmanr(*pair).statistic, abs=1e-9)
+    assert result.spearman.value == pytest.approx(scipy.stats.spearmanr(*pair).statistic, abs=1e-9)
     assert -1 <= result.spearman.lower <= result.spearman.value <= result.spearman.upper <= 1
     assume(abs(result.pearson.value) < 0.999999)
     assert result.pearson.p == pytest.approx(expected.pvalue, abs=1e-9)

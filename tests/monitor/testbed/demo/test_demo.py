@@ -13,8 +13,6 @@ from django.core.management import CommandError, call_command
 
 from tests.monitor.testbed.demo.demo_process import DemoProcess
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 EVERY_SERVICE = ("web", "postgres", "valkey", "reporter", "control", "beat")
 
 

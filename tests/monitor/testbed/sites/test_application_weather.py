@@ -119,6 +119,7 @@ def drawn_for_preco(*seconds: float) -> Conditions:
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_a_run_of_preco_takes_at_least_as_long_as_was_drawn_for_it(tmp_path: Path) -> None:
     """Single stages have no lower bound: a stage that is late gives the next one credit."""
     drawn = drawn_for_preco(1.5, 1.0, 1.0, 0.5, 1.0, 1.5, 0.5, 0.5)

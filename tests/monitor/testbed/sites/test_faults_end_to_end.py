@@ -26,13 +26,13 @@ ExpectedFailure = tuple[SiteFault, str, str, str, str]
 COVERING: list[ExpectedFailure] = [
     (SiteFault(IU, "disk", "full"), "gather", "stage_data", "iu", "No space left on device"),
     (SiteFault(IU, "inbound", "corrupt"), "circle", "transfer_ring", "iu", "damaged in hop 1 from anl to iu"),
+    (SiteFault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
+]
+OTHERS: list[ExpectedFailure] = [
     (SiteFault(IU, "unlink", "busy"), "gather", "cleanup", "iu", "Device or resource busy"),
     (SiteFault(NCSA, "compile", "missing"), "gather", "init", "ncsa", "cc is not installed"),
     (SiteFault(NCSA, "queue", "rejected"), "gather", "queue_wait", "ncsa", "Batch job submission failed"),
-    (SiteFault(NCSA, "compute", "exit"), "gather", "compute", "ncsa", "exit status 3"),
     (SiteFault(NCSA, "outbound", "reset"), "gather", "transfer_results", "sdsc", "ncsa:"),
-]
-OTHERS: list[ExpectedFailure] = [
     (SiteFault(IU, "disk", "unwritable"), "circle", "transfer_ring", "iu", "Permission denied"),
     (SiteFault(IU, "inbound", "reset"), "gather", "transfer_data", "ncsa", "iu:"),
     (SiteFault(NCSA, "compile", "crash"), "gather", "build_executable", "ncsa", "internal compiler error"),

@@ -64,9 +64,6 @@ class Wan:
         return durations
 
 
-pytestmark = pytest.mark.xdist_group("wan")
-
-
 @pytest.fixture(scope="module")
 def wan(directory: Path) -> Iterator[Wan]:
     needs_namespaces()

@@ -104,6 +104,7 @@ def link_report(directory: Path, link: str) -> str:
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_a_killed_grid_leaves_nothing_and_restarts_on_the_same_network(directory: Path) -> None:
     needs_namespaces("sshd")
     with up(directory, "--transfer=ssh", "--batch=fork") as (process, first):

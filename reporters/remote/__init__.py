@@ -1,0 +1,5 @@
+"""The reporter at a site: one file, standard library only, no privileges.
+
+``archive.py`` packs ``probes`` and ``reporters`` into ``gridcast-reporter.pyz``; ``main.py`` is its command
+line, and each command is a module of ``commands``.
+"""

@@ -1,0 +1,93 @@
+"""Pack the reporter into one file that CPython runs: the same sources always give the same bytes.
+
+python -m reporters.remote.archive gridcast-reporter.pyz
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+PACKAGES = ("probes", "reporters")
+_ROOT = Path(__file__).resolve().parents[2]
+_SUFFIXES = {".py", ".c", ".h"}  # .c and .h: kernels, which sites compile
+_FIRST_LINE = b"#!/usr/bin/env python3\n"
+_OLDEST_DATE = (1980, 1, 1, 0, 0, 0)  # a ZIP archive knows no earlier one
+_MODE = 0o644
+# Runs in any Python since 2.7, so that an old one gets a sentence instead of a SyntaxError.
+_MAIN = """\
+import sys
+if sys.version_info < (3, 9):
+    found = (sys.executable, sys.version.split()[0])
+    sys.exit("gridcast-reporter needs Python 3.9 or newer; %s is %s" % found)
+from reporters.remote.main import main
+sys.exit(main())
+"""
+
+
+def build(root: Path = _ROOT) -> bytes:
+    """Return the archive of the packages in *root*. Entries are sorted, without dates and not compressed.
+
+    Compressed entries would depend on the version of the compression library.
+    """
+    content = io.BytesIO()
+    content.write(_FIRST_LINE)
+    with zipfile.ZipFile(content, "a", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted([("__main__.py", _MAIN.encode()), *_sources(root)]):
+            entry = zipfile.ZipInfo(name, _OLDEST_DATE)
+            entry.create_system = 3  # Unix, whatever the system is
+            entry.external_attr = _MODE << 16
+            archive.writestr(entry, data)
+    return content.getvalue()
+
+
+def digest(archive: bytes) -> str:
+    """Return the SHA-256 of *archive* in hexadecimal digits; this digest identifies a reporter's version."""
+    return hashlib.sha256(archive).hexdigest()
+
+
+def write(file: Path, archive: bytes) -> None:
+    """Replace *file* by the executable *archive*; *file* is never half written.
+
+    Raises:
+        OSError: *file* cannot be written.
+    """
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(archive)
+        draft.chmod(0o755)
+        draft.replace(file)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
+    for package in PACKAGES:
+        for path in (root / package).rglob("*"):
+            if path.suffix in _SUFFIXES and path.is_file():
+                yield path.relative_to(root).as_posix(), path.read_bytes()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the archive to the file that *argv* names; print its size and its digest."""
+    if len(argv) != 1:
+        sys.stderr.write("usage: python -m reporters.remote.archive FILE\n")
+        return 2
+    archive = build()
+    try:
+        write(Path(argv[0]), archive)
+    except OSError as error:
+        sys.stderr.write(f"cannot write {argv[0]}: {error.strerror}\n")
+        return 1
+    sys.stdout.write(f"{argv[0]}: {len(archive)} bytes, sha256 {digest(archive)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""``doctor``: check what the reporter needs on this host, and report what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reporters import host, site_tools
+from reporters.usage import format_bytes
+
+_NEEDED_FREE_BYTES = 100_000_000
+_STARTERS = {"systemctl": "systemd user unit", "crontab": "cron", "sbatch": "Slurm", "at": "at"}
+_KEY_MAKERS = ("ssh-keygen", "openssl")
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """The result of one check; *is_needed* if the reporter cannot work without it."""
+
+    name: str
+    is_fine: bool
+    text: str
+    is_needed: bool = True
+
+
+class Command:
+    summary = "Check what the reporter needs on this host."
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--scratch", default="", help="directory for runs (default: that of temporary files)"
+        )
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        checks = list(_checks(options.scratch or tempfile.gettempdir()))
+        for check in checks:
+            mark = "ok" if check.is_fine else "MISSING" if check.is_needed else "warning"
+            sys.stdout.write(f"{mark:<8} {check.name:<14} {check.text}\n")
+        return 0 if all(check.is_fine or not check.is_needed for check in checks) else 1
+
+
+def _checks(scratch: str) -> Iterator[HostCheck]:
+    yield HostCheck("Python", True, f"{platform.python_version()} at {sys.executable}")
+    yield _tls()
+    missing = [tool for tool in site_tools.NEEDED if shutil.which(tool) is None]
+    yield HostCheck("programs", not missing, f"not found: {', '.join(missing)}" if missing else "all found")
+    yield _scratch(scratch)
+    compiler = shutil.which("cc")
+    yield HostCheck(
+        "compiler", compiler is not None, compiler or "no cc: probes that compile fail", is_needed=False
+    )
+    makers = [tool for tool in _KEY_MAKERS if shutil.which(tool)]
+    yield HostCheck(
+        "key pair", bool(makers), f"by {makers[0]}" if makers else "neither ssh-keygen nor openssl"
+    )
+    starters = [text for tool, text in _STARTERS.items() if shutil.which(tool)]
+    yield HostCheck(
+        "start", bool(starters), ", ".join(starters) or "no way to start it regularly", is_needed=False
+    )
+    yield _clock()
+
+
+def _tls() -> HostCheck:
+    try:
+        ssl = importlib.import_module("ssl")  # missing from a Python that was built without OpenSSL
+    except ImportError as error:
+        return HostCheck("TLS", False, f"this Python has no TLS: {error}")
+    paths = ssl.get_default_verify_paths()
+    authorities = paths.cafile or paths.capath
+    found = f"authorities in {authorities}" if authorities else "no certificates of authorities"
+    return HostCheck("TLS", authorities is not None, f"{ssl.OPENSSL_VERSION}; {found}", is_needed=False)
+
+
+def _scratch(directory: str) -> HostCheck:
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory):
+            free = shutil.disk_usage(directory).free
+    except OSError as error:
+        return HostCheck("scratch", False, f"cannot write to {directory}: {error.strerror}")
+    return HostCheck("scratch", free >= _NEEDED_FREE_BYTES, f"{format_bytes(free)} free in {directory}")
+
+
+def _clock() -> HostCheck:
+    is_synchronised = host.clock_is_synchronised()
+    text = "synchronised" if is_synchronised else "the kernel does not report a synchronised clock"
+    return HostCheck("clock", is_synchronised, text, is_needed=False)

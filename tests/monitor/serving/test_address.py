@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from monitor.serving.address import Address, InvalidAddress, free_loopback_address
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8000", "0.0.0.0:80", "[::1]:8000", "[::]:443"])
+def test_an_address_is_written_as_it_was_read(text: str) -> None:
+    assert str(Address.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "8000", ":8000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1"),
+        *("127.0.0.1:http", "127.0.0.1:²", "example.org:8000", "127.0.0.1:8000/", "300.0.0.1:8000"),
+    ],
+)
+def test_another_text_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidAddress) as refused:
+        Address.parse(text)
+    assert str(refused.value).endswith(f"such as 127.0.0.1:8000, got {text!r}")
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("127.0.0.1:8000", "http://127.0.0.1:8000/"),
+        ("0.0.0.0:8000", "http://127.0.0.1:8000/"),
+        ("[::]:8000", "http://[::1]:8000/"),
+        ("192.0.2.7:80", "http://192.0.2.7:80/"),
+    ],
+)
+def test_a_server_on_all_addresses_is_reached_on_loopback(text: str, url: str) -> None:
+    assert Address.parse(text).local_url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "is_loopback"), [("127.0.0.1:1", True), ("[::1]:1", True), ("0.0.0.0:1", False)]
+)
+def test_an_address_that_other_machines_reach_is_not_loopback(text: str, is_loopback: bool) -> None:
+    assert Address.parse(text).is_loopback == is_loopback
+
+
+def test_the_port_of_another_server_is_not_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert not Address("127.0.0.1", port).is_free()
+        assert free_loopback_address(port).port > port

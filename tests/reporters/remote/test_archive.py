@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import probes
+from reporters.remote import archive
+from tests.reporters.remote.interpreters import supported, too_old
+
+ROOT = Path(__file__).resolve().parents[3]
+MEGABYTE = 1_000_000
+
+
+def run(python: str, pyz: Path, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the archive isolated from the environment and from the packages of the interpreter."""
+    return subprocess.run(
+        [python, "-I", "-S", str(pyz), *argv],
+        env={"PATH": os.defpath, "HOME": "/", "LANG": "C.UTF-8", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_same_sources_give_the_same_bytes_whatever_their_dates_and_directory(tmp_path: Path) -> None:
+    for package in archive.PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package)
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (time.time() + 1000, 1_000_000_000))
+        if path.is_file():
+            path.chmod(0o600)
+    (tmp_path / "reporters" / "notes.txt").write_text("no source")
+    assert archive.build(tmp_path) == archive.build()
+
+
+def test_a_changed_source_is_another_version(tmp_path: Path) -> None:
+    for package in archive.PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package)
+    (tmp_path / "probes" / "kernels" / "stream.c").write_text("")
+    assert archive.digest(archive.build(tmp_path)) != archive.digest(archive.build())
+
+
+def test_it_has_less_than_a_megabyte_and_no_byte_code() -> None:
+    built = archive.build()
+    names = zipfile.ZipFile(io.BytesIO(built)).namelist()
+    assert len(built) < MEGABYTE
+    assert {Path(name).suffix for name in names} == {".py", ".c", ".h"}
+
+
+@pytest.mark.parametrize("python", supported())
+def test_every_supported_python_runs_a_probe_without_packages(python: str, pyz: Path, tmp_path: Path) -> None:
+    """The probe compiles a kernel of the archive and submits a job."""
+    done = run(python, pyz, "once", "stream", "--trial", "--json", f"--scratch={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["outcome"] == "passed"
+    assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("python", too_old())
+def test_an_older_python_is_refused_in_one_sentence(python: str, pyz: Path) -> None:
+    done = run(python, pyz, "doctor")
+    assert done.returncode == 1
+    assert done.stderr.startswith("gridcast-reporter needs Python 3.9 or newer; ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_every_module_of_the_archive_can_be_imported(pyz: Path) -> None:
+    """Every module: a plug-in that only the service could import would fail at a site."""
+    script = (
+        "import pkgutil, sys; sys.path.insert(0, sys.argv[1]); import probes, reporters\n"
+        "for package in (probes, reporters):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        __import__(module.name)\n"
+        "print(len(probes.names()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(pyz)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"{len(probes.names())}\n", done.stderr
+
+
+def test_it_is_executable_and_never_half_written(tmp_path: Path) -> None:
+    file = tmp_path / "reporter.pyz"
+    file.write_text("old")
+    archive.write(file, archive.build())
+    assert os.access(file, os.X_OK)
+    assert [path.name for path in tmp_path.iterdir()] == ["reporter.pyz"]
+    with pytest.raises(FileNotFoundError):
+        archive.write(tmp_path / "missing" / "reporter.pyz", b"")
+
+
+def test_the_build_command_prints_the_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert archive.main([str(tmp_path / "a.pyz")]) == 0
+    assert archive.digest((tmp_path / "a.pyz").read_bytes()) in capsys.readouterr().out
+    assert archive.main([str(tmp_path / "missing" / "a.pyz")]) == 1
+    assert "cannot write" in capsys.readouterr().err
+    assert archive.main([]) == 2

@@ -1,0 +1,95 @@
+"""The commands of the reporter at a site, in this process and without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reporters.remote.main import main
+from reporters.report import from_json
+
+
+def test_once_prints_stages_and_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "login", f"--scratch={tmp_path}"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("passed in ")
+    assert "login.seconds" in printed
+
+
+def test_once_prints_the_report_as_it_would_be_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["once", "login", "--json", "--set", "logins=2", f"--scratch={tmp_path}"]) == 0
+    report = from_json(capsys.readouterr().out)
+    assert report.outcome == "passed"
+    assert report.parameters["logins"] == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["once", "longin"], "there is no probe 'longin'"),
+        (["once", "gather"], "gather needs several resources"),
+        (["once", "login", "--limit", "0"], "--limit: expected a positive number of seconds, got 0"),
+        (["once", "login", "--set", "logins"], "expected NAME=VALUE with a parameter of the probe (logins)"),
+        (["once", "login", "--set", "logns=2"], "expected NAME=VALUE with a parameter of the probe (logins)"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_the_reason(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gridcast-reporter once: ")
+    assert message in error
+
+
+def test_a_failed_run_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "disk", "--trial", f"--scratch={tmp_path / 'missing'}"]) == 1
+    assert capsys.readouterr().out.startswith("failed in ")
+
+
+def test_a_parameter_of_another_type_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["once", "login", "--set", "logins=many", f"--scratch={tmp_path}"]) == 1
+    assert "logins: expected int, got 'many'" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_this_host_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", f"--scratch={tmp_path}"]) == 0
+    printed = capsys.readouterr().out
+    assert "MISSING" not in printed
+    assert f"free in {tmp_path}" in printed
+
+
+def test_the_doctor_names_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in ("sh", "df"):
+        (tmp_path / program).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["doctor", f"--scratch={tmp_path / 'none'}"]) == 1
+    printed = capsys.readouterr().out
+    assert "MISSING  programs       not found: timeout, setsid, mkfifo" in printed
+    assert (
+        f"MISSING  scratch        cannot write to {tmp_path / 'none'}: No such file or directory" in printed
+    )
+    assert "MISSING  key pair" in printed
+
+
+def test_a_closed_output_is_no_traceback(pyz: Path, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, str(pyz), "doctor", f"--scratch={tmp_path}"]
+    done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert done.stderr == b""
+
+
+def test_the_report_is_valid_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["once", "noop", "--json", f"--scratch={tmp_path}"])
+    assert json.loads(capsys.readouterr().out)["probe"]["name"] == "noop"
