@@ -183,6 +183,17 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.SlugField(unique=True)),
                 ("capacity", models.PositiveSmallIntegerField(default=4)),
+                (
+                    "site",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="the site at which it runs as an agent; empty: a Celery worker",
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reporters",
+                        to="monitor.site",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
@@ -773,6 +784,17 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="api_tokens",
                         to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="the reporter whose reports it may send; needed for the scope report",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to="monitor.reporter",
                     ),
                 ),
             ],
@@ -1864,6 +1886,325 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         fields=("metric", "series", "name"), name="forecastpredictor_once"
                     )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReporterStatus",
+            fields=[
+                (
+                    "reporter",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="status",
+                        serialize=False,
+                        to="monitor.reporter",
+                    ),
+                ),
+                (
+                    "seen_at",
+                    models.DateTimeField(help_text="time of the last exchange, by the server's clock"),
+                ),
+                ("started_at", models.DateTimeField(help_text="when the agent started, by its own clock")),
+                ("hostname", models.CharField(max_length=253)),
+                (
+                    "archive_sha256",
+                    models.CharField(blank=True, help_text="identifies the version", max_length=64),
+                ),
+                ("version", models.CharField(blank=True, max_length=50)),
+                ("python", models.CharField(blank=True, max_length=50)),
+                (
+                    "assignment_version",
+                    models.PositiveBigIntegerField(default=0, help_text="in force at the site"),
+                ),
+                (
+                    "assignment_error",
+                    models.TextField(blank=True, help_text="why the newest assignment was refused"),
+                ),
+                (
+                    "policy_status",
+                    models.CharField(
+                        choices=[
+                            ("absent", "no policy: everything assigned may run"),
+                            ("in_force", "in force"),
+                            ("unreadable", "unreadable: nothing runs"),
+                        ],
+                        default="absent",
+                        max_length=10,
+                    ),
+                ),
+                ("policy_sha256", models.CharField(blank=True, max_length=64)),
+                ("policy_error", models.TextField(blank=True)),
+                (
+                    "policy_summary",
+                    models.JSONField(
+                        default=dict, help_text="what the policy says, as far as it is disclosed"
+                    ),
+                ),
+                ("pending_approvals", models.PositiveIntegerField(default=0)),
+                ("spool_records", models.PositiveBigIntegerField(default=0)),
+                ("spool_bytes", models.PositiveBigIntegerField(default=0)),
+                ("spool_oldest_at", models.DateTimeField(null=True)),
+                (
+                    "dropped_records",
+                    models.PositiveBigIntegerField(default=0, help_text="dropped by the agent, ever"),
+                ),
+                ("in_flight", models.PositiveIntegerField(default=0)),
+                (
+                    "clock_offset_seconds",
+                    models.FloatField(help_text="server's clock minus the agent's", null=True),
+                ),
+                (
+                    "clock_bound_seconds",
+                    models.FloatField(help_text="the largest error of the offset", null=True),
+                ),
+                (
+                    "messages",
+                    models.JSONField(
+                        default=list, help_text="the newest messages of the agent, oldest first"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "reporter statuses",
+            },
+        ),
+        migrations.CreateModel(
+            name="Chain",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("uuid", models.UUIDField(unique=True)),
+                ("first_seen_at", models.DateTimeField()),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("declared_next", models.PositiveBigIntegerField(default=0)),
+                ("declared_head", models.CharField(blank=True, max_length=64)),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="chains",
+                        to="monitor.reporter",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["first_seen_at", "pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReporterKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "method",
+                    models.CharField(
+                        help_text="how it signs, a module of reporters.remote.signing", max_length=20
+                    ),
+                ),
+                ("public_key", models.TextField(help_text="as the method writes it")),
+                (
+                    "fingerprint",
+                    models.CharField(
+                        help_text="SHA-256 of the public key, in hex", max_length=64, unique=True
+                    ),
+                ),
+                (
+                    "hostname",
+                    models.CharField(blank=True, help_text="the host that enrolled", max_length=253),
+                ),
+                ("enrolled_at", models.DateTimeField()),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "revoked_by",
+                    models.CharField(blank=True, help_text="user name, or the reason", max_length=150),
+                ),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="keys",
+                        to="monitor.reporter",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-enrolled_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("revoked_at", None)),
+                        fields=("reporter",),
+                        name="reporter_has_one_active_key",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EnrolmentCode",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("created_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="enrolment_codes",
+                        to="monitor.reporter",
+                    ),
+                ),
+                (
+                    "key",
+                    models.ForeignKey(
+                        help_text="the key that was enrolled with it",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="monitor.reporterkey",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-created_at"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ChainRecord",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "chain_id", "sequence", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("sequence", models.PositiveBigIntegerField()),
+                ("kind", models.CharField(max_length=10)),
+                ("hash", models.BinaryField(max_length=32)),
+                (
+                    "disposition",
+                    models.PositiveSmallIntegerField(
+                        choices=[
+                            (1, "stored: the first report of its run"),
+                            (2, "duplicate: the same report was stored before"),
+                            (3, "conflict: another report of the run was stored before; kept beside"),
+                            (4, "refused: the depot can never store it"),
+                            (5, "a note of the reporter: no report"),
+                        ]
+                    ),
+                ),
+                ("run", models.UUIDField(null=True)),
+                ("slot", models.DateTimeField(null=True)),
+                ("received_at", models.DateTimeField()),
+                (
+                    "text",
+                    models.TextField(blank=True, help_text="the body of a note, or why a report was refused"),
+                ),
+                (
+                    "chain",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="records",
+                        to="monitor.chain",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["chain", "sequence"],
+                "indexes": [
+                    django.contrib.postgres.indexes.BrinIndex(
+                        fields=["received_at"], name="chainrecord_received_brin"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ConflictingReport",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run", models.UUIDField(db_index=True)),
+                ("slot", models.DateTimeField()),
+                ("received_at", models.DateTimeField()),
+                ("sha256", models.BinaryField(help_text="of the body", max_length=32)),
+                (
+                    "packing",
+                    models.PositiveSmallIntegerField(
+                        help_text="compression format of the body (monitor.compression)"
+                    ),
+                ),
+                ("packed", models.BinaryField()),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.CASCADE, to="monitor.reporter"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-received_at"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "sha256"), name="conflicting_report_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReporterAssignment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("version", models.PositiveBigIntegerField(help_text="rises with every change")),
+                ("document", models.TextField(help_text="the JSON that is signed and sent")),
+                (
+                    "content_sha256",
+                    models.CharField(
+                        help_text="of the document without its version and its time", max_length=64
+                    ),
+                ),
+                ("issued_at", models.DateTimeField()),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="assignments",
+                        to="monitor.reporter",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-version"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("reporter", "version"), name="assignment_version_once")
                 ],
             },
         ),

@@ -1,6 +1,7 @@
 """The models, one noun per file, with its QuerySet."""
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
+from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
@@ -18,7 +19,13 @@ from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
 from monitor.models.report import RawReport
-from monitor.models.reporter import Reporter
+from monitor.models.reporter import (
+    EnrolmentCode,
+    Reporter,
+    ReporterAssignment,
+    ReporterKey,
+    ReporterStatus,
+)
 from monitor.models.retention_cutoff import RetentionCutoff
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
@@ -33,11 +40,15 @@ __all__ = [
     "AlertRule",
     "ApiToken",
     "Binding",
+    "Chain",
+    "ChainRecord",
+    "ConflictingReport",
     "Correction",
     "CurrentSegment",
     "DayRollup",
     "DayScore",
     "DirtyHour",
+    "EnrolmentCode",
     "Forecast",
     "ForecastDelivery",
     "ForecastPredictor",
@@ -54,6 +65,9 @@ __all__ = [
     "RawReport",
     "Recheck",
     "Reporter",
+    "ReporterAssignment",
+    "ReporterKey",
+    "ReporterStatus",
     "Resource",
     "RetentionCutoff",
     "Run",

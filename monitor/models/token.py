@@ -128,6 +128,14 @@ class ApiToken(models.Model):
     prefix = models.CharField(max_length=20, help_text="the first characters of the token")
     sha256 = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
+    reporter = models.ForeignKey(
+        "monitor.Reporter",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="tokens",
+        help_text="the reporter whose reports it may send; needed for the scope report",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
 

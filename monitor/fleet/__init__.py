@@ -1,0 +1,1 @@
+"""Remote reporters: enrolment, credentials, assignments and exchanges with the agents at sites."""

@@ -1,0 +1,89 @@
+"""Chains: the sequences of records in reporters' spools, as far as the depot has received them."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+
+from monitor.compression import unpack
+from monitor.models.reporter import Reporter
+
+
+class Chain(models.Model):
+    """A hash chain of a reporter: the records that one process of it has spooled.
+
+    *declared_next* and *declared_head* are what the reporter said last: the sequence number that its next
+    record will have, and the hash of its last record. Records below *declared_next* that the depot lacks are
+    still in the spool, or missing.
+    """
+
+    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, related_name="chains")
+    uuid = models.UUIDField(unique=True)
+    first_seen_at = models.DateTimeField()
+    declared_at = models.DateTimeField(null=True)
+    declared_next = models.PositiveBigIntegerField(default=0)
+    declared_head = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["first_seen_at", "pk"]
+
+    def __str__(self) -> str:
+        return f"{self.uuid} of {self.reporter}"
+
+
+class Disposition(models.IntegerChoices):
+    """What became of a record."""
+
+    STORED = 1, "stored: the first report of its run"
+    DUPLICATE = 2, "duplicate: the same report was stored before"
+    CONFLICT = 3, "conflict: another report of the run was stored before; kept beside"
+    REFUSED = 4, "refused: the depot can never store it"
+    NOTE = 5, "a note of the reporter: no report"
+
+
+class ChainRecord(models.Model):
+    """A record that the depot has received; written in the transaction that stores its report."""
+
+    pk = models.CompositePrimaryKey("chain_id", "sequence")
+    chain = models.ForeignKey(Chain, on_delete=models.CASCADE, db_index=False, related_name="records")
+    sequence = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=10)
+    hash = models.BinaryField(max_length=32)
+    disposition = models.PositiveSmallIntegerField(choices=Disposition)
+    run = models.UUIDField(null=True)
+    slot = models.DateTimeField(null=True)
+    received_at = models.DateTimeField()
+    text = models.TextField(blank=True, help_text="the body of a note, or why a report was refused")
+
+    class Meta:
+        ordering = ["chain", "sequence"]
+        indexes = [BrinIndex(fields=["received_at"], name="chainrecord_received_brin")]
+
+    def __str__(self) -> str:
+        return f"{self.chain_id}:{self.sequence} {self.kind}"
+
+
+class ConflictingReport(models.Model):
+    """A report of a run that already had a different report: kept beside, never shown as the run's result."""
+
+    run = models.UUIDField(db_index=True)
+    slot = models.DateTimeField()
+    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, null=True)
+    received_at = models.DateTimeField()
+    sha256 = models.BinaryField(max_length=32, help_text="of the body")
+    packing = models.PositiveSmallIntegerField(
+        help_text="compression format of the body (monitor.compression)"
+    )
+    packed = models.BinaryField()
+
+    class Meta:
+        ordering = ["-received_at"]
+        constraints = [models.UniqueConstraint(fields=["run", "sha256"], name="conflicting_report_once")]
+
+    def __str__(self) -> str:
+        return f"conflicting report of {self.run}"
+
+    @property
+    def body(self) -> bytes:
+        """The JSON as it arrived."""
+        return unpack(self.packing, bytes(self.packed))
