@@ -37,7 +37,7 @@ BINDINGS = {
 NEEDED = {
     "ssh+fork": (),
     "ssh+slurm": ("slurmctld", "munged"),
-    "gridftp+fork": ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl", "faketime"),
+    "gridftp+fork": ("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl"),
 }
 SMALL = {
     "gather": {"file_bytes": 200_000, "result_bytes": 400_000},

@@ -22,7 +22,7 @@ from tests.reporters.run_security import copied_proxy, copied_security
 
 @pytest.fixture(scope="module")
 def security() -> Iterator[Security]:
-    needs("grid-proxy-init", "openssl", "faketime")
+    needs("grid-proxy-init", "openssl")
     with TemporaryDirectory() as directory:
         yield copied_security(Path(directory))
 

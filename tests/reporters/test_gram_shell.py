@@ -24,7 +24,7 @@ Shells = Callable[..., Shell]
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[gram.Gatekeeper]:
-    needs(*gram.PROGRAMS, "faketime")
+    needs(*gram.PROGRAMS)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         security = copied_security(Path(directory) / "security")
         with gram.gatekeeper(security, "127.0.0.41", Path(directory) / "gram") as running:

@@ -74,7 +74,7 @@ class Grid:
 
 @pytest.fixture(scope="module")
 def grid() -> Iterator[Grid]:
-    needs("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl", "faketime")
+    needs("globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "openssl")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory, contextlib.ExitStack() as running:
         root = Path(directory)
         security = copied_security(root / "security")

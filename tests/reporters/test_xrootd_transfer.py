@@ -71,7 +71,7 @@ class Sites:
 
 @contextlib.contextmanager
 def two_sites() -> Iterator[Sites]:
-    needs("xrootd", "xrdcp", "grid-proxy-init", "openssl", "faketime")
+    needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         root = Path(directory)
         security = copied_security(root / "security")
