@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from monitor.ingest.service import Receipt
+    from monitor.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
 BUSY_SECONDS = 1
@@ -117,7 +117,7 @@ def _body(request: HttpRequest) -> bytes:
         raise MalformedBody(f"the body ended too early: {error}") from error
 
 
-def _answer(receipts: Sequence[Receipt]) -> HttpResponse:
+def _answer(receipts: Sequence[ReportReceipt]) -> HttpResponse:
     fields = [_receipt_fields(receipt) for receipt in receipts]
     refused = [position for position, receipt in enumerate(receipts) if not receipt.accepted]
     if len(refused) == len(receipts):
@@ -126,7 +126,7 @@ def _answer(receipts: Sequence[Receipt]) -> HttpResponse:
     return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
-def _receipt_fields(receipt: Receipt) -> dict[str, Any]:
+def _receipt_fields(receipt: ReportReceipt) -> dict[str, Any]:
     return {
         "run": str(receipt.run) if receipt.run else None,
         "accepted": receipt.accepted,

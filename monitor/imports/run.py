@@ -30,7 +30,7 @@ from reporters import report as wire
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.ingest.service import Receipt
+    from monitor.ingest.service import ReportReceipt
 
 BATCH = 1000
 ANALYZE_FROM = 1000  # new runs; a smaller import leaves ANALYZE to the daily housekeeping
@@ -242,7 +242,7 @@ class _Import:
                 self._refuse(_not_storable(run, receipt.error))
         self._listener.progress(self.tally)
 
-    def _ingest(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> list[Receipt]:
+    def _ingest(self, new: Sequence[tuple[uuid.UUID, ImportedRun]]) -> list[ReportReceipt]:
         """Ingest *new*, pairs of (run id, run); return a receipt for each.
 
         In strict mode a refused run rolls back the whole call.

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from monitor.ingest.group_commit import GroupCommit
-from monitor.ingest.service import Receipt, ingest_all
+from monitor.ingest.service import ReportReceipt, ingest_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class SentReports(NamedTuple):
     visible: SeriesQuerySet | None
 
 
-def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exception]:
+def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt] | Exception]:
     """Store the reports of several requests; return the receipts or the error of each request.
 
     Requests whose senders may report all series share a transaction; every other request has its own. If the
@@ -45,7 +45,7 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[Receipt] | Exc
     unrestricted = [number for number, request in enumerate(requests) if request.visible is None]
     groups = [[number] for number, request in enumerate(requests) if request.visible is not None]
     groups += [unrestricted] if unrestricted else []
-    results: dict[int, list[Receipt] | Exception] = {}
+    results: dict[int, list[ReportReceipt] | Exception] = {}
     while groups:
         group = groups.pop()
         try:

@@ -28,7 +28,7 @@ AHEAD = timedelta(days=1)  # the latest slot after now: reporters' clocks are ah
 
 
 @dataclass(frozen=True)
-class Receipt:
+class ReportReceipt:
     """The outcome of ingesting one report; the sender may delete an *accepted* report."""
 
     run: uuid.UUID | None
@@ -45,14 +45,14 @@ class _Batch(NamedTuple):
     is_retry: bool = False  # after runs or series were deleted
 
 
-def ingest(body: bytes) -> Receipt:
+def ingest(body: bytes) -> ReportReceipt:
     """Store one report; see ``ingest_all``."""
     return ingest_all([body])[0]
 
 
 def ingest_all(
     bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
-) -> list[Receipt]:
+) -> list[ReportReceipt]:
     """Store reports in one transaction, each at most once; return a receipt for each report, in order.
 
     A report that cannot be stored is refused with the reason, and the others are stored. With *visible*, all
@@ -66,7 +66,9 @@ def ingest_all(
     require_space()
     now = timezone.now()
     parsed = [_parse(body, now) for body in bodies]
-    receipts = {number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, Receipt)}
+    receipts = {
+        number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, ReportReceipt)
+    }
     reports = {number: report for number, report in enumerate(parsed) if isinstance(report, ParsedReport)}
     batches = [_Batch(list(reports))]
     with raising_depot_full():
@@ -88,24 +90,24 @@ def ingest_all(
                     batches += _next_batches(batch._replace(numbers=list(matched)), error)
             else:
                 for number, new in zip(matched, is_new, strict=True):
-                    receipts[number] = Receipt(reports[number].run, accepted=True, duplicate=not new)
+                    receipts[number] = ReportReceipt(reports[number].run, accepted=True, duplicate=not new)
     for number in reports.keys() - receipts.keys():
         receipts[number] = _refused(reports[number], f"there is no series {reports[number].series!r}")
     return [receipts[number] for number in range(len(bodies))]
 
 
-def _parse(body: bytes, now: datetime) -> ParsedReport | Receipt:
+def _parse(body: bytes, now: datetime) -> ParsedReport | ReportReceipt:
     """Parse a report; return a refusal if it is malformed or its times are implausible."""
     try:
         report = parse(body)
     except wire.ReportError as error:
-        return Receipt(run=None, accepted=False, error=str(error))
+        return ReportReceipt(run=None, accepted=False, error=str(error))
     error_text = _time_error(report, now)
     return _refused(report, error_text) if error_text else report
 
 
-def _refused(report: ParsedReport, error: str) -> Receipt:
-    return Receipt(report.run, accepted=False, error=error)
+def _refused(report: ParsedReport, error: str) -> ReportReceipt:
+    return ReportReceipt(report.run, accepted=False, error=error)
 
 
 def _time_error(report: ParsedReport, now: datetime) -> str:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from monitor.ingest.service import Receipt, ingest, ingest_all
+from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.ledger import transitions
 from monitor.ledger.claim import claim_freed
 from monitor.models import Run
@@ -97,7 +97,7 @@ def _deliver_batch(source: Spool) -> int:
     return len(reports)
 
 
-def _end_refused(run: uuid.UUID, receipt: Receipt) -> None:
+def _end_refused(run: uuid.UUID, receipt: ReportReceipt) -> None:
     """End *run* as broken, with the reason in *receipt*.
 
     The report will never be accepted, so running the run again would not help.

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, transaction
 
 from monitor.depot.samples.read import history, of_run
-from monitor.ingest.service import Receipt, ingest, ingest_all
+from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.ledger.expand import AHEAD, expand
 from monitor.ledger.reap import reap
 from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
@@ -81,7 +81,7 @@ def test_a_second_report_of_a_run_changes_nothing(circle: Series, noon: datetime
 def test_concurrent_deliveries_of_a_report_store_it_once(circle: Series, noon: datetime) -> None:
     body = wire.to_json(circle_report(noon))
 
-    def deliver(_: int) -> Receipt:
+    def deliver(_: int) -> ReportReceipt:
         try:
             return ingest(body)
         finally:
@@ -184,11 +184,11 @@ def test_a_metric_named_like_a_stage_does_not_hide_it(circle: Series, noon: date
     assert {m.name: m.value for m in of_run(Run.objects.get())}["stage.init.seconds"] == 1.0
 
 
-def ingest_reports(*reports: wire.Report) -> list[Receipt]:
+def ingest_reports(*reports: wire.Report) -> list[ReportReceipt]:
     return ingest_all([wire.to_json(report) for report in reports])
 
 
-def accepted(receipts: Sequence[Receipt]) -> list[tuple[bool, bool]]:
+def accepted(receipts: Sequence[ReportReceipt]) -> list[tuple[bool, bool]]:
     return [(receipt.accepted, receipt.duplicate) for receipt in receipts]
 
 
@@ -295,7 +295,7 @@ def test_concurrent_batches_create_each_segment_once(circle: Series, tmp_path: P
             for number in range(3)
         ]
 
-    def take(reports: Sequence[wire.Report]) -> list[Receipt]:
+    def take(reports: Sequence[wire.Report]) -> list[ReportReceipt]:
         try:
             start.wait()
             return ingest_reports(*reports)
@@ -317,7 +317,7 @@ def test_reports_of_a_series_deleted_meanwhile_are_refused(
 ) -> None:
     noops(1, tmp_path)
 
-    def take() -> list[Receipt]:
+    def take() -> list[ReportReceipt]:
         try:
             return ingest_reports(circle_report(noon), circle_report(noon, series="noop-0"))
         finally:

@@ -15,7 +15,7 @@ from monitor.depot.engines import engine
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import Receipt, ingest, ingest_all
+from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.models import Metric, RawReport, Resource, Run, Sample, Segment, Series, Site, Usage
 from monitor.models.run import State
 from reporters import report as wire
@@ -30,7 +30,7 @@ def reports(start: datetime, number: int = MANY) -> list[wire.Report]:
     return [circle_report(start + n * MINUTE, ring_seconds=4.0 + n) for n in range(number)]
 
 
-def ingest_together(some: list[wire.Report]) -> list[Receipt]:
+def ingest_together(some: list[wire.Report]) -> list[ReportReceipt]:
     return ingest_all([wire.to_json(report) for report in some])
 
 

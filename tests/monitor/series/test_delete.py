@@ -18,7 +18,7 @@ from monitor.forecasts import states
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh
 from monitor.gridfile.applying import apply
-from monitor.ingest.service import Receipt, ingest_all
+from monitor.ingest.service import ReportReceipt, ingest_all
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
 from monitor.series.delete import delete_series
@@ -58,7 +58,9 @@ def own(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @contextmanager
-def half_stored(pool: ThreadPoolExecutor, other: Run, slot: datetime) -> Iterator[Future[list[Receipt]]]:
+def half_stored(
+    pool: ThreadPoolExecutor, other: Run, slot: datetime
+) -> Iterator[Future[list[ReportReceipt]]]:
     """Run the block while a report of circle at *slot* is written, and its batch waits for a lock."""
     reports = [circle_report(slot), circle_report(other.slot, series=other.series.name)]
     with transaction.atomic():
