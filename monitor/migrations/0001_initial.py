@@ -2141,40 +2141,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ConflictingReport",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("run", models.UUIDField(db_index=True)),
-                ("slot", models.DateTimeField()),
-                ("received_at", models.DateTimeField()),
-                ("sha256", models.BinaryField(help_text="of the body", max_length=32)),
-                (
-                    "packing",
-                    models.PositiveSmallIntegerField(
-                        help_text="compression format of the body (monitor.compression)"
-                    ),
-                ),
-                ("packed", models.BinaryField()),
-                (
-                    "reporter",
-                    models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, to="monitor.reporter"
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["-received_at"],
-                "constraints": [
-                    models.UniqueConstraint(fields=("run", "sha256"), name="conflicting_report_once")
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="ReporterAssignment",
             fields=[
                 (
@@ -2205,6 +2171,79 @@ class Migration(migrations.Migration):
                 "ordering": ["-version"],
                 "constraints": [
                     models.UniqueConstraint(fields=("reporter", "version"), name="assignment_version_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ConflictingReport",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run", models.UUIDField()),
+                ("slot", models.DateTimeField()),
+                (
+                    "reporter",
+                    models.CharField(help_text="the reporter that the report names", max_length=200),
+                ),
+                ("received_at", models.DateTimeField()),
+                ("sha256", models.BinaryField(help_text="of the body", max_length=32)),
+                (
+                    "packing",
+                    models.PositiveSmallIntegerField(
+                        help_text="compression format of the body (monitor.compression)"
+                    ),
+                ),
+                ("packed", models.BinaryField()),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="conflicting_reports",
+                        to="monitor.series",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-received_at"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "sha256"), name="conflicting_report_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FormerReporter",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("until", models.DateTimeField(help_text="time of the last change, by the database's clock")),
+                (
+                    "reporter",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="former_series",
+                        to="monitor.reporter",
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="former_reporters",
+                        to="monitor.series",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("series", "reporter"), name="former_reporter_once")
                 ],
             },
         ),

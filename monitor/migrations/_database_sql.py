@@ -139,6 +139,19 @@ CREATE TRIGGER leader_rescheduled AFTER UPDATE ON monitor_series FOR EACH ROW
     WHEN (({_OLD}) IS DISTINCT FROM ({_NEW})) EXECUTE FUNCTION monitor_leader_rescheduled();
 """  # noqa: S608 - constants from above
 
+# When a series gets another reporter, remember until when the former one ran it.
+FORMER_REPORTERS = """
+CREATE FUNCTION monitor_reporter_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_formerreporter (series_id, reporter_id, until)
+        VALUES (OLD.id, OLD.reporter_id, clock_timestamp())
+        ON CONFLICT (series_id, reporter_id) DO UPDATE SET until = EXCLUDED.until;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER reporter_changed AFTER UPDATE OF reporter_id ON monitor_series FOR EACH ROW
+    WHEN (OLD.reporter_id <> NEW.reporter_id) EXECUTE FUNCTION monitor_reporter_changed();
+"""
+
 # A hold refers to its scope by name: rename it with the scope, end it when the scope is deleted.
 _HOLDS = """
 CREATE FUNCTION monitor_hold_follows() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -159,4 +172,4 @@ HOLDS = _HOLDS + "".join(
     for kind in ("series", "suite", "site", "reporter")
 )
 
-STATEMENTS = (_REFERENCES, STORAGE, SKETCH_KEY, TRANSITIONS, RECHECKS, RESCHEDULING, HOLDS)
+STATEMENTS = (_REFERENCES, STORAGE, SKETCH_KEY, TRANSITIONS, RECHECKS, RESCHEDULING, FORMER_REPORTERS, HOLDS)

@@ -30,7 +30,7 @@ from monitor.models.retention_cutoff import RetentionCutoff
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment
-from monitor.models.series import Binding, Series, Suite
+from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.site import Resource, Site
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
@@ -53,6 +53,7 @@ __all__ = [
     "ForecastDelivery",
     "ForecastPredictor",
     "ForecastState",
+    "FormerReporter",
     "Heartbeat",
     "Hold",
     "HourRollup",

@@ -7,6 +7,7 @@ from django.db import models
 
 from monitor.compression import unpack
 from monitor.models.reporter import Reporter
+from monitor.models.series import Series
 
 
 class Chain(models.Model):
@@ -66,9 +67,10 @@ class ChainRecord(models.Model):
 class ConflictingReport(models.Model):
     """A report of a run that already had a different report: kept beside, never shown as the run's result."""
 
-    run = models.UUIDField(db_index=True)
+    run = models.UUIDField()
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="conflicting_reports")
     slot = models.DateTimeField()
-    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, null=True)
+    reporter = models.CharField(max_length=200, help_text="the reporter that the report names")
     received_at = models.DateTimeField()
     sha256 = models.BinaryField(max_length=32, help_text="of the body")
     packing = models.PositiveSmallIntegerField(

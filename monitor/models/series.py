@@ -252,6 +252,25 @@ class Series(models.Model):
         return f"{self.follows} {self.leader.name}{later}"
 
 
+class FormerReporter(models.Model):
+    """A reporter that ran *series* until it was assigned to another; a database trigger writes these rows.
+
+    Reports of slots up to *until* may still be on their way.
+    """
+
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="former_reporters")
+    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, related_name="former_series")
+    until = models.DateTimeField(help_text="time of the last change, by the database's clock")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["series", "reporter"], name="former_reporter_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reporter} ran {self.series} until {self.until:%Y-%m-%d %H:%M:%S}"
+
+
 class Binding(models.Model):
     """The binding of one resource in one role of a series.
 
