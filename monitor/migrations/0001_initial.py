@@ -2247,6 +2247,27 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="EnrolmentAttempt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField(db_index=True)),
+                (
+                    "address",
+                    models.CharField(
+                        help_text="of the client: an IPv4 address, or an IPv6 /64", max_length=50
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-at"],
+            },
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

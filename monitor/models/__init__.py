@@ -20,6 +20,7 @@ from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
+    EnrolmentAttempt,
     EnrolmentCode,
     Reporter,
     ReporterAssignment,
@@ -48,6 +49,7 @@ __all__ = [
     "DayRollup",
     "DayScore",
     "DirtyHour",
+    "EnrolmentAttempt",
     "EnrolmentCode",
     "Forecast",
     "ForecastDelivery",

@@ -110,6 +110,19 @@ class EnrolmentCode(models.Model):
         return self.used_at is None and now < self.expires_at
 
 
+class EnrolmentAttempt(models.Model):
+    """An enrolment with an invalid code: failed attempts are limited, by address and in total."""
+
+    at = models.DateTimeField(db_index=True)
+    address = models.CharField(max_length=50, help_text="of the client: an IPv4 address, or an IPv6 /64")
+
+    class Meta:
+        ordering = ["-at"]
+
+    def __str__(self) -> str:
+        return f"{self.address} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
 class ReporterAssignment(models.Model):
     """A version of the assignment of a remote reporter; the newest version is in force."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 
 from monitor.api.http.problems import Refused
+from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
-from monitor.models import ApiToken, Series
+from monitor.models import ApiToken, ReporterKey, Series
 from monitor.models.token import OUTCOME, READ, REPORT, REPORT_PERMISSION, RUN, Sender
 
 if TYPE_CHECKING:
@@ -46,6 +48,29 @@ class SenderAuth(HttpBearer):
 
     def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
         return _senders.submit(token)
+
+
+class AgentAuth(HttpBearer):
+    """A token that the agent of a remote reporter has signed: ``Authorization: Bearer gcrep...``."""
+
+    def authenticate(self, _request: HttpRequest, token: str) -> ReporterKey:
+        now = timezone.now()
+        try:
+            return tokens.authenticate(token, now)
+        except tokens.TokenRefused as error:
+            raise Refused(401, error.code, str(error), server_time=now.timestamp()) from error
+
+
+def agent_key(request: HttpRequest, reporter: str) -> ReporterKey:
+    """Return the key that authenticates *request*.
+
+    Raises:
+        Refused: it is the key of another reporter than the one that the path names.
+    """
+    key = getattr(request, "auth", None)
+    if not isinstance(key, ReporterKey) or key.reporter.name != reporter:
+        raise Refused(403, "not_yours", "the path names another reporter than the token")
+    return key
 
 
 _senders = GroupCommit(ApiToken.objects.senders, most=MOST_SENDERS)

@@ -34,9 +34,9 @@ class SiteKey:
         program(["ssh-keygen", "-q", "-Y", "sign", "-f", str(self.file), "-n", "gridcast", str(message)])
         return signature.read_text()
 
-    def token(self, reporter: str, issued_at: float, **changes: object) -> str:
+    def token(self, reporter: str, at: float, /, **changes: object) -> str:
         """Return a token of *reporter* for ten minutes, with *changes* to its payload."""
-        issued = int(issued_at)
+        issued = int(at)
         fields = {"reporter": reporter, "key": self.fingerprint, "server": server_fingerprint()}
         payload = {**fields, "issued_at": issued, "expires_at": issued + 600, **changes}
         text = url64(json.dumps(payload).encode())
