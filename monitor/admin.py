@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
-from monitor.alerts import channels, conditions
+from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.conditions.base import ConditionError
 from monitor.imports import formats
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
@@ -288,15 +288,27 @@ class ForecastAdmin(ReadOnly):
 class AlertRuleForm(AlertRuleFormBase):
     """Refuses a threshold out of bounds, an unknown channel, and invalid options of a channel."""
 
-    condition = forms.ChoiceField(choices=lambda: [(name, name) for name in conditions.names()])
+    condition = forms.ChoiceField(
+        choices=lambda: [
+            ("of series", [(name, name) for name in conditions.names()]),
+            ("of reporters", [(name, name) for name in reporter_conditions.names()]),
+        ]
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        if {"condition", "threshold"} <= cleaned.keys():
+        kind = cleaned.get("condition", "")
+        is_about_reporters = kind in reporter_conditions.names()
+        if kind and "threshold" in cleaned:
+            registry = reporter_conditions if is_about_reporters else conditions
             try:
-                conditions.condition(cleaned["condition"], cleaned["threshold"])
+                registry.condition(kind, cleaned["threshold"])
             except ConditionError as error:
                 self.add_error("threshold", str(error))
+        if is_about_reporters and (cleaned.get("suites") or cleaned.get("series")):
+            self.add_error(
+                "condition", f"{kind} judges reporters: name sites or reporters, or watch everything."
+            )
         return cleaned
 
     def clean_notify(self) -> list[Any]:
@@ -312,22 +324,22 @@ class AlertRuleForm(AlertRuleFormBase):
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyBase):
     form = AlertRuleForm
-    list_display = ("name", "title", "condition", "threshold", "everything", "enabled")
+    list_display = ("name", "title", "condition", "threshold", "everything", "enabled", "is_default")
     list_filter = ("enabled",)
-    filter_horizontal = ("suites", "sites", "series")
+    filter_horizontal = ("suites", "sites", "series", "reporters")
 
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnly):
-    list_display = ("rule", "series", "since", "opened_at", "closed_at", "text", "closed_text")
-    list_select_related = ("rule", "series")
+    list_display = ("rule", "subject", "since", "opened_at", "closed_at", "text", "closed_text")
+    list_select_related = ("rule", "series", "reporter")
     list_filter = ("rule",)
 
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnly):
     list_display = ("alert", "event", "kind", "attempts", "sent_at", "due_at", "error")
-    list_select_related = ("alert__rule", "alert__series")
+    list_select_related = ("alert__rule", "alert__series", "alert__reporter")
     list_filter = ("event",)
 
 

@@ -73,7 +73,8 @@ def message(notification: Notification) -> Message:
         id=f"notification-{notification.pk}-{alert.opened_at:%Y%m%dT%H%M%SZ}",
         event=notification.event,
         rule=alert.rule.name,
-        series=alert.series.name,
+        series=alert.series.name if alert.series else "",
+        reporter=alert.reporter.name if alert.reporter else "",
         text=alert.closed_text if is_closed else alert.text,
         since=alert.since,
         at=alert.closed_at if is_closed and alert.closed_at else alert.opened_at,
@@ -87,7 +88,7 @@ def _publish() -> None:
 
 def _claim(now: datetime) -> Notification | None:
     with transaction.atomic():
-        due = Notification.objects.due(now).select_related("alert__rule", "alert__series")
+        due = Notification.objects.due(now).select_related("alert__rule", "alert__series", "alert__reporter")
         notification = due.select_for_update(skip_locked=True, of=("self",)).first()
         if notification is not None:
             notification.attempts += 1

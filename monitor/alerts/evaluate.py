@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
-from monitor.alerts import conditions
+from monitor.alerts import conditions, reporter_conditions, write
 from monitor.alerts.conditions.base import (
     COUNTED,
     REPORTED_HERE,
@@ -33,11 +33,9 @@ from monitor.alerts.conditions.base import (
     Verdict,
 )
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.models import Alert, AlertRule, Binding, Notification, Recheck, Run, Series
-from monitor.models.alert import Event
+from monitor.models import Alert, AlertRule, Binding, Recheck, Run, Series
 
 logger = logging.getLogger(__name__)
-_BATCH = 1000
 OLDEST_RUNS = timedelta(days=90)  # older runs open no alert
 
 AlertKey = tuple[int, int]  # the keys of a rule and of a series
@@ -45,20 +43,21 @@ AlertKey = tuple[int, int]  # the keys of a rule and of a series
 
 @dataclass(frozen=True)
 class WatchingRule:
-    """A rule and its condition; *suites*, *sites* and *series* are the keys of what the rule names."""
+    """A rule and its condition; the collections are the keys of what the rule names."""
 
     row: AlertRule
     condition: AlertCondition
     suites: Collection[int]
     sites: Collection[int]
     series: Collection[int]
+    reporters: Collection[int]
 
     @property
     def fingerprint(self) -> str:
         """A digest of the settings that decide whether an alert is open; empty for a disabled rule."""
         if not self.row.enabled:
             return ""
-        names = [sorted(keys) for keys in (self.suites, self.sites, self.series)]
+        names = [sorted(keys) for keys in (self.suites, self.sites, self.series, self.reporters)]
         deciding = [self.row.everything, *names, self.row.condition, self.row.threshold]
         return hashlib.sha256(json.dumps(deciding).encode()).hexdigest()
 
@@ -74,6 +73,7 @@ class WatchingRule:
                 self.row.everything
                 or series.suite in self.suites
                 or series.key in self.series
+                or series.reporter in self.reporters
                 or any(site in self.sites for site in series.sites)
             )
         )
@@ -81,10 +81,11 @@ class WatchingRule:
 
 @dataclass(frozen=True)
 class WatchedSeries:
-    """A series and its recent runs; *key*, *suite* and *sites* are primary keys."""
+    """A series and its recent runs; *key*, *suite*, *reporter* and *sites* are primary keys."""
 
     key: int
     suite: int
+    reporter: int
     enabled: bool
     sites: Collection[int]
     runs: ConditionInput
@@ -105,7 +106,7 @@ def evaluate(now: datetime) -> None:
         keys |= set(Series.objects.filter(enabled=True).values_list("pk", flat=True))
     no_longer_watched = Q(series__enabled=False) | Q(rule__in=[rule.row for rule in changed])
     rows = Alert.objects.open().filter(Q(series__in=keys) | no_longer_watched)
-    open_alerts = {(alert.rule_id, alert.series_id): alert for alert in rows}
+    open_alerts = {(alert.rule_id, alert.series_id): alert for alert in rows if alert.series_id is not None}
     keys |= {series for _, series in open_alerts}
     if keys:
         _open_and_close(rules, _watched_series(keys, rules, now), open_alerts, now)
@@ -115,7 +116,7 @@ def evaluate(now: datetime) -> None:
 
 
 def _rules() -> list[WatchingRule]:
-    """Return the enabled rules, and the rules disabled since the last evaluation.
+    """Return the enabled rules about series, and those disabled since the last evaluation.
 
     Rules with an unusable condition are logged and omitted.
     """
@@ -123,10 +124,12 @@ def _rules() -> list[WatchingRule]:
     def named(through: Any, noun: str) -> ArraySubquery:
         return ArraySubquery(through.filter(alertrule=OuterRef("pk")).values(f"{noun}_id"))
 
-    rows = AlertRule.objects.exclude(enabled=False, judged_as="").annotate(
+    about_series = AlertRule.objects.exclude(condition__in=reporter_conditions.names())
+    rows = about_series.exclude(enabled=False, judged_as="").annotate(
         suite_keys=named(AlertRule.suites.through.objects, "suite"),
         site_keys=named(AlertRule.sites.through.objects, "site"),
         series_keys=named(AlertRule.series.through.objects, "series"),
+        reporter_keys=named(AlertRule.reporters.through.objects, "reporter"),
     )
     rules = []
     for row in rows:
@@ -135,7 +138,7 @@ def _rules() -> list[WatchingRule]:
         except ConditionError as error:  # one rule must not stop the others
             logger.error("alert rule %s is ignored: %s", row.name, error)
             continue
-        keys = set(row.suite_keys), set(row.site_keys), set(row.series_keys)
+        keys = (set(row.suite_keys), set(row.site_keys), set(row.series_keys), set(row.reporter_keys))
         rules.append(WatchingRule(row, condition, *keys))
     return rules
 
@@ -170,6 +173,7 @@ def _watched_series(
         .values(
             "pk",
             "suite_id",
+            "reporter_id",
             "enabled",
             sites=ArraySubquery(sites),
             newest=ArraySubquery(past.filter(state__in=COUNTED).values(outcome=outcome)[:most]),
@@ -180,6 +184,7 @@ def _watched_series(
         WatchedSeries(
             row["pk"],
             row["suite_id"],
+            row["reporter_id"],
             row["enabled"],
             row["sites"],
             _recent(row["newest"], row["unreported"]),
@@ -219,16 +224,8 @@ def _open_and_close(
                 closed.append(_closed(alert, verdict, now))
             if verdict.recheck_at is not None:
                 rechecks.append(Recheck(series_id=series.key, due_at=verdict.recheck_at))
-    Alert.objects.bulk_create(opened)
-    Alert.objects.bulk_update(closed, ["closed_at", "closed_by", "closed_text"], batch_size=_BATCH)
     Recheck.objects.bulk_create(rechecks)
-    channels = {rule.row.pk: rule.row.notify for rule in rules}
-    events = [*((alert, Event.OPENED) for alert in opened), *((alert, Event.CLOSED) for alert in closed)]
-    Notification.objects.bulk_create(
-        Notification(alert=alert, event=event, channel=channel, due_at=now)
-        for alert, event in events
-        for channel in channels[alert.rule_id]
-    )
+    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now)
 
 
 def _opened(rule: WatchingRule, series: WatchedSeries, verdict: Verdict, now: datetime) -> Alert:

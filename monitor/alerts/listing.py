@@ -32,7 +32,8 @@ class ListedAlert:
 
 def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     """Return *alerts* with their notifications; the number of queries is constant."""
-    rows = alerts.select_related("rule", "series", "opened_by", "closed_by").prefetch_related("notifications")
+    related = alerts.select_related("rule", "series", "reporter", "opened_by", "closed_by")
+    rows = related.prefetch_related("notifications")
     return [
         ListedAlert(alert, [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))])
         for alert in rows

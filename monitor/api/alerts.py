@@ -17,12 +17,16 @@ router = Router(tags=["alerts"])
 
 
 class AlertOut(Schema):
-    """*since* is the start of the condition. *closed_at* is null while the alert is open. *opened_by* and
-    *closed_by* are the ids of the runs that opened and closed the alert."""
+    """One of *series* and *reporter* is empty: an alert is of a series or of a reporter.
+
+    *since* is the start of the condition. *closed_at* is null while the alert is open. *opened_by* and
+    *closed_by* are the ids of the runs that opened and closed the alert.
+    """
 
     id: int
     rule: str
     series: str
+    reporter: str
     since: datetime
     opened_at: datetime
     closed_at: datetime | None
@@ -37,7 +41,11 @@ class AlertOut(Schema):
 
     @staticmethod
     def resolve_series(alert: Alert) -> str:
-        return alert.series.name
+        return alert.series.name if alert.series else ""
+
+    @staticmethod
+    def resolve_reporter(alert: Alert) -> str:
+        return alert.reporter.name if alert.reporter else ""
 
     @staticmethod
     def resolve_opened_by(alert: Alert) -> uuid.UUID | None:
@@ -58,8 +66,10 @@ def list_alerts(
     request: HttpRequest,
     closed: bool = False,
     series: str | None = None,
+    reporter: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[Alert]:
-    visible = Alert.objects.visible_to(request.user).select_related("rule", "series")
+    visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
     alerts = visible if closed else visible.open()
-    return list((alerts.filter(series__name=series) if series else alerts)[:limit])
+    names = {"series__name": series, "reporter__name": reporter}
+    return list(alerts.filter(**{lookup: name for lookup, name in names.items() if name})[:limit])

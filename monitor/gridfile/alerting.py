@@ -28,8 +28,8 @@ def rule_definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:
 def faults(rule: AlertRuleEntry, names: Mapping[str, Collection[str] | None]) -> Iterator[Fault]:
     """Yield each fault, with its path in the rule.
 
-    *names* has the existing names by section (suites, sites and series); None instead of names disables the
-    check.
+    *names* has the existing names by section (suites, sites, series and reporters); None instead of
+    names disables the check.
     """
     yield from _watch_faults(rule.watches, names)
     for i, channel in enumerate(rule.notify):

@@ -25,6 +25,7 @@ from monitor.gridfile.format import NAME, WORD, GridFile, MaintenanceEntry
 from monitor.gridfile.problems import Fault, Path, quoted, suggestion
 from monitor.imports import formats
 from monitor.ledger import maintenance_times
+from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.series import IMPORTED
 from probes.base import InvalidParameters, Probe
 from reporters import config
@@ -217,8 +218,10 @@ def _check_maintenance(path: Path, entry: MaintenanceEntry, names: KnownNames) -
 
 
 def _check_alerts(file: GridFile, names: KnownNames, series: Collection[str] | None) -> Iterator[Fault]:
-    existing = {"suites": names.suites, "sites": names.sites, "series": series}
+    existing = {"suites": names.suites, "sites": names.sites, "series": series, "reporters": names.reporters}
     for name, rule in file.alerts.items():
+        if name.startswith(DEFAULT_PREFIX):
+            yield ("alerts", name), f"names of own rules do not begin with {quoted(DEFAULT_PREFIX)}"
         for path, message in alerting.faults(rule, existing):
             yield ("alerts", name, *path), message
 

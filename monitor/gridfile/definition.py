@@ -107,7 +107,8 @@ class MaintenanceDefinition:
 class AlertDefinition:
     """An alert rule.
 
-    *watches* has either the key ``everything``, or lists of names under ``suites``, ``sites`` and ``series``.
+    *watches* has either the key ``everything``, or lists of names under ``suites``, ``sites``,
+    ``series`` and ``reporters``.
     """
 
     name: str

@@ -78,7 +78,7 @@ def _windows() -> Iterator[Definition]:
 
 
 def _alert_rules() -> Iterator[Definition]:
-    for row in AlertRule.objects.prefetch_related("suites", "sites", "series"):
+    for row in AlertRule.objects.filter(is_default=False).prefetch_related(*WATCHED):
         attributes = _attributes(AlertDefinition, row)
         yield AlertDefinition(**attributes, watches=_watches(row), notify=tuple(row.notify))
 
@@ -113,7 +113,7 @@ def history(series: Iterable[str]) -> History:
     return History(
         set(locked.filter(Exists(runs)).values_list("name", flat=True)),
         set(sites.values_list("name", flat=True)),
-        set(AlertRule.objects.filter(alerts__isnull=False).values_list("name", flat=True)),
+        set(AlertRule.objects.filter(is_default=False, alerts__isnull=False).values_list("name", flat=True)),
     )
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from monitor.alerts import conditions
 from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition
-from monitor.gridfile.format import MODELS
+from monitor.gridfile.format import CONDITIONS, MODELS
 from monitor.gridfile.problems import NOUNS, quoted
 
 _ABSENT = object()
@@ -155,7 +154,7 @@ def _disabled(
 
 def _remaining(watches: Mapping[str, Any], after: GridDefinition) -> dict[str, Any]:
     remaining = {
-        noun: tuple(name for name in names if name in getattr(after, noun))
+        noun: names if noun == "reporters" else tuple(name for name in names if name in getattr(after, noun))
         for noun, names in watches.items()
         if noun != "everything"
     }
@@ -220,9 +219,7 @@ def _condition(definition: Definition) -> dict[str, int | None]:
     """Return the condition of an alert rule as in a file: thresholds by kind; all but one are None."""
     if not isinstance(definition, AlertDefinition):
         return {}
-    return {
-        kind: definition.threshold if kind == definition.condition else None for kind in conditions.names()
-    }
+    return {kind: definition.threshold if kind == definition.condition else None for kind in CONDITIONS}
 
 
 def _default(field: FieldInfo) -> Any:

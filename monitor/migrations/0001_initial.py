@@ -2268,6 +2268,82 @@ class Migration(migrations.Migration):
                 "ordering": ["-at"],
             },
         ),
+        migrations.AlterModelOptions(
+            name="reporter",
+            options={
+                "ordering": ["name"],
+                "permissions": [("manage_reporters", "Can create, enrol and revoke reporters")],
+            },
+        ),
+        migrations.AddField(
+            model_name="alert",
+            name="reporter",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="alerts",
+                to="monitor.reporter",
+            ),
+        ),
+        migrations.AddField(
+            model_name="alertrule",
+            name="is_default",
+            field=models.BooleanField(default=False, editable=False),
+        ),
+        migrations.AddField(
+            model_name="alertrule",
+            name="reporters",
+            field=models.ManyToManyField(blank=True, related_name="alert_rules", to="monitor.reporter"),
+        ),
+        migrations.AlterField(
+            model_name="alert",
+            name="series",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="alerts",
+                to="monitor.series",
+            ),
+        ),
+        migrations.AlterField(
+            model_name="alertrule",
+            name="everything",
+            field=models.BooleanField(
+                default=False, help_text="watch every series, or every remote reporter"
+            ),
+        ),
+        migrations.AlterField(
+            model_name="alertrule",
+            name="threshold",
+            field=models.PositiveIntegerField(
+                help_text="how many runs, records or seconds the condition asks for"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="chainrecord",
+            index=models.Index(
+                condition=models.Q(("kind", "dropped")), fields=["received_at"], name="chainrecord_dropped"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="alert",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("closed_at", None), ("reporter__isnull", False)),
+                fields=("rule", "reporter"),
+                name="alert_of_reporter_open_once",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("reporter__isnull", False), ("series", None)),
+                    models.Q(("reporter", None), ("series__isnull", False)),
+                    _connector="OR",
+                ),
+                name="alert_of_a_series_or_a_reporter",
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
 from monitor.models.site import Site
@@ -15,31 +16,43 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-WATCHED = {"suites": "suite", "sites": "site", "series": "series"}  # what a rule can name: plural, singular
+# What a rule can name: plural, singular.
+WATCHED = {"suites": "suite", "sites": "site", "series": "series", "reporters": "reporter"}
+
+DEFAULT_PREFIX = "default-"  # of the names of default rules
 
 
 class AlertRule(models.Model):
-    """A rule that decides when an alert of a series is open, and which channels are notified.
+    """A rule that decides when an alert is open, and which channels are notified.
+
+    The condition decides whether the rule watches series or remote reporters.
 
     Attributes:
-        everything: whether the rule watches every series.
-        suites, sites, series: the watched series otherwise: each series in a suite, each series that binds a
-            resource of a site, and named series.
-        condition: the name of a file in ``monitor/alerts/conditions/``, which gives the bounds of
-            *threshold*.
+        everything: whether the rule watches every series, or every remote reporter.
+        suites, sites, series, reporters: what it watches otherwise. A rule about series: each series in a
+            suite, each series that binds a resource of a site, named series, and each series of a reporter.
+            A rule about reporters: the reporters at a site, and named reporters.
+        condition: the name of a file in ``monitor/alerts/conditions/`` or
+            ``monitor/alerts/reporter_conditions/``, which gives the bounds of *threshold*.
         notify: the channels.
+        is_default: whether the service created the rule. It is evaluated only while no other rule has its
+            condition, and no grid file lists it.
     """
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
     enabled = models.BooleanField(default=True)
-    everything = models.BooleanField(default=False, help_text="watch every series")
+    everything = models.BooleanField(default=False, help_text="watch every series, or every remote reporter")
     suites = models.ManyToManyField(Suite, blank=True, related_name="alert_rules")
     sites = models.ManyToManyField(Site, blank=True, related_name="alert_rules")
     series = models.ManyToManyField(Series, blank=True, related_name="alert_rules")
+    reporters = models.ManyToManyField(Reporter, blank=True, related_name="alert_rules")
     condition = models.CharField(max_length=50, help_text="the kind of condition")
-    threshold = models.PositiveIntegerField(help_text="how many runs, or seconds, the condition asks for")
+    threshold = models.PositiveIntegerField(
+        help_text="how many runs, records or seconds the condition asks for"
+    )
     notify = models.JSONField(default=list, blank=True, help_text='channels, e.g. [{"kind": "log"}]')
+    is_default = models.BooleanField(default=False, editable=False)
     # The rule's fingerprint when every series that it watches was last evaluated; empty: no alert is open.
     judged_as = models.CharField(max_length=64, blank=True, editable=False)
 
@@ -58,20 +71,23 @@ class AlertRule(models.Model):
 
 class AlertQuerySet(models.QuerySet["Alert"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> AlertQuerySet:
-        return self.filter(series__in=Series.objects.visible_to(user))
+        is_visible = models.Q(series__in=Series.objects.visible_to(user))
+        return self.filter(is_visible | models.Q(reporter__in=Reporter.objects.visible_to(user)))
 
     def open(self) -> AlertQuerySet:
         return self.filter(closed_at=None)
 
 
 class Alert(models.Model):
-    """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series.
+    """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series or a reporter.
 
-    *since* is the slot of the first run that did not pass, or that was not reported.
+    *since* is the slot of the first run that did not pass, or that was not reported; of a reporter, the time
+    from which on the condition was met.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
-    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="alerts")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, null=True, related_name="alerts")
+    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, null=True, related_name="alerts")
     since = models.DateTimeField()
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
@@ -88,11 +104,26 @@ class Alert(models.Model):
             models.UniqueConstraint(
                 fields=["rule", "series"], condition=models.Q(closed_at=None), name="alert_open_once"
             ),
+            models.UniqueConstraint(
+                fields=["rule", "reporter"],
+                condition=models.Q(closed_at=None, reporter__isnull=False),
+                name="alert_of_reporter_open_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(series=None, reporter__isnull=False)
+                | models.Q(series__isnull=False, reporter=None),
+                name="alert_of_a_series_or_a_reporter",
+            ),
         ]
         indexes = [models.Index(fields=["-closed_at"], name="alert_latest")]
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.series}"
+        return f"{self.rule}: {self.subject}"
+
+    @property
+    def subject(self) -> str:
+        """The name of the series or of the reporter."""
+        return str(self.series or self.reporter)
 
 
 class Event(models.TextChoices):

@@ -58,7 +58,12 @@ class ChainRecord(models.Model):
 
     class Meta:
         ordering = ["chain", "sequence"]
-        indexes = [BrinIndex(fields=["received_at"], name="chainrecord_received_brin")]
+        indexes = [
+            BrinIndex(fields=["received_at"], name="chainrecord_received_brin"),
+            models.Index(
+                fields=["received_at"], condition=models.Q(kind="dropped"), name="chainrecord_dropped"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.chain_id}:{self.sequence} {self.kind}"

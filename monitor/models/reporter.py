@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
 
+from monitor.models.series import Series
+from monitor.models.visibility import sees_all
+
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
 HOME = "home"
+MANAGE_REPORTERS = "monitor.manage_reporters"  # permission to create, enrol and revoke reporters
+
+
+class ReporterQuerySet(models.QuerySet["Reporter"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ReporterQuerySet:
+        """Return the reporters of the series that *user* may see."""
+        if sees_all(user):
+            return self
+        return self.filter(pk__in=Series.objects.visible_to(user).order_by().values("reporter"))
+
+    def manageable_or_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ReporterQuerySet:
+        """Return all reporters if *user* may manage them, otherwise as ``visible_to``."""
+        may_manage = bool(user.is_authenticated and getattr(user, "has_perm", _never)(MANAGE_REPORTERS))
+        return self if may_manage else self.visible_to(user)
+
+    def remote(self) -> ReporterQuerySet:
+        return self.filter(site__isnull=False)
+
+
+def _never(_permission: str) -> bool:
+    return False
 
 
 class Reporter(models.Model):
@@ -31,8 +58,11 @@ class Reporter(models.Model):
         help_text="the site at which it runs as an agent; empty: a Celery worker",
     )
 
+    objects = ReporterQuerySet.as_manager()
+
     class Meta:
         ordering = ["name"]
+        permissions = [("manage_reporters", "Can create, enrol and revoke reporters")]
 
     def __str__(self) -> str:
         return self.name
@@ -187,3 +217,19 @@ class ReporterStatus(models.Model):
 
     def __str__(self) -> str:
         return f"{self.reporter_id} at {self.seen_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def oldest_record_at(self) -> datetime | None:
+        """When the oldest spooled record was written, by the server's clock; None if the spool was empty."""
+        if self.spool_oldest_at is None:
+            return None
+        try:
+            return self.spool_oldest_at + timedelta(seconds=self.clock_offset_seconds or 0.0)
+        except (OverflowError, ValueError):  # an offset of centuries, or no number
+            return self.spool_oldest_at
+
+    @property
+    def lag_seconds(self) -> float:
+        """The age of the oldest spooled record at the last exchange; 0 if the spool was empty."""
+        oldest_at = self.oldest_record_at
+        return max((self.seen_at - oldest_at).total_seconds(), 0.0) if oldest_at else 0.0

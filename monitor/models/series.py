@@ -8,7 +8,6 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from monitor.models.reporter import Reporter
 from monitor.models.site import Resource
 from monitor.models.visibility import sees_all
 
@@ -139,7 +138,7 @@ class Series(models.Model):
         help_text="what its runs measure; empty: as its probe says",
     )
     parameters = models.JSONField(default=dict, blank=True)
-    reporter = models.ForeignKey(Reporter, on_delete=models.PROTECT, related_name="series")
+    reporter = models.ForeignKey("monitor.Reporter", on_delete=models.PROTECT, related_name="series")
     schedule = models.CharField(
         max_length=200, blank=True, help_text="five-field cron expression; H is a slot hashed from the name"
     )
@@ -259,7 +258,7 @@ class FormerReporter(models.Model):
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="former_reporters")
-    reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, related_name="former_series")
+    reporter = models.ForeignKey("monitor.Reporter", on_delete=models.CASCADE, related_name="former_series")
     until = models.DateTimeField(help_text="time of the last change, by the database's clock")
 
     class Meta:

@@ -43,10 +43,10 @@ class NotDelivered(NotifierError):
 
 @dataclass(frozen=True)
 class Message:
-    """The message that an alert was opened or closed; *event* says which.
+    """The message that an alert of a series or of a reporter was opened or closed; *event* says which.
 
-    A message may be delivered more than once, each time with the same *id*. *url* is the address of the page
-    of alerts; it is empty unless GRIDCAST_URL is set.
+    One of *series* and *reporter* is empty. A message may be delivered more than once, each time with the
+    same *id*. *url* is the address of the page of alerts; it is empty unless GRIDCAST_URL is set.
     """
 
     id: str
@@ -57,19 +57,25 @@ class Message:
     since: datetime
     at: datetime
     url: str = ""
+    reporter: str = ""
+
+    @property
+    def watched(self) -> str:
+        """The series, or the reporter."""
+        return self.series or f"reporter {self.reporter}"
 
     @property
     def subject(self) -> str:
         """One line of bounded length."""
         label = "resolved" if self.event == "closed" else "alert"
-        line = " ".join(f"[gridcast] {label}: {self.series}: {self.text}".split())
+        line = " ".join(f"[gridcast] {label}: {self.watched}: {self.text}".split())
         return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}..."
 
     @property
     def body(self) -> str:
         """The text of a mail."""
         lines = [
-            f"{self.series}: {self.text}",
+            f"{self.watched}: {self.text}",
             "",
             f"Rule    {self.rule}",
             f"Since   {self.since:%Y-%m-%d %H:%M:%S} UTC",

@@ -19,4 +19,4 @@ class Notifier:
 
     def send(self, message: Message) -> None:
         level = logging.INFO if message.event == "closed" else logging.WARNING
-        logger.log(level, "%s %s: %s: %s", message.rule, message.event, message.series, message.text)
+        logger.log(level, "%s %s: %s: %s", message.rule, message.event, message.watched, message.text)

@@ -94,6 +94,7 @@ def _content(message: Message) -> bytes:
         "event": message.event,
         "rule": message.rule,
         "series": message.series,
+        "reporter": message.reporter,
         "text": message.text,
         "since": message.since.isoformat(),
         "at": message.at.isoformat(),

@@ -36,6 +36,7 @@ def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) ->
             "id": alert.pk,
             "rule": "three",
             "series": "circle",
+            "reporter": "",
             "since": "2026-03-01T12:00:00Z",
             "opened_at": "2026-03-01T12:00:00Z",
             "closed_at": None,
@@ -60,8 +61,8 @@ def test_alerts_are_filtered_by_series(alert: Alert, client: Client) -> None:
     assert client.get(URL, {"series": "circle\0"}).status_code == 422
 
 
-def test_what_is_not_for_you_is_not_there(alert: Alert, client: Client) -> None:
-    alert.series.suite.viewers.add(Group.objects.create(name="physicists"))
+def test_what_is_not_for_you_is_not_there(alert: Alert, circle: Series, client: Client) -> None:
+    circle.suite.viewers.add(Group.objects.create(name="physicists"))
     assert client.get(URL, {"closed": "true"}).json() == []
 
 

@@ -85,7 +85,7 @@ def test_a_plan_shows_what_would_be_added_and_changes_nothing(grid: GridCommand,
     assert status == 0
     assert '+ site anl\n    title: "Argonne"\n+ site sdsc\n+ resource login-anl\n    site: "anl"\n' in output
     assert '    bindings.sources: ["login-anl"]\n' in output
-    assert output.endswith("\n18 to add, 0 to change, 0 to remove.\n")
+    assert output.endswith("\n19 to add, 0 to change, 0 to remove.\n")
     assert depot.read() == EMPTY
 
 
@@ -176,7 +176,7 @@ def test_prune_removes_definitions_that_are_not_in_the_file(grid: GridCommand, f
         "- suite old",
         "- resource login-ncsa",
         "- site ncsa",
-        "0 to add, 0 to change, 15 to remove.",
+        "0 to add, 0 to change, 16 to remove.",
     ]
     assert Series.objects.get().name == "gather-main"
     assert grid("apply", "--prune", file) == (0, NO_CHANGES)
@@ -194,7 +194,7 @@ def test_prune_disables_a_series_with_runs_and_keeps_its_references(grid: GridCo
         "- resource login-sdsc: not in the file; kept, because a kept series is bound to it",
         "- suite main: not in the file; kept, because a kept series belongs to it",
         "- series login-sdsc: not in the file; kept but disabled: it, or a series that follows it, has runs",
-        "0 to add, 1 to change, 14 to remove. 4 not in the file are kept.",
+        "0 to add, 1 to change, 15 to remove. 4 not in the file are kept.",
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
@@ -270,6 +270,17 @@ def test_apply_writes_alert_rules(grid: GridCommand, file: Path) -> None:
     assert (silence.everything, silence.threshold, silence.enabled) == (True, 7200, True)
     at_sdsc = AlertRule.objects.get(name="at-sdsc")
     assert ([site.name for site in at_sdsc.sites.all()], at_sdsc.enabled) == (["sdsc"], False)
+    lags = AlertRule.objects.get(name="home-lags")
+    assert ([reporter.name for reporter in lags.reporters.all()], lags.threshold) == (["home"], 600)
+
+
+def test_a_file_neither_lists_nor_removes_default_rules(grid: GridCommand, file: Path) -> None:
+    grid("apply", file)
+    AlertRule.objects.create(
+        name="default-lag-seconds", condition="lag_seconds", threshold=600, is_default=True
+    )
+    assert grid("plan", "--prune", file) == (0, NO_CHANGES)
+    assert "default-lag-seconds" not in grid("export", "-")[1]
 
 
 def test_a_change_of_an_alert_rule_is_shown_and_applied(grid: GridCommand, file: Path) -> None:
@@ -383,5 +394,5 @@ def test_concurrent_applies_wait_for_each_other(file: Path) -> None:
             assert eventually(is_lock_awaited, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
         output, _ = process.communicate(timeout=60.0)
-    assert "17 to add, 0 to change" in output  # it sees the changes of the first transaction
+    assert "18 to add, 0 to change" in output  # it sees the changes of the first transaction
     assert Series.objects.count() == 7

@@ -86,9 +86,10 @@ def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDe
     named = {noun: draw(st.sets(st.sampled_from(names))) for noun, names in existing.items() if names}
     watches = {noun: tuple(sorted(names)) for noun, names in named.items() if names}
     everything: bool = draw(st.booleans())
-    condition, threshold = draw(
-        st.sampled_from([("failures_in_row", 1), ("failures_in_row", 100), ("silent_seconds", 7200)])
-    )
+    conditions = [("failures_in_row", 1), ("failures_in_row", 100), ("silent_seconds", 7200)]
+    if not watches.keys() & {"suites", "series"}:
+        conditions.append(("lag_seconds", 600))
+    condition, threshold = draw(st.sampled_from(conditions))
     return AlertDefinition(
         name,
         draw(texts),
@@ -112,6 +113,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
     series = draw(st.lists(names, max_size=3, unique=True))
     work = draw(st.lists(names, max_size=3, unique=True))
     alerts = draw(st.lists(names, max_size=2, unique=True))
+    existing = {"sites": sites, "suites": suites, "series": series, "reporters": ["home"]}
     shell = {"kind": "ssh", "host": "login.example.org"}
     return GridDefinition(
         by_name([SiteDefinition(name, draw(texts)) for name in sites]),
@@ -154,7 +156,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
             ]
         ),
         by_name([draw(windows(name, sites)) for name in work]),
-        by_name([draw(rules(name, {"sites": sites, "suites": suites, "series": series})) for name in alerts]),
+        by_name([draw(rules(name, existing)) for name in alerts]),
     )
 
 

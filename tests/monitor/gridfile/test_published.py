@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from django.db import models
 
-from monitor.alerts import conditions
 from monitor.gridfile import examples, reference
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import GridDefinition
-from monitor.gridfile.format import MODELS, VERSION
+from monitor.gridfile.format import CONDITIONS, MODELS, VERSION
 from monitor.gridfile.loading import DepotNames, load
 from monitor.gridfile.reading import read
 from monitor.models import AlertRule, MaintenanceWindow, Resource, Series, Site, Suite
@@ -132,6 +131,7 @@ def test_the_schema_is_json_and_covers_every_section() -> None:
 
 # Columns that no file can set; references are by name.
 NOT_IN_FILES = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
+NOT_IN_FILES |= {"is_default"}  # rules that files do not list
 NOT_IN_FILES |= {"condition", "threshold"}  # one key per kind of condition
 STORED_ELSEWHERE = {
     "resources": set(),
@@ -139,7 +139,7 @@ STORED_ELSEWHERE = {
     "suites": {"viewers"},
     "series": {"bindings", "for_", "mesh"},
     "maintenance": {"sites"},
-    "alerts": {"watches", *conditions.names()},
+    "alerts": {"watches", *CONDITIONS},
 }
 
 

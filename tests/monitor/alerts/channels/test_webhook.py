@@ -31,6 +31,7 @@ def test_the_body_is_json_with_every_field(server: Hook) -> None:
         "event": "opened",
         "rule": "three-in-a-row",
         "series": "circle-main",
+        "reporter": "",
         "text": OPENED.text,
         "since": "2026-03-01T12:00:00+00:00",
         "at": "2026-03-01T12:00:00+00:00",

@@ -1,0 +1,189 @@
+"""Open and close alerts about remote reporters: silent, lagging, dropping records, or with a wrong clock.
+
+Every evaluation judges every enrolled reporter: what they said last is one row each. The number of queries
+depends on neither rules nor reporters. A grid has a default rule for each condition; the service creates it
+with the first remote reporter, and evaluates it while no other rule has its condition.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from monitor.alerts import reporter_conditions, write
+from monitor.alerts.conditions.base import ConditionError
+from monitor.alerts.reporter_conditions.base import Drop, ReporterCondition, ReporterInput, ReporterVerdict
+from monitor.alerts.reporter_conditions.dropped_records import WINDOW
+from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus
+from monitor.models.alert import DEFAULT_PREFIX
+
+logger = logging.getLogger(__name__)
+MOST_NOTES = 10_000  # newest notes of dropped records that are read
+
+
+@dataclass(frozen=True)
+class ReporterRule:
+    """An enabled rule about reporters; *sites* and *reporters* are the keys of what it names."""
+
+    row: AlertRule
+    condition: ReporterCondition
+    sites: Collection[int]
+    reporters: Collection[int]
+
+    def watches(self, reporter: Reporter) -> bool:
+        return self.row.everything or reporter.pk in self.reporters or reporter.site_id in self.sites
+
+
+@transaction.atomic
+def evaluate_reporters(now: datetime) -> None:
+    """Open and close alerts of reporters, and queue their notifications.
+
+    Idempotent; a concurrent call does nothing.
+    """
+    if not try_lock_until_commit(AdvisoryLock.ALERTS):
+        return
+    reporters = list(Reporter.objects.remote().select_related("status"))
+    misplaced = Q(series__isnull=False, rule__condition__in=reporter_conditions.names())
+    rows = list(Alert.objects.open().filter(Q(reporter__isnull=False) | misplaced))
+    if not reporters and not rows:
+        return
+    rules = _rules()
+    inputs = _inputs(reporters, rules, now)
+    verdicts = {
+        (rule.row.pk, reporter.pk): rule.condition.judge(inputs[reporter.pk], now)
+        for rule in rules
+        for reporter in reporters
+        if reporter.pk in inputs and rule.watches(reporter)
+    }
+    open_alerts = {(alert.rule_id, alert.reporter_id): alert for alert in rows}
+    opened = [
+        Alert(rule_id=rule, reporter_id=key, since=verdict.since or now, opened_at=now, text=verdict.text)
+        for (rule, key), verdict in verdicts.items()
+        if verdict.is_open and (rule, key) not in open_alerts
+    ]
+    no_verdict = ReporterVerdict(False, "no longer watched")
+    closed = []
+    for alert in rows:
+        verdict = verdicts.get((alert.rule_id, alert.reporter_id or 0), no_verdict)
+        if not verdict.is_open:
+            alert.closed_at, alert.closed_text = now, verdict.text
+            closed.append(alert)
+    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now)
+
+
+def _rules() -> list[ReporterRule]:
+    """Return the rules to evaluate; create the default rules that are missing.
+
+    Rules with an unusable condition are logged and omitted.
+    """
+    is_default_name = Q(name__in=[_default_name(kind) for kind in reporter_conditions.names()])
+    is_about_reporters = Q(condition__in=reporter_conditions.names())
+    rows = list(
+        AlertRule.objects.filter(is_about_reporters | is_default_name).prefetch_related("sites", "reporters")
+    )
+    rows += _create_defaults({row.name for row in rows} | {row.condition for row in rows})
+    own = {row.condition for row in rows if not row.is_default}
+    rules = []
+    for row in rows:
+        if not row.enabled or (row.is_default and row.condition in own):
+            continue
+        try:
+            condition = reporter_conditions.condition(row.condition, row.threshold)
+        except ConditionError as error:  # one rule must not stop the others
+            logger.error("alert rule %s is ignored: %s", row.name, error)
+            continue
+        sites, reporters = ({each.pk for each in named.all()} for named in (row.sites, row.reporters))
+        rules.append(ReporterRule(row, condition, sites, reporters))
+    return rules
+
+
+def _default_name(kind: str) -> str:
+    return DEFAULT_PREFIX + kind.replace("_", "-")
+
+
+def _create_defaults(existing: Collection[str]) -> list[AlertRule]:
+    """Create the default rules of conditions without a rule; *existing* has conditions and names of rules."""
+    kinds = [
+        kind
+        for kind in reporter_conditions.names()
+        if kind not in existing and _default_name(kind) not in existing
+    ]
+    plug_ins = {kind: reporter_conditions.load(kind) for kind in kinds}
+    return AlertRule.objects.bulk_create(
+        AlertRule(
+            name=_default_name(kind),
+            title=plug_in.title,
+            everything=True,
+            condition=kind,
+            threshold=plug_in.default,
+            notify=[{"kind": "log"}],
+            is_default=True,
+        )
+        for kind, plug_in in plug_ins.items()
+    )
+
+
+def _inputs(
+    reporters: Collection[Reporter], rules: Iterable[ReporterRule], now: datetime
+) -> dict[int, ReporterInput]:
+    """Return what conditions judge, by the primary key of each enrolled reporter of *reporters*."""
+    enrolled = dict(ReporterKey.objects.active().order_by().values_list("reporter_id", "enrolled_at"))
+    needs_drops = any(rule.row.condition == "dropped_records" for rule in rules)
+    have_dropped = [each.pk for each in reporters if (status := _status(each)) and status.dropped_records]
+    drops = _drops(have_dropped, now) if needs_drops and have_dropped else {}
+    return {
+        reporter.pk: _input(enrolled[reporter.pk], _status(reporter), drops.get(reporter.pk, []))
+        for reporter in reporters
+        if reporter.pk in enrolled
+    }
+
+
+def _status(reporter: Reporter) -> ReporterStatus | None:
+    return getattr(reporter, "status", None)
+
+
+def _input(enrolled_at: datetime, status: ReporterStatus | None, drops: list[Drop]) -> ReporterInput:
+    if status is None:
+        return ReporterInput(enrolled_at, drops=drops)
+    return ReporterInput(
+        enrolled_at,
+        status.seen_at,
+        status.oldest_record_at,
+        _finite(status.clock_offset_seconds),
+        _finite(status.clock_bound_seconds),
+        drops,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _drops(reporters: Collection[int], now: datetime) -> Mapping[int, list[Drop]]:
+    """Return the notes of dropped records that arrived within ``WINDOW``, oldest first, by reporter."""
+    notes = ChainRecord.objects.filter(
+        kind="dropped", received_at__gt=now - WINDOW, chain__reporter__in=reporters
+    ).order_by("-received_at")
+    drops: dict[int, list[Drop]] = defaultdict(list)
+    rows = notes.values_list("chain__reporter_id", "received_at", "text")[:MOST_NOTES]
+    for reporter, received_at, text in reversed(rows):
+        drops[reporter].append(Drop(received_at, _dropped_records(text)))
+    return drops
+
+
+def _dropped_records(text: str) -> int:
+    """Return the number of records that the note *text* says were dropped; 1 if it gives no range."""
+    try:
+        note = json.loads(text)
+        return max(int(note["last"]) - int(note["first"]) + 1, 1)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return 1
