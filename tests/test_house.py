@@ -12,7 +12,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("probes", "reporters", "forecasting", "monitor")
 # The folder is the registry: these names are the same in every file of theirs.
-PLUG_INS = {"Probe", "Method", "Transfer", "Shell", "Batch", "Importer", "Export", "Notifier", "Condition"}
+PLUG_INS = {
+    "Probe",
+    "Method",
+    "Transfer",
+    "Shell",
+    "Batch",
+    "Importer",
+    "Export",
+    "Notifier",
+    "Condition",
+    "Rule",
+}
 DJANGO = {"Command", "Meta", "Migration"}
 FUNCTION_LINES, MODULE_LINES = 40, 400
 

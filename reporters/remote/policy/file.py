@@ -1,0 +1,153 @@
+"""Read ``site-policy.json``. A policy that cannot be read refuses every run and discloses the minimum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reporters.fields import Unfit, parse_object
+from reporters.remote.policy import rules
+from reporters.remote.policy.document import DISCLOSURES, SHAPE
+from reporters.remote.policy.locate import TextPosition, position_of
+from reporters.remote.policy.rules import PolicyRule
+from reporters.remote.policy.shapes import InvalidPolicy
+from reporters.remote.policy.site_policy import ABSENT, SitePolicy, unreadable
+from reporters.schedule import find_zone
+
+FILE_NAME = "site-policy.json"
+MAX_BYTES = 256 * 1024
+_SYNTAX = re.compile(r"line (\d+) column (\d+)")
+
+
+class UnreadablePolicy(Exception):
+    """A policy cannot be read. *error* is for the operator, *told* for the server: it quotes no value."""
+
+    def __init__(self, error: str, told: str) -> None:
+        super().__init__(error)
+        self.error = error
+        self.told = told
+
+
+def read_policy(file: Path) -> SitePolicy:
+    """Return the policy in *file*; if there is no file, one that refuses nothing.
+
+    Never raises: a policy that cannot be read is one that refuses every run.
+    """
+    try:
+        data = _read(file)
+    except FileNotFoundError:
+        return ABSENT
+    except UnreadablePolicy as error:
+        return unreadable(f"{file}: {error.error}", error.told)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return unreadable(f"cannot read {file}: {reason}", f"cannot be read: {reason}")
+    try:
+        return parse_policy(data)
+    except UnreadablePolicy as error:
+        return unreadable(f"{file}: {error.error}", error.told, sha256=hashlib.sha256(data).hexdigest())
+
+
+def _read(file: Path) -> bytes:
+    """Return the content of *file*, of at most MAX_BYTES and one byte.
+
+    Raises:
+        UnreadablePolicy: *file* is no regular file, is too large, or every user of the host may write it.
+        OSError: *file* cannot be read.
+    """
+    # O_NONBLOCK: the opening of a pipe would wait for a writer.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise _same("expected a regular file")
+        if status.st_mode & stat.S_IWOTH:
+            raise _same("every user of this host may write it; remove that right: chmod o-w")
+        if status.st_size > MAX_BYTES:
+            raise _same(f"expected at most {MAX_BYTES} bytes, got {status.st_size}")
+        return opened.read(MAX_BYTES + 1)
+
+
+def _same(error: str) -> UnreadablePolicy:
+    return UnreadablePolicy(error, error)
+
+
+def parse_policy(data: bytes) -> SitePolicy:
+    """Parse a policy.
+
+    Raises:
+        UnreadablePolicy: *data* are no valid policy; the message has line and column where these are known.
+    """
+    try:
+        document = parse_object(data, max_bytes=MAX_BYTES)
+    except Unfit as error:
+        found = _SYNTAX.search(str(error))
+        raise UnreadablePolicy(str(error), f"not JSON, {found[0]}" if found else "not valid JSON") from None
+    try:
+        values = SHAPE.read(document, ())
+    except InvalidPolicy as error:
+        where = _where(position_of(data.decode(), error.path))
+        raise UnreadablePolicy(f"{where}{error}", f"{where}expected {error.expected}") from None
+    return SitePolicy(
+        status="in_force",
+        sha256=hashlib.sha256(data).hexdigest(),
+        rules=_rules(values),
+        clock_name=values.get("timezone", "UTC"),
+        clock=find_zone(values.get("timezone", "UTC")),
+        disclosure=values.get("disclosure", next(iter(DISCLOSURES))),
+        approval=values.get("approval", "auto"),
+    )
+
+
+def _where(position: TextPosition | None) -> str:
+    return f"line {position.line} column {position.column}: " if position else ""
+
+
+def _rules(values: Mapping[str, Any]) -> Mapping[str, PolicyRule]:
+    return {name: rules.load(name)(values[name]) for name in rules.names() if name in values}
+
+
+class PolicyFile:
+    """The policy in *file*, read again when the file has changed, so that an edit takes effect at once."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._version: tuple[int, ...] | None = None
+        self._policy = ABSENT
+
+    def current(self) -> SitePolicy:
+        """Return the policy as it is now."""
+        version = self._status()
+        if version is None or version != self._version:
+            self._policy, self._version = read_policy(self.file), version
+        return self._policy
+
+    def _status(self) -> tuple[int, ...] | None:
+        try:
+            status = self.file.stat()
+        except OSError:
+            return None
+        return (
+            status.st_dev,
+            status.st_ino,
+            status.st_mode,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
+
+
+def schema() -> str:
+    """Return the JSON schema of a site policy, as it is published in ``docs/site-policy.schema.json``."""
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Site policy of a gridcast reporter",
+        **SHAPE.schema(),
+    }
+    return json.dumps(document, indent=2) + "\n"
