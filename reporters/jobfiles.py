@@ -4,7 +4,8 @@ The batch system runs ``script``. ``cancel`` cancels the job by its name and rem
 gone; with this script, a later run cancels a job whose reporter was killed or whose number never arrived.
 ``started`` and ``ended`` contain the stamps of the job: the time in seconds since the epoch at the site and,
 in ``ended``, the exit status. ``stdout`` and ``stderr`` are the program's, ``batch`` is the batch system's
-own output. A job does not run the program if it finds a file ``cancelled`` or if its directory is gone.
+own output. A job does not run the program if it finds a file ``cancelled``, or if its directory is gone or
+could be another user's.
 
 The program runs in a session of its own, which batch systems that track a session or process group would
 lose. A guard in a third session kills the program when the script has ended, even by SIGKILL.
@@ -26,17 +27,29 @@ read -r session
 read -r _
 [ -n "$session" ] && kill_session KILL "$session"
 """
+# The job may run at another host than the login: the directory there could be another user's.
+_CHECK_OWNER = """\
+check_owner() {
+  read -r mode _ owner _ << LISTING
+$(LC_ALL=C ls -ldn .)
+LISTING
+  case $mode:$owner in d????-??-*:"$(id -u)") return 0 ;; esac
+  echo "$PWD at $(uname -n) has mode $mode, owner $owner: not the directory that the run made" >&2
+  exit 1
+}
+"""
 _SCRIPT = """\
 #!/bin/sh
 : "${{PATH:=/usr/local/bin:/usr/bin:/bin}}"
 LC_GRIDCAST_RUN={label}
 export PATH LC_GRIDCAST_RUN
 job={job}
-cd {directory} && [ -d "$job" ] || exit 1
+cd -P {directory} && [ -d "$job" ] || exit 1
+{functions}
+check_owner
 [ ! -e "$job/cancelled" ] || {{ echo "cancelled before it began" >&2; exit 1; }}
 [ ! -e "$job/started" ] || {{ echo "started for a second time" >&2; exit 1; }}
 umask 077
-{functions}
 say() {{ echo "$2" > "$job/$1.part" && mv "$job/$1.part" "$job/$1"; }}
 mkfifo "$job/alive" && exec 5<> "$job/alive" 6< "$job/alive" && rm "$job/alive" || exit 1
 setsid sh -c {guard} <&6 > /dev/null 2>&1 5>&- 6<&- &
@@ -154,7 +167,7 @@ def script(argv: Sequence[str], *, directory: str, job: str, label: str, wall_se
         label=shlex.quote(label),
         directory=shlex.quote(directory),
         job=shlex.quote(job),
-        functions=f"{NOW}\n{KILL_SESSION}",
+        functions=f"{NOW}\n{KILL_SESSION}{_CHECK_OWNER}",
         guard=shlex.quote(_GUARD),
         wall_seconds=wall_seconds,
         program=shlex.join(argv),

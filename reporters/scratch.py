@@ -1,9 +1,11 @@
-"""Scratch directories of runs, ``<scratch>/gridcast/<series>/<run>/<resource>``, and checks of a resource.
+"""Scratch directories of runs, ``<scratch>/gridcast-<uid>/<series>/<run>/<resource>``, checks of a resource.
 
-Each operation is one command at the site. Two runs of a series never overlap, so any other run below the
-series' directory was left behind by a killed reporter: its jobs are killed or cancelled and its files
-removed. If a job cannot be cancelled, its run's directory stays for the next attempt. Resources may share a
-file system: the path ends with the resource's name, and the directories of the current run are kept.
+Each operation is one command at the site, and begins with the checks of ``scratch_chain.py``: nothing is
+made, executed or removed in a directory that another user could replace. Removals work from inside the
+checked directory, with relative paths. Two runs of a series never overlap, so any other run below the series'
+directory was left behind by a killed reporter: its jobs are killed or cancelled and its files removed. If a
+job cannot be cancelled, its run's directory stays for the next attempt. Resources may share a file system:
+the path ends with the resource's name, and the directories of the current run are kept.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes.base import ProbeFailed
-from reporters.base import ResourceShell, ResourceUnfit
+from probes.grid import Completed
+from reporters.base import ResourceShell, ResourceUnfit, command_failed
 from reporters.error_lines import decisive_line, tail
+from reporters.scratch_chain import CHECK, FUNCTIONS, UNSAFE_PREFIX, UNSAFE_STATUS
 from reporters.usage import format_bytes
 
 _CHECK_SECONDS = 60.0
@@ -49,9 +53,8 @@ kill_job() {{
 KILL_JOB = f'{_KILL_JOB}\nkill_job "$1"\n'
 
 # cancel_jobs DIRECTORY...: runs all scripts job-*/cancel there, which remove themselves when their job is
-# gone. Fails if some remain. Runs none below a directory that other users can write.
+# gone. Fails if some remain.
 _CANCEL_JOBS = """\
-private() { [ -n "$(find gridcast -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002)" ]; }
 uncancelled() {
   for home; do
     for file in "$home"/job-*/cancel; do
@@ -60,7 +63,6 @@ uncancelled() {
   done
 }
 cancel_jobs() {
-  private 2> /dev/null || return 0
   for home; do
     for file in "$home"/job-*/cancel; do
       [ ! -f "$file" ] || sh "$file" < /dev/null > /dev/null &
@@ -70,41 +72,56 @@ cancel_jobs() {
   [ -z "$(uncancelled "$@")" ]
 }
 """
+# ROOT SERIES RUN RESOURCE: prints the name of the account's directory below ROOT.
 _MAKE = f"""\
+{FUNCTIONS}
 {_KILL_JOB}
 {_CANCEL_JOBS}
 umask 077
-cd "$1" || exit 1
-series="gridcast/$2" run="gridcast/$2/$3" own="gridcast/$2/$3/$4"
-set -- "$own"
-for old in "$series"/*/*; do
-  case $old in "$run"/*) ;; *) set -- "$@" "$old" ;; esac
-done
-for old; do
-  for file in "$old"/job-*/pid; do
-    [ ! -f "$file" ] || kill_job "$file"
+root=$1 series=$2 run=$3 resource=$4
+enter "$root" make || exit 1
+if enter_below "$series"; then
+  set --
+  for old in ./*/*; do
+    case $old in "./$run"/*) ;; *) set -- "$@" "$old" ;; esac
   done
+  for old; do
+    for file in "$old"/job-*/pid; do
+      [ ! -f "$file" ] || kill_job "$file"
+    done
+  done
+  cancel_jobs "$@"
+  for old in ./*; do
+    [ "$old" != "./$run" ] && [ -z "$(uncancelled "$old"/*)" ] || continue
+    rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
+  done
+  cd "$own" 2> /dev/null
+fi
+# The cleanup of another series may remove a parent that is still empty, even the account's directory.
+attempts=0
+until mkdir -p "$series/$run/$resource" 2> /dev/null; do
+  attempts=$((attempts + 1))
+  [ "$attempts" -lt 20 ] || {{ mkdir -p "$series/$run/$resource" && break; exit 1; }}
+  enter "$root" make
 done
-cancel_jobs "$@"
-for old in "$series"/*; do
-  [ "$old" != "$run" ] || continue
-  ! private || [ -z "$(uncancelled "$old"/*)" ] || continue
-  rm -rf -- "$old" || {{ sleep 0.2; rm -rf -- "$old"; }} || exit 1
-done
-# The cleanup of another series may remove a parent that is still empty; then try again.
-mkdir -p "$own" 2> /dev/null || mkdir -p "$own" || exit 1
+echo "gridcast-$uid"
 """
 _REMOVE = f"""\
+{FUNCTIONS}
 {_CANCEL_JOBS}
-cd "$1" || exit 1
-own="gridcast/$2/$3/$4"
-cancel_jobs "$own" || exit 1
-rm -rf -- "$own" 2> /dev/null || {{ sleep 0.2; rm -rf -- "$own"; }} || exit 1
-rmdir "gridcast/$2/$3" "gridcast/$2" gridcast 2> /dev/null
+series=$2 run=$3 resource=$4
+enter "$1" || exit 0
+enter_below "$series" && enter_below "$run" || exit 0
+cancel_jobs "./$resource" || exit 1
+rm -rf -- "./$resource" 2> /dev/null || {{ sleep 0.2; rm -rf -- "./$resource"; }} || exit 1
+cd "$own" && rmdir "$series/$run" "$series" 2> /dev/null
+cd "$above" && rmdir "gridcast-$uid" 2> /dev/null
 exit 0
 """
-_PROBE = """\
-[ -d "$1" ] || { echo "no such directory" >&2; exit 1; }
+_PROBE = f"""\
+{CHECK}
+[ -d "$1" ] || {{ echo "no such directory" >&2; exit 1; }}
+check "$1" || exit {UNSAFE_STATUS}
 trial=$(mktemp -d "$1/.gridcast-XXXXXX") && rmdir "$trial" || exit 1
 df -Pk "$1"
 """
@@ -115,39 +132,58 @@ def make(shell: ResourceShell, root: str, series: str, run: str) -> str:
     """Remove the remains of earlier runs of *series*; create the directory of *run* and return its path.
 
     *root* is the scratch directory of the resource.
+
+    Raises:
+        ResourceUnfit: another user could replace a directory of the path.
+        CommandFailed: the directory cannot be made, or remains cannot be removed.
     """
-    shell.check(
-        ["sh", "-c", _MAKE, "sh", root, series, run, shell.resource],
-        timeout_seconds=_REMOVE_SECONDS,
-        doing=f"make a directory in scratch {root}",
-    )
-    return f"{root.rstrip('/')}/gridcast/{series}/{run}/{shell.resource}"
+    done = _run(shell, _MAKE, root, [root, series, run, shell.resource], _REMOVE_SECONDS)
+    if done.returncode != 0:
+        doing = f"cannot make a directory in scratch {root} at {shell.resource}"
+        raise command_failed(doing, done, shell.resource)
+    return f"{root.rstrip('/')}/{done.stdout.strip()}/{series}/{run}/{shell.resource}"
 
 
 def remove(shell: ResourceShell, root: str, series: str, run: str) -> None:
-    """Remove the directory made by ``make``, and its parent directories below *root* that are then empty."""
-    shell.check(
-        ["sh", "-c", _REMOVE, "sh", root, series, run, shell.resource],
-        timeout_seconds=_REMOVE_SECONDS,
-        doing=f"remove the run's directory from scratch {root}",
-    )
+    """Remove the directory made by ``make``, and its parent directories below *root* that are then empty.
+
+    Raises:
+        ResourceUnfit: another user could replace a directory of the path; nothing was removed.
+        CommandFailed: a job cannot be cancelled, or a file cannot be removed.
+    """
+    done = _run(shell, _REMOVE, root, [root, series, run, shell.resource], _REMOVE_SECONDS)
+    if done.returncode != 0:
+        doing = f"cannot remove the run's directory from scratch {root} at {shell.resource}"
+        raise command_failed(doing, done, shell.resource)
 
 
 def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
-    """Raise ResourceUnfit unless *root* is a writable directory with *needed_bytes* free."""
-    done = shell.run(["sh", "-c", _PROBE, "sh", root], timeout_seconds=_CHECK_SECONDS)
+    """Raise ResourceUnfit unless *root* is a safe, writable directory with *needed_bytes* free."""
+    done = _run(shell, _PROBE, root, [root], _CHECK_SECONDS)
     if done.returncode != 0:
         reason = decisive_line(done.stderr).rpartition(": ")[2]
-        raise ResourceUnfit(
-            f"scratch {root} at {shell.resource} is not writable: {reason}",
-            resource=shell.resource,
-            exit_status=done.returncode,
-            stderr_tail=tail(done.stderr),
-        )
+        raise _unfit(f"scratch {root} at {shell.resource} is not writable: {reason}", shell, done)
     free_bytes = parse_free_bytes(done.stdout, shell.resource)
     if free_bytes < needed_bytes:
         amounts = f"{format_bytes(free_bytes)} free, needs {format_bytes(needed_bytes)}"
         raise ResourceUnfit(f"scratch {root} at {shell.resource} has {amounts}", resource=shell.resource)
+
+
+def _run(
+    shell: ResourceShell, script: str, root: str, words: Sequence[str], timeout_seconds: float
+) -> Completed:
+    """Run *script* with the arguments *words*. Raises ResourceUnfit if it found *root* to be unsafe."""
+    done = shell.run(["sh", "-c", script, "sh", *words], timeout_seconds=timeout_seconds)
+    if done.returncode == UNSAFE_STATUS:
+        reason = done.stderr.rpartition(UNSAFE_PREFIX)[2].strip()
+        raise _unfit(f"scratch {root} at {shell.resource} is unsafe: {reason}", shell, done)
+    return done
+
+
+def _unfit(message: str, shell: ResourceShell, done: Completed) -> ResourceUnfit:
+    return ResourceUnfit(
+        message, resource=shell.resource, exit_status=done.returncode, stderr_tail=tail(done.stderr)
+    )
 
 
 def check_tools(shell: ResourceShell, tools: Sequence[str]) -> None:

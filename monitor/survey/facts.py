@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from reporters import site_tools
 from reporters.base import ResourceShell
 from reporters.error_lines import decisive_line
+from reporters.scratch_chain import CHECK
 
 _ASK_SECONDS = 60.0
 _PREFIX = "fact"
 _MAX_DIGITS = 18
 # Prints lines "fact NAME VALUE"; the arguments are tools to look for. Scratch is the first writable directory
-# that sites usually offer for it, or the home directory.
-_SCRIPT = r"""
-say() { printf 'fact %s %s\n' "$1" "$2"; }
+# that sites usually offer for it, or the home directory; not one that another user could replace.
+_SCRIPT = rf"""
+{CHECK}
+say() {{ printf 'fact %s %s\n' "$1" "$2"; }}
 say system "$(uname -sr)"
 say cores "$(getconf _NPROCESSORS_ONLN 2> /dev/null)"
 for python in python3 python3.13 python3.12 python3.11 python3.10 python3.9; do
@@ -25,16 +27,16 @@ for python in python3 python3.13 python3.12 python3.11 python3.10 python3.9; do
 done
 for directory in "$SCRATCH" "$WORK" "/scratch/$(id -un)" "/work/$(id -un)" "$HOME"; do
   case $directory in /*) ;; *) continue ;; esac
-  [ -d "$directory" ] && [ -w "$directory" ] || continue
+  [ -d "$directory" ] && [ -w "$directory" ] && check "$directory" 2> /dev/null || continue
   say scratch "$directory"
-  say free_kibibytes "$(df -Pk "$directory" 2> /dev/null | awk 'NR == 2 { print $4 }')"
+  say free_kibibytes "$(df -Pk "$directory" 2> /dev/null | awk 'NR == 2 {{ print $4 }}')"
   break
 done
-has() { command -v "$1" > /dev/null 2>&1; }
+has() {{ command -v "$1" > /dev/null 2>&1; }}
 for tool; do
   has "$tool" && say tool "$tool"
 done
-answers() { has "$1" && timeout 10 "$@" > /dev/null 2>&1; }
+answers() {{ has "$1" && timeout 10 "$@" > /dev/null 2>&1; }}
 if has sbatch && answers sinfo; then
   say batch slurm
   sinfo -h -o '%P' 2> /dev/null | while read -r partition; do say partition "$partition"; done
@@ -54,7 +56,7 @@ class NoShell(Exception):
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Facts about a host, collected in one login. *scratch* is empty if no writable directory was found."""
+    """Facts about a host, collected in one login. *scratch* is empty if no safe, writable directory was found."""
 
     system: str
     cores: int

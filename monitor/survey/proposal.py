@@ -50,7 +50,7 @@ class SurveyedHost:
         if self.facts.missing_tools:
             problems.append(f"without {', '.join(self.facts.missing_tools)}")
         if not self.facts.scratch:
-            problems.append("no writable directory for scratch")
+            problems.append("no safe, writable directory for scratch (docs/sites.md)")
         elif self.facts.free_bytes < _NEEDED_FREE_BYTES:
             problems.append(f"less than 1 GB free in {self.facts.scratch}")
         return problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def test_a_scratch_directory_is_fresh_private_and_the_same_at_every_call(world: 
     grid = world.grid()
     directory = Path(grid.scratch("one"))
     run = run_id("gather-main", world.slot).hex[:12]
-    assert directory == world.root("one") / "gridcast" / "gather-main" / run / "one"
+    assert directory == world.root("one") / f"gridcast-{os.getuid()}" / "gather-main" / run / "one"
     assert directory.stat().st_mode & 0o077 == 0
     (directory / "file").touch()
     assert grid.scratch("one") == str(directory)

@@ -89,7 +89,7 @@ def test_names_of_hosts_become_names_of_a_grid_file(name: str, expected: str) ->
     ("facts", "problem"),
     [
         (replace(FACTS, tools=frozenset(set(site_tools.NEEDED) - {"mkfifo"})), "without mkfifo"),
-        (replace(FACTS, scratch=""), "no writable directory for scratch"),
+        (replace(FACTS, scratch=""), "no safe, writable directory for scratch (docs/sites.md)"),
         (replace(FACTS, free_bytes=10**8), "less than 1 GB free in /scratch"),
     ],
 )
