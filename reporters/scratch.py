@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from probes.base import ProbeFailed
 from probes.grid import Completed
+from reporters import process
 from reporters.base import ResourceShell, ResourceUnfit, command_failed
 from reporters.error_lines import decisive_line, tail
 from reporters.scratch_chain import CHECK, FUNCTIONS, UNSAFE_PREFIX, UNSAFE_STATUS
@@ -167,6 +168,16 @@ def check_space(shell: ResourceShell, root: str, needed_bytes: int) -> None:
     if free_bytes < needed_bytes:
         amounts = f"{format_bytes(free_bytes)} free, needs {format_bytes(needed_bytes)}"
         raise ResourceUnfit(f"scratch {root} at {shell.resource} has {amounts}", resource=shell.resource)
+
+
+def unsafe_reason(directory: str) -> str:
+    """Return why the absolute path *directory* of this host is unsafe as a scratch; empty if it is safe."""
+    script = f'{CHECK}\ncheck "$1"'
+    try:
+        done = process.run(["sh", "-c", script, "sh", directory], timeout_seconds=_CHECK_SECONDS)
+    except process.ProcessError as error:
+        return f"cannot be checked: {error}"
+    return done.stderr.rpartition(UNSAFE_PREFIX)[2].strip() if done.returncode != 0 else ""
 
 
 def _run(

@@ -119,9 +119,9 @@ LISTING
 }}
 """
 # check ROOT: fails if ROOT is unsafe, and prints the reason; makes nothing.
-CHECK = f'''\
+CHECK = f"""\
 {FUNCTIONS}
 check() {{
   (enter "$1") || [ "$?" -ne {UNSAFE_STATUS} ]
 }}
-'''
+"""

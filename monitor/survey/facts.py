@@ -56,7 +56,7 @@ class NoShell(Exception):
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Facts about a host, collected in one login. *scratch* is empty if no safe, writable directory was found."""
+    """Facts about a host, collected in one login. *scratch* is empty without a safe, writable directory."""
 
     system: str
     cores: int

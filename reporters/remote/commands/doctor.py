@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import shutil
 import sys
@@ -11,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reporters import host, site_tools
+from reporters import host, scratch, site_tools
 from reporters.usage import format_bytes
 
 _NEEDED_FREE_BYTES = 100_000_000
@@ -47,12 +48,12 @@ class Command:
         return 0 if all(check.is_fine or not check.is_needed for check in checks) else 1
 
 
-def _checks(scratch: str) -> Iterator[HostCheck]:
+def _checks(directory: str) -> Iterator[HostCheck]:
     yield HostCheck("Python", True, f"{platform.python_version()} at {sys.executable}")
     yield _tls()
     missing = [tool for tool in site_tools.NEEDED if shutil.which(tool) is None]
     yield HostCheck("programs", not missing, f"not found: {', '.join(missing)}" if missing else "all found")
-    yield _scratch(scratch)
+    yield _scratch(directory)
     compiler = shutil.which("cc")
     yield HostCheck(
         "compiler", compiler is not None, compiler or "no cc: probes that compile fail", is_needed=False
@@ -85,6 +86,9 @@ def _scratch(directory: str) -> HostCheck:
             free = shutil.disk_usage(directory).free
     except OSError as error:
         return HostCheck("scratch", False, f"cannot write to {directory}: {error.strerror}")
+    reason = scratch.unsafe_reason(os.path.abspath(directory))  # noqa: PTH100  # used as text
+    if reason:
+        return HostCheck("scratch", False, reason)
     return HostCheck("scratch", free >= _NEEDED_FREE_BYTES, f"{format_bytes(free)} free in {directory}")
 
 

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from monitor.survey.facts import HostFacts, ask, parse
+from probes.grid import Completed
 from reporters import site_tools
 from reporters.shells.local import Shell
+
+
+class Prefixed(Shell):
+    """A local shell that runs every program by the program *prefix*."""
+
+    def __init__(self, resource: str, label: str, *, prefix: Sequence[str]) -> None:
+        super().__init__(resource, label)
+        self._prefix = prefix
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float, input: str | None = None) -> Completed:
+        return super().run([*self._prefix, *argv], timeout_seconds=timeout_seconds, input=input)
+
 
 OUTPUT = """\
 Welcome to the cluster!
@@ -57,6 +71,15 @@ def test_characters_that_control_a_terminal_do_not_pass() -> None:
 
 def test_a_number_of_absurd_length_is_ignored() -> None:
     assert parse(f"fact cores {'9' * 5000}\n").cores == 0
+
+
+def test_a_scratch_that_every_user_can_change_is_not_proposed(tmp_path: Path) -> None:
+    unsafe, home = tmp_path / "unsafe", tmp_path / "home"
+    unsafe.mkdir()
+    unsafe.chmod(0o777)
+    home.mkdir(mode=0o755)
+    script = f'HOME={home} SCRATCH={unsafe} exec "$@"'
+    assert ask(Prefixed("here", "init", prefix=["sh", "-c", script, "sh"])).scratch == str(home)
 
 
 def test_this_machine_has_what_probes_need(tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ def test_the_doctor_names_what_is_missing(
     assert "MISSING  key pair" in printed
 
 
+def test_the_doctor_refuses_a_scratch_that_every_user_can_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o777)
+    assert main(["doctor", f"--scratch={tmp_path}"]) == 1
+    assert f"MISSING  scratch        {tmp_path} has mode drwxrwxrwx" in capsys.readouterr().out
+
+
 def test_a_closed_output_is_no_traceback(pyz: Path, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
