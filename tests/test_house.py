@@ -23,6 +23,7 @@ PLUG_INS = {
     "Notifier",
     "Condition",
     "Rule",
+    "SiteService",
 }
 DJANGO = {"Command", "Meta", "Migration"}
 FUNCTION_LINES, MODULE_LINES = 40, 400

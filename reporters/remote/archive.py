@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from reporters.remote.files import write_atomically
 
 PACKAGES = ("probes", "reporters")
 _ROOT = Path(__file__).resolve().parents[2]
@@ -57,14 +58,7 @@ def write(file: Path, archive: bytes) -> None:
     Raises:
         OSError: *file* cannot be written.
     """
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(archive)
-        draft.chmod(0o755)
-        draft.replace(file)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    write_atomically(file, archive, mode=0o755)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, bytes]]:

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reporters import host, scratch, site_tools
+from reporters.remote import services
+from reporters.remote.service import Launch
+from reporters.remote.state_directory import default_path
 from reporters.usage import format_bytes
 
 _NEEDED_FREE_BYTES = 100_000_000
-_STARTERS = {"systemctl": "systemd user unit", "crontab": "cron", "sbatch": "Slurm", "at": "at"}
 _KEY_MAKERS = ("ssh-keygen", "openssl")
 
 
@@ -62,9 +64,11 @@ def _checks(directory: str) -> Iterator[HostCheck]:
     yield HostCheck(
         "key pair", bool(makers), f"by {makers[0]}" if makers else "neither ssh-keygen nor openssl"
     )
-    starters = [text for tool, text in _STARTERS.items() if shutil.which(tool)]
+    launch = Launch(default_path(os.environ))
+    kinds = [kind for kind in map(services.load, services.by_preference()) if not kind(launch).unavailable()]
+    starters = ", ".join(kind.summary for kind in kinds)
     yield HostCheck(
-        "start", bool(starters), ", ".join(starters) or "no way to start it regularly", is_needed=False
+        "start", bool(starters), starters or "no way to start it after a boot; see `install`", is_needed=False
     )
     yield _clock()
 

@@ -1,0 +1,86 @@
+"""The process of the agent on this host: found in /proc by its command line, started, and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from reporters.remote.service import IF_NOT_RUNNING, Launch, ServiceFault
+
+STOP_SECONDS = 60.0  # runs in progress have this time to end
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+_PROC = Path("/proc")
+# The shell ends at once, so that the agent is no child of the command that installs it.
+_IN_THE_BACKGROUND = 'setsid "$@" < /dev/null > /dev/null 2>&1 &'
+
+
+def pids(state: Path) -> list[int]:
+    """Return the processes of this user that are agents of the state directory *state*."""
+    tail = [b"run", b"--state", os.fsencode(state)]
+    found = []
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
+            is_ours = entry.stat().st_uid == os.geteuid()
+        except OSError:  # it has ended
+            continue
+        if is_ours and words[1:2] == [b"-I"] and words[3:6] == tail:
+            found.append(int(entry.name))
+    return found
+
+
+def describe(state: Path) -> str:
+    """Return in a few words whether the agent of *state* runs on this host."""
+    running = pids(state)
+    return f"the agent is process {running[0]}" if running else "no agent on this host"
+
+
+def start(launch: Launch) -> None:
+    """Start the agent in the background, unless it runs.
+
+    Raises:
+        ServiceFault: no program can be started.
+    """
+    if pids(launch.state):
+        return
+    argv = ["/bin/sh", str(launch.start), IF_NOT_RUNNING]
+    try:
+        subprocess.run(["/bin/sh", "-c", _IN_THE_BACKGROUND, "sh", *argv], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ServiceFault(f"cannot start the agent: {error}") from None
+
+
+def stop(state: Path, within_seconds: float = STOP_SECONDS) -> None:
+    """Stop the agents of *state* on this host: SIGTERM, and SIGKILL after *within_seconds*.
+
+    Raises:
+        ServiceFault: a process survives SIGKILL.
+    """
+    for number, seconds in ((signal.SIGTERM, within_seconds), (signal.SIGKILL, _KILL_SECONDS)):
+        for pid in pids(state):
+            _send(pid, number)
+        if _are_gone(state, seconds):
+            return
+    raise ServiceFault(f"process {', '.join(map(str, pids(state)))} survives SIGKILL")
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _are_gone(state: Path, within_seconds: float) -> bool:
+    until = time.monotonic() + within_seconds
+    while pids(state):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

@@ -1,0 +1,94 @@
+"""A systemd user unit, for accounts with lingering: their units run from boot on, without a login."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+
+from reporters.credentials.files import exists
+from reporters.remote.files import write_atomically
+from reporters.remote.service import AgentService, ask, demand, failure, lacks
+
+_LINGERING = Path("/var/lib/systemd/linger")
+_UNIT = """\
+# Written by `gridcast-reporter install`; `gridcast-reporter uninstall` removes it.
+[Unit]
+Description=gridcast reporter ({state})
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart={command}
+Restart=on-failure
+RestartSec=60
+KillMode=mixed
+TimeoutStopSec=90
+Delegate=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+class SiteService(AgentService):
+    rank = 1
+    summary = "systemd user unit"
+
+    @property
+    def unit(self) -> str:
+        return f"{self.launch.name}.service"
+
+    @property
+    def file(self) -> Path:
+        configuration = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+        return Path(configuration, "systemd", "user", self.unit)
+
+    def unavailable(self) -> str:
+        missing = lacks("systemctl")
+        if missing:
+            return missing
+        done = ask(["systemctl", "--user", "show", "--property=Version"])
+        if done.returncode != 0:
+            return f"no systemd user manager: {failure(done)}"
+        if not exists(_LINGERING / getpass.getuser()):
+            return "lingering is off, so units end with the last login; `loginctl enable-linger` may allow it"
+        return ""
+
+    def text(self) -> str:
+        return _UNIT.format(
+            state=str(self.launch.state).replace("%", "%%"),
+            command=" ".join(map(_quoted, self.launch.words)),
+        )
+
+    def by_hand(self) -> str:
+        return (
+            f"Save this as {self.file}, and start it: systemctl --user daemon-reload; "
+            f"systemctl --user enable --now {self.unit}; as root: loginctl enable-linger {getpass.getuser()}"
+        )
+
+    def install(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.file, self.text().encode(), mode=0o644)
+        demand(["systemctl", "--user", "daemon-reload"])
+        demand(["systemctl", "--user", "enable", "--now", self.unit])
+
+    def stop(self) -> None:
+        if exists(self.file):
+            demand(["systemctl", "--user", "stop", self.unit])
+
+    def remove(self) -> None:
+        if exists(self.file):
+            demand(["systemctl", "--user", "disable", "--now", self.unit])
+            self.file.unlink()
+            demand(["systemctl", "--user", "daemon-reload"])
+
+    def status(self) -> str:
+        done = ask(["systemctl", "--user", "is-active", self.unit])
+        return f"{self.unit}: {done.stdout.decode().strip() or failure(done)}"
+
+
+def _quoted(word: str) -> str:
+    """Return *word* for ExecStart, where ``%``, ``$``, quotation marks and backslashes have a meaning."""
+    for special, replacement in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        word = word.replace(special, replacement)
+    return f'"{word}"'
