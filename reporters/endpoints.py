@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import socket
 from dataclasses import dataclass
 
 from probes.base import InvalidParameters
 from reporters.base import CannotCopy, End
-
-CONNECT_SECONDS = 10.0
-# Labels of 1 to 63 characters; for others Python's resolver raises UnicodeError.
-_SAFE_HOST = re.compile(
-    r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*",
-    re.ASCII,
-)
-
-
-def is_host(host: object) -> bool:
-    """Return whether *host* is a name or an address that is valid in a URL."""
-    return isinstance(host, str) and _SAFE_HOST.fullmatch(host) is not None
+from reporters.connections import CONNECT_SECONDS, is_host
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,9 @@ class SiteClock:
         """Whether the server's time is known from an exchange."""
         return bool(self._estimates)
 
+    def wall_seconds(self) -> float:
+        return self._wall()
+
     def steady(self) -> float:
         return self._steady()
 

@@ -17,8 +17,6 @@ from typing import Any
 from reporters.fields import Unfit, parse_object
 
 IDENTITY = "identity.json"
-PRIVATE_KEY = "private.key"
-SERVER_KEY = "server.key"
 ASSIGNMENT = "assignment.json"  # the signed document in force
 PENDING_ASSIGNMENT = "assignment.pending.json"  # one that waits for the operator's approval
 STATUS = "status.json"
@@ -79,10 +77,6 @@ class StateDirectory:
                 f"cannot use the state directory {path}: other users can write to it; run: chmod 700 {path}"
             )
         return cls(path)
-
-    @property
-    def private_key(self) -> Path:
-        return self.path / PRIVATE_KEY
 
     @property
     def spool(self) -> Path:

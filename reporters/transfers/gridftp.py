@@ -24,9 +24,9 @@ from reporters.base import (
     End,
     describe_exit,
 )
+from reporters.connections import is_host
 from reporters.copying import ClientProgram
 from reporters.credentials.proxy import ProxyCertificate
-from reporters.endpoints import is_host
 from reporters.error_lines import decisive_line, tail
 from reporters.globus import explain
 

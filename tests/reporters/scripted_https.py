@@ -22,6 +22,7 @@ class Request:
     method: str
     path: str
     headers: dict[str, str]
+    body: bytes = b""
 
 
 Script = Callable[["Connection", Request], None]
@@ -77,13 +78,14 @@ def scripted_server(authority: Authority, script: Script) -> Iterator[ScriptedSe
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_COPY(self) -> None:  # by this name it is found
-            request = Request(self.command, self.path, dict(self.headers.items()))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            request = Request(self.command, self.path, dict(self.headers.items()), body)
             served.requests.append(request)
             self.close_connection = True
             with contextlib.suppress(OSError):  # the client may disconnect at any time
                 served.script(Connection(self), request)
 
-        do_HEAD = do_COPY  # noqa: N815
+        do_HEAD = do_POST = do_COPY  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             """Not to stderr."""

@@ -7,7 +7,7 @@ Errors::
 
     SigningError
     |-- SigningUnavailable   the program is missing, or cannot do what is needed here
-    |-- InvalidKey           a public key is malformed, or of another type than expected
+    |-- MalformedKey           a public key is malformed, or of another type than expected
     `-- InvalidSignature     the signature is not that of the key, the purpose and the document
 """
 

@@ -27,7 +27,7 @@ class SigningUnavailable(SigningError):
     """The program is missing, or cannot do what is needed here."""
 
 
-class InvalidKey(SigningError):
+class MalformedKey(SigningError):
     """A public key is malformed, or of another type than expected."""
 
 
@@ -51,7 +51,7 @@ class SigningMethod(Protocol):
         """Return the SHA-256, in hex, of the SubjectPublicKeyInfo of *public_key* in DER.
 
         Raises:
-            InvalidKey: *public_key* is malformed, or of a type that the protocol does not have.
+            MalformedKey: *public_key* is malformed, or of a type that the protocol does not have.
         """
 
     def sign(self, private_key: Path, purpose: str, document: str) -> str:
@@ -119,19 +119,19 @@ def write_private(file: Path, text: str) -> None:
 
 
 def unbase64(text: str) -> bytes:
-    """Decode base64, with line breaks. Raises InvalidKey for any other text."""
+    """Decode base64, with line breaks. Raises MalformedKey for any other text."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidKey("expected base64") from None
+        raise MalformedKey("expected base64") from None
 
 
 def p256_fingerprint(subject_public_key_info: bytes) -> str:
-    """Return the fingerprint of a P-256 key in DER. Raises InvalidKey for another type of key."""
+    """Return the fingerprint of a P-256 key in DER. Raises MalformedKey for another type of key."""
     if not subject_public_key_info.startswith(_P256_DER) or len(subject_public_key_info) != (
         len(_P256_DER) + _POINT_BYTES
     ):
-        raise InvalidKey("expected a public key of the curve P-256")
+        raise MalformedKey("expected a public key of the curve P-256")
     return hashlib.sha256(subject_public_key_info).hexdigest()
 
 
@@ -141,7 +141,7 @@ def p256_of_point(point: bytes) -> bytes:
 
 
 def ed25519_fingerprint(key: bytes) -> str:
-    """Return the fingerprint of an Ed25519 key. Raises InvalidKey for another length."""
+    """Return the fingerprint of an Ed25519 key. Raises MalformedKey for another length."""
     if len(key) != _ED25519_BYTES:
-        raise InvalidKey(f"expected {_ED25519_BYTES} bytes of Ed25519, got {len(key)}")
+        raise MalformedKey(f"expected {_ED25519_BYTES} bytes of Ed25519, got {len(key)}")
     return hashlib.sha256(_ED25519_DER + key).hexdigest()

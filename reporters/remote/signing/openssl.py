@@ -28,7 +28,7 @@ class Method:
     def fingerprint(self, public_key: str) -> str:
         pem = _PEM.fullmatch(public_key)
         if pem is None:
-            raise base.InvalidKey("expected a public key in PEM")
+            raise base.MalformedKey("expected a public key in PEM")
         return base.p256_fingerprint(base.unbase64(pem[1]))
 
     def sign(self, private_key: Path, purpose: str, document: str) -> str:
@@ -42,7 +42,7 @@ class Method:
         text = base.signed_text(purpose, document)
         try:
             der = base.unbase64(signature)
-        except base.InvalidKey as error:
+        except base.MalformedKey as error:
             raise base.InvalidSignature(str(error)) from None
         with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
             key_file, signature_file = Path(directory) / "key", Path(directory) / "signature"

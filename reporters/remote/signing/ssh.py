@@ -35,7 +35,7 @@ class Method:
             return base.ed25519_fingerprint(fields[0])
         if kind == "ecdsa-sha2-nistp256" and len(fields) == 2 and fields[0] == b"nistp256":
             return base.p256_fingerprint(base.p256_of_point(fields[1]))
-        raise base.InvalidKey(f"expected the fields of a key of the type {kind}")
+        raise base.MalformedKey(f"expected the fields of a key of the type {kind}")
 
     def sign(self, private_key: Path, purpose: str, document: str) -> str:
         argv = ["ssh-keygen", "-q", "-Y", "sign", "-n", _NAMESPACE, "-f", str(private_key)]
@@ -63,18 +63,18 @@ def _parsed(public_key: str) -> tuple[str, list[bytes]]:
     """Return the type of *public_key* and the fields after the type in its blob.
 
     Raises:
-        InvalidKey: it is no line with a public key of a type that the protocol has.
+        MalformedKey: it is no line with a public key of a type that the protocol has.
     """
     line = _LINE.fullmatch(public_key.strip())
     if line is None:
-        raise base.InvalidKey("expected a line with a public key of type ssh-ed25519 or ecdsa-sha2-nistp256")
+        raise base.MalformedKey("expected a line with a public key, of ssh-ed25519 or ecdsa-sha2-nistp256")
     rest, fields = base.unbase64(line[2]), []
     while rest:
         length = int.from_bytes(rest[:_LENGTH_BYTES], "big")
         field, rest = rest[_LENGTH_BYTES : _LENGTH_BYTES + length], rest[_LENGTH_BYTES + length :]
         if len(field) != length:
-            raise base.InvalidKey("the public key is cut off")
+            raise base.MalformedKey("the public key is cut off")
         fields.append(field)
     if not fields or fields[0] != line[1].encode():
-        raise base.InvalidKey("the public key is not of the type that its line says")
+        raise base.MalformedKey("the public key is not of the type that its line says")
     return line[1], fields[1:]

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import probes
-from reporters.remote import archive
+from reporters.remote import VERSION, archive, this_archive
 from tests.reporters.remote.interpreters import supported, too_old
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,3 +105,19 @@ def test_the_build_command_prints_the_digest(tmp_path: Path, capsys: pytest.Capt
     assert archive.main([str(tmp_path / "missing" / "a.pyz")]) == 1
     assert "cannot write" in capsys.readouterr().err
     assert archive.main([]) == 2
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_archive_knows_its_own_digest(pyz: Path) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from reporters.remote import this_archive; print(this_archive.sha256(), this_archive.path())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(pyz)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{archive.digest(pyz.read_bytes())} {pyz}\n"
+    assert (this_archive.path(), this_archive.sha256()) == (None, ""), "it runs from sources"

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from reporters.remote import signing
 from reporters.remote.errors import UsageFault
 from reporters.remote.signing import base
-from reporters.remote.signing.base import InvalidKey, InvalidSignature, SigningMethod, SigningUnavailable
+from reporters.remote.signing.base import InvalidSignature, MalformedKey, SigningMethod, SigningUnavailable
 from tests.reporters.needs import needs
 
 PROGRAMS = {"openssl": "openssl", "ssh": "ssh-keygen"}
@@ -113,13 +113,13 @@ def test_the_server_s_key_has_the_same_fingerprint_in_every_method(method: Signi
     ],
 )
 def test_a_malformed_key_is_refused(method: SigningMethod, text: str) -> None:
-    with pytest.raises(InvalidKey):
+    with pytest.raises(MalformedKey):
         method.fingerprint(text)
 
 
 def test_two_keys_in_one_text_are_no_key(method: SigningMethod) -> None:
     text, _ = server_key(method)
-    with pytest.raises(InvalidKey):
+    with pytest.raises(MalformedKey):
         method.fingerprint(f"{text.strip()}\n{text.strip()}\n")
 
 

@@ -1,0 +1,25 @@
+"""The archive that this process runs from."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+import reporters
+
+
+def path() -> Path | None:
+    """Return the archive, or None if the process runs from a directory of sources."""
+    archive = getattr(reporters.__loader__, "archive", None)
+    return None if archive is None else Path(archive)
+
+
+@functools.cache  # an upgrade replaces the file, and this process still runs the old one
+def sha256() -> str:
+    """Return the SHA-256 of the archive in hex, which identifies its version; empty without an archive."""
+    archive = path()
+    try:
+        return "" if archive is None else hashlib.sha256(archive.read_bytes()).hexdigest()
+    except OSError:
+        return ""
