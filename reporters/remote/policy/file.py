@@ -20,7 +20,6 @@ from reporters.remote.policy.shapes import InvalidPolicy
 from reporters.remote.policy.site_policy import ABSENT, SitePolicy, unreadable
 from reporters.schedule import find_zone
 
-FILE_NAME = "site-policy.json"
 MAX_BYTES = 256 * 1024
 _SYNTAX = re.compile(r"line (\d+) column (\d+)")
 

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 from reporters.config import Assignment
 from reporters.registry import PluginRegistry
 from reporters.remote.policy.shapes import ObjectShape
+from reporters.remote.policy.usage import DayUsage
+
+_NOTHING = DayUsage()
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Situation:
         clock, clock_name: the time zone of the policy, which sets both.
         probe_sha256: SHA-256 of the probe's source, as ``reporters.run.identity`` computes it.
         running_runs: the number of runs that are running.
-        used_cpu_seconds, used_bytes: what the runs of this day used, as ``usage.DailyUsage`` counts it.
+        used: what the runs of this day used; None where it is unknown.
         load1: the one-minute load average of the reporter's host; None where it is unknown.
         scratch_used_bytes: the bytes that all runs together have in scratch directories of this host.
     """
@@ -33,8 +36,7 @@ class Situation:
     clock_name: str = "UTC"
     probe_sha256: str = ""
     running_runs: int = 0
-    used_cpu_seconds: float = 0.0
-    used_bytes: int = 0
+    used: DayUsage | None = _NOTHING
     load1: float | None = None
     scratch_used_bytes: int = 0
 

@@ -14,6 +14,7 @@ from reporters.remote.policy import rules
 from reporters.remote.policy.file import parse_policy
 from reporters.remote.policy.options import MEANINGS
 from reporters.remote.policy.site_policy import SitePolicy
+from reporters.remote.policy.usage import DayUsage
 from reporters.resolve import option_types
 from tests.reporters.remote.policy.assignments import assignment, resource, situation, ssh
 
@@ -112,15 +113,21 @@ def test_hours_are_those_of_the_sites_clock(
     [
         ({"concurrent_runs": 2}, {"running_runs": 1}, ""),
         ({"concurrent_runs": 2}, {"running_runs": 2}, "at most 2 concurrent runs, 2 are running"),
-        ({"cpu_hours_per_day": 1}, {"used_cpu_seconds": 3599.0}, ""),
+        ({"cpu_hours_per_day": 1}, {"used": DayUsage(3599.0)}, ""),
         (
             {"cpu_hours_per_day": 1.5},
-            {"used_cpu_seconds": 7200.0},
+            {"used": DayUsage(7200.0)},
             "at most 1.5 CPU hours a day, 2.00 are used",
         ),
         ({"cpu_hours_per_day": 0}, {}, "at most 0 CPU hours a day, 0.00 are used"),
-        ({"bytes_per_day": 10**9}, {"used_bytes": 10**9 - 1}, ""),
-        ({"bytes_per_day": 10**9}, {"used_bytes": 2 * 10**9}, "at most 1.0 GB a day, 2.0 GB are copied"),
+        ({"bytes_per_day": 10**9}, {"used": DayUsage(0.0, 10**9 - 1)}, ""),
+        (
+            {"bytes_per_day": 10**9},
+            {"used": DayUsage(0.0, 2 * 10**9)},
+            "at most 1.0 GB a day, 2.0 GB are copied",
+        ),
+        ({"bytes_per_day": 10**9}, {"used": None}, "what the runs of this day used is unknown"),
+        ({"load1": 8}, {"used": None}, ""),
         ({"scratch_bytes": 10**9}, {"scratch_used_bytes": 0}, ""),
         (
             {"scratch_bytes": 10**9},
