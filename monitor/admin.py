@@ -354,9 +354,9 @@ class HoldAdmin(ReadOnly):
 class ApiTokenAdmin(ReadOnlyBase):
     """Tokens can be viewed and revoked; their text is shown only when they are issued."""
 
-    list_display = ("name", "prefix", "user", "scopes", "expires_at")
-    list_select_related = ("user",)
-    readonly_fields = ("user", "prefix", "scopes", "created_at")
+    list_display = ("name", "prefix", "user", "scopes", "reporter", "expires_at")
+    list_select_related = ("user", "reporter")
+    readonly_fields = ("user", "prefix", "scopes", "reporter", "created_at")
     exclude = ("sha256",)
 
     def has_add_permission(self, _request: HttpRequest) -> bool:

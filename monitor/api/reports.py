@@ -10,7 +10,7 @@ from django.http import HttpResponse, UnreadablePostError
 from ninja import Router, Schema
 
 from monitor.api.http import envelope
-from monitor.api.http.auth import PersonAuth, SenderAuth, reportable
+from monitor.api.http.auth import SenderAuth, report_rights
 from monitor.api.http.envelope import EnvelopeError, MalformedBody, TooMuch, Unsupported
 from monitor.api.http.problems import Refused, problem
 from monitor.ingest.group_commit import QueueFull
@@ -34,12 +34,15 @@ _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
 
 
 class ReceiptOut(Schema):
-    """The sender may delete a report that is *accepted*, even if it is a *duplicate*. If a report is refused,
-    *error* names the invalid field. *run* is null if the report does not name its run."""
+    """The sender may delete a report that is *accepted*, even if it is a *duplicate*: the same report was
+    stored before. *conflict*: another report of the run was stored before; this one, if accepted, is kept
+    beside it and changes nothing. If a report is refused, *error* names the invalid field. *run* is null if
+    the report does not name its run."""
 
     run: uuid.UUID | None
     accepted: bool
     duplicate: bool
+    conflict: bool
     error: str
 
 
@@ -65,7 +68,7 @@ _BODY = {
 _PROBLEMS = {
     400: "Malformed body; nothing was stored",
     401: "No token, or an invalid one",
-    403: "The token lacks the scope report, or its user the permission to add raw reports",
+    403: "The token lacks the scope report or a reporter, or its user the permission to add raw reports",
     413: "Too many bytes or reports in one request; nothing was stored",
     415: "Unsupported Content-Type or Content-Encoding",
     422: "All reports were refused; the receipts name the fields",
@@ -83,7 +86,7 @@ _RESPONSES = {
 
 @router.post(
     "/reports",
-    auth=[SenderAuth(), PersonAuth()],
+    auth=SenderAuth(),
     response=Receipts,
     operation_id="monitor_api_reports_send",
     summary="Send reports; the answer follows the commit",
@@ -91,13 +94,14 @@ _RESPONSES = {
 )
 def ingest_reports(request: HttpRequest) -> HttpResponse:
     """Each report is identified by series and slot and stored once, so sending it again is harmless. Each
-    invalid report is refused with its error; the others are stored."""
-    visible = reportable(request)
+    invalid report, and each report of a series that the token's reporter does not run, is refused with its
+    error; the others are stored."""
+    rights = report_rights(request)
     try:
         bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise MalformedBody("expected a report, got none")
-        return _answer(sender_commit.submit(SentReports(bodies, visible)))
+        return _answer(sender_commit.submit(SentReports(bodies, rights.reporter, rights.visible)))
     except EnvelopeError as error:
         raise Refused(*_STATUS[type(error)], str(error)) from error
     except (QueueFull, IngestBusy) as error:
@@ -131,6 +135,7 @@ def _receipt_fields(receipt: ReportReceipt) -> dict[str, Any]:
         "run": str(receipt.run) if receipt.run else None,
         "accepted": receipt.accepted,
         "duplicate": receipt.duplicate,
+        "conflict": receipt.conflict,
         "error": receipt.error[:_ERROR_CHARACTERS],
     }
 

@@ -234,7 +234,7 @@ class _Import:
             _, run = new[refused.index]
             raise ImportStopped(str(_not_storable(run, refused.reason))) from None
         for (_, run), receipt in zip(new, receipts, strict=True):
-            if receipt.duplicate:  # a concurrent import stored it meanwhile
+            if receipt.duplicate or receipt.conflict:  # a concurrent import stored it meanwhile
                 self.tally.known += 1
             elif receipt.accepted:
                 self.tally.new += 1

@@ -29,9 +29,13 @@ class IngestBusy(Exception):
 
 
 class SentReports(NamedTuple):
-    """The reports of one request; the sender may report only *visible* series (None: all series)."""
+    """The reports of one request.
+
+    The request's credential is that of *reporter*; it may report only *visible* series (None: all series).
+    """
 
     bodies: Sequence[bytes]
+    reporter: str
     visible: SeriesQuerySet | None
 
 
@@ -49,9 +53,12 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
     while groups:
         group = groups.pop()
         try:
-            with _ingest_place():
-                bodies = [body for number in group for body in requests[number].bodies]
-                receipts = iter(ingest_all(bodies, requests[group[0]].visible))
+            with ingest_place():
+                sent = [
+                    (body, requests[number].reporter) for number in group for body in requests[number].bodies
+                ]
+                bodies, senders = [body for body, _ in sent], [sender for _, sender in sent]
+                receipts = iter(ingest_all(bodies, requests[group[0]].visible, senders=senders))
         except Exception as error:  # noqa: BLE001  # the callers of the group raise it
             if len(group) == 1 or isinstance(error, (IngestBusy, OperationalError, InterfaceError)):
                 results |= dict.fromkeys(group, error)
@@ -63,7 +70,7 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
 
 
 @contextmanager
-def _ingest_place() -> Iterator[None]:
+def ingest_place() -> Iterator[None]:
     """Hold one of the host's places for storing reports; a process that dies releases its place.
 
     A place is a locked file of the host: a lock in the depot would make storing one report a tenth slower.

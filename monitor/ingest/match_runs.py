@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 # The bounds of the slots prune the partitions of the ledger, here and below. Rows are read by position: these
 # statements run for every report.
 _FIND = """
-SELECT reported.run, coalesce(run.series_id, series.id), run.id IS NOT NULL
-FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[]) AS reported (run, slot, name)
+SELECT number, series.id, run.id IS NOT NULL, sender IS NULL OR sender = reporter.name OR EXISTS (
+    SELECT FROM monitor_formerreporter AS former JOIN monitor_reporter AS its ON its.id = former.reporter_id
+    WHERE former.series_id = series.id AND its.name = sender AND reported.slot <= former.until)
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[]) WITH ORDINALITY
+    AS reported (run, slot, name, sender, number)
 LEFT JOIN monitor_run AS run
     ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
-LEFT JOIN monitor_series AS series ON run.id IS NULL AND series.name = reported.name
-WHERE run.id IS NOT NULL OR series.id IS NOT NULL
+LEFT JOIN monitor_series AS named ON run.id IS NULL AND named.name = reported.name
+JOIN monitor_series AS series ON series.id = coalesce(run.series_id, named.id)
+JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
 """
 _INSERT = """
 INSERT INTO monitor_run
@@ -100,25 +104,29 @@ class LockedRun:
     is_reported: bool
 
 
-def find(reports: Iterable[ParsedReport], visible: SeriesQuerySet | None) -> dict[uuid.UUID, LedgerEntry]:
-    """Return the ledger entry of each reported run; omit runs of series that are unknown or not *visible*.
+def find(
+    reports: Sequence[ParsedReport], senders: Sequence[str | None], visible: SeriesQuerySet | None
+) -> list[LedgerEntry | None]:
+    """Return the ledger entry of each report, in order; None if its sender may not report the series.
 
-    If the ledger has the run, the ledger gives the series: the report may contain an earlier name of the
-    series.
+    A sender (None: trusted code) may report the series that are assigned to it and, for slots up to the
+    change, the series that were assigned to it before; never a series that is unknown or not *visible*. If
+    the ledger has the run, the ledger gives the series: the report may contain an earlier name of the series.
     """
-    by_run = {report.run: report for report in reports}
-    if not by_run:
-        return {}
-    slots = [report.slot for report in by_run.values()]
-    names = [report.series for report in by_run.values()]
-    with binary.cursor() as cursor:
-        cursor.execute(_FIND, [list(by_run), slots, names, min(slots), max(slots)])
-        entries = {run: LedgerEntry(series, is_listed) for run, series, is_listed in cursor.fetchall()}
-    if visible is None or not entries:
+    entries: list[LedgerEntry | None] = [None] * len(reports)
+    if not reports:
         return entries
-    keys = {entry.series for entry in entries.values()}
+    runs, slots = [report.run for report in reports], [report.slot for report in reports]
+    names = [report.series for report in reports]
+    with binary.cursor() as cursor:
+        cursor.execute(_FIND, [runs, slots, names, list(senders), min(slots), max(slots)])
+        for number, series, is_listed, is_allowed in cursor.fetchall():
+            entries[number - 1] = LedgerEntry(series, is_listed) if is_allowed else None
+    if visible is None:
+        return entries
+    keys = {entry.series for entry in entries if entry is not None}
     visible_keys = set(visible.filter(pk__in=keys).values_list("pk", flat=True))
-    return {run: entry for run, entry in entries.items() if entry.series in visible_keys}
+    return [entry if entry is not None and entry.series in visible_keys else None for entry in entries]
 
 
 def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from psycopg.errors import CheckViolation, ForeignKeyViolation
 
 from monitor.ingest import match_runs
+from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import ParsedReport, parse
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
@@ -21,20 +22,33 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
+    from monitor.ingest.write import IngestedReport
     from monitor.models.series import SeriesQuerySet
 
+MINUTE = timedelta(minutes=1)
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(days=1)  # the latest slot after now: reporters' clocks are ahead by minutes, not by days
+# The latest slot and the latest end of a run after now. Clocks of hosts without NTP are ahead by minutes.
+# A report of a slot that lies further ahead would take the place of the genuine one.
+AHEAD = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
 class ReportReceipt:
-    """The outcome of ingesting one report; the sender may delete an *accepted* report."""
+    """The outcome of ingesting one report; the sender may delete an *accepted* report.
+
+    Attributes:
+        run: the run that the report names; None if it names none.
+        duplicate: the same report was stored before.
+        conflict: another report of the run was stored before, and this one, if accepted, is kept beside.
+        stored: the run in the ledger and its slot; None if the report was refused.
+    """
 
     run: uuid.UUID | None
     accepted: bool
     duplicate: bool = False
+    conflict: bool = False
     error: str = ""
+    stored: tuple[uuid.UUID, datetime] | None = None
 
 
 class _Batch(NamedTuple):
@@ -51,13 +65,19 @@ def ingest(body: bytes) -> ReportReceipt:
 
 
 def ingest_all(
-    bodies: Sequence[bytes], visible: SeriesQuerySet | None = None, *, trigger: str = "reporter"
+    bodies: Sequence[bytes],
+    visible: SeriesQuerySet | None = None,
+    *,
+    senders: Sequence[str | None] | None = None,
+    trigger: str = "reporter",
 ) -> list[ReportReceipt]:
     """Store reports in one transaction, each at most once; return a receipt for each report, in order.
 
-    A report that cannot be stored is refused with the reason, and the others are stored. With *visible*, all
-    other series count as unknown. A run that the ledger lacks is inserted with *trigger*. After an error no
-    receipt exists, and the sender has to send all reports again.
+    A report that cannot be stored is refused with the reason, and the others are stored. *senders* are the
+    reporters whose credentials sent the reports (None: trusted code): a report that its sender may not send
+    is refused; see ``match_runs.find``. With *visible*, all other series count as unknown. A run that the
+    ledger lacks is inserted with *trigger*. After an error no receipt exists, and the sender has to send all
+    reports again.
 
     Raises:
         DepotFull: the disk has only the reserve left.
@@ -65,7 +85,8 @@ def ingest_all(
     """
     require_space()
     now = timezone.now()
-    parsed = [_parse(body, now) for body in bodies]
+    sent_by = [None] * len(bodies) if senders is None else list(senders)
+    parsed = [_parse(body, sender, now) for body, sender in zip(bodies, sent_by, strict=True)]
     receipts = {
         number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, ReportReceipt)
     }
@@ -74,14 +95,15 @@ def ingest_all(
     with raising_depot_full():
         while batches:
             batch = batches.pop()
-            entries = match_runs.find([reports[number] for number in batch.numbers], visible)
+            batch_reports = [reports[number] for number in batch.numbers]
+            entries = match_runs.find(batch_reports, [sent_by[number] for number in batch.numbers], visible)
             matched = {
-                number: MatchedReport(entries[reports[number].run], reports[number], bodies[number], trigger)
-                for number in batch.numbers
-                if reports[number].run in entries
+                number: MatchedReport(entry, reports[number], bodies[number], trigger)
+                for number, entry in zip(batch.numbers, entries, strict=True)
+                if entry is not None
             }
             try:
-                is_new = store(list(matched.values()), create_partitions=batch.create_partitions)
+                ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
             except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
                 if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
                     (number,) = matched
@@ -89,25 +111,51 @@ def ingest_all(
                 else:
                     batches += _next_batches(batch._replace(numbers=list(matched)), error)
             else:
-                for number, new in zip(matched, is_new, strict=True):
-                    receipts[number] = ReportReceipt(reports[number].run, accepted=True, duplicate=not new)
+                for number, each in zip(matched, ingested, strict=True):
+                    receipts[number] = _receipt(reports[number], each)
     for number in reports.keys() - receipts.keys():
-        receipts[number] = _refused(reports[number], f"there is no series {reports[number].series!r}")
+        receipts[number] = _refused(reports[number], _unknown_series(reports[number], sent_by[number]))
     return [receipts[number] for number in range(len(bodies))]
 
 
-def _parse(body: bytes, now: datetime) -> ParsedReport | ReportReceipt:
-    """Parse a report; return a refusal if it is malformed or its times are implausible."""
+def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:
+    if stored.outcome is IngestOutcome.NOT_KEPT:
+        error = f"{MOST_PER_RUN} other reports conflict with the first report of the run; no more are kept"
+        return ReportReceipt(report.run, accepted=False, conflict=True, error=error)
+    return ReportReceipt(
+        report.run,
+        accepted=True,
+        duplicate=stored.outcome is IngestOutcome.DUPLICATE,
+        conflict=stored.outcome is IngestOutcome.CONFLICT,
+        stored=(stored.run, report.slot),
+    )
+
+
+def _unknown_series(report: ParsedReport, sender: str | None) -> str:
+    """Return the same text for every series that *sender* may not report, whether it exists or not."""
+    if sender is None:
+        return f"there is no series {report.series!r}"
+    return f"series: no series {report.series!r} is assigned to the reporter {sender!r} at this slot"
+
+
+def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:
+    """Parse a report; return a refusal if it is malformed, not its sender's, or its times are implausible."""
     try:
         report = parse(body)
     except wire.ReportError as error:
         return ReportReceipt(run=None, accepted=False, error=str(error))
-    error_text = _time_error(report, now)
+    error_text = _sender_error(report, sender) or _time_error(report, now)
     return _refused(report, error_text) if error_text else report
 
 
 def _refused(report: ParsedReport, error: str) -> ReportReceipt:
     return ReportReceipt(report.run, accepted=False, error=error)
+
+
+def _sender_error(report: ParsedReport, sender: str | None) -> str:
+    if sender is None or sender == report.reporter:
+        return ""
+    return f"reporter: expected {sender!r}, the reporter of the credential, got {report.reporter!r}"
 
 
 def _time_error(report: ParsedReport, now: datetime) -> str:
@@ -120,7 +168,9 @@ def _time_error(report: ParsedReport, now: datetime) -> str:
     for name, time in (("slot", report.slot), ("started_at", report.started_at)):
         if not EARLIEST <= time <= latest:
             limit = (
-                "is before 1970" if time < EARLIEST else f"is more than a day after now, {wire.rfc3339(now)}"
+                "is before 1970"
+                if time < EARLIEST
+                else f"is more than {AHEAD // MINUTE} minutes after now, {wire.rfc3339(now)}"
             )
             return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter and send it again"
     if report.seconds > (latest - report.started_at).total_seconds():

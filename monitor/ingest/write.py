@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,7 +15,8 @@ from monitor.db import binary, partitions
 from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
-from monitor.ingest import extract_metrics, match_runs, raw_reports, resolve_metrics
+from monitor.ingest import conflicts, extract_metrics, match_runs, raw_reports, resolve_metrics
+from monitor.ingest.conflicts import IngestOutcome
 from monitor.ingest.resolve_metrics import MeasuredReport
 from monitor.ingest.usage import record_usage
 from monitor.ledger.transitions import ReportedEnd, end_reported
@@ -33,8 +34,15 @@ _CAUSE_CHARACTERS = 200
 _NAME_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has the whole name
 
 
-def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) -> list[bool]:
-    """Store the reports of runs that have no report yet; return, for each report, whether it was stored.
+class IngestedReport(NamedTuple):
+    """What became of a report; *run* is the id in the ledger, which differs if the series was renamed."""
+
+    run: uuid.UUID
+    outcome: IngestOutcome
+
+
+def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) -> list[IngestedReport]:
+    """Store the reports of runs that have no report yet; return, for each report, what became of it.
 
     For a slot older than the retention of its series only the ledger changes. With *create_partitions*,
     missing partitions for the slots are created first. Concurrent calls do not deadlock: rows are inserted
@@ -48,33 +56,43 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
     with transaction.atomic():
         if create_partitions:
             partitions.create_for({report.parsed.slot for report in reports})
+        runs = match_runs.lock(reports)
         new: dict[uuid.UUID, MatchedReport] = {}
-        is_new = []
-        for run, report in zip(match_runs.lock(reports), reports, strict=True):
-            is_new.append(not run.is_reported and run.key not in new)
-            if is_new[-1]:
-                new[run.key] = report
-        if not new:
-            return is_new
-        now = (
-            timezone.now()
-        )  # read after waiting for the locks, or an hour too early could be marked as dirty
-        cutoffs = cutoffs_of([report.key for report in new.values()], now)
-        measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
-        raw = [
-            _raw_report(run, report, now)
-            for run, report in new.items()
-            if cutoffs.is_kept(DataKind.REPORTS, *report.key)
+        for run, report in zip(runs, reports, strict=True):
+            if not run.is_reported:
+                new.setdefault(run.key, report)
+        later = [
+            (run.key, report)
+            for run, report in zip(runs, reports, strict=True)
+            if new.get(run.key) is not report
         ]
-        samples = _samples(measured)
-        uses_copy = raw_reports.uses_copy(raw) or write.uses_copy(samples)
-        with nullcontext() if uses_copy else binary.pipeline():
-            end_reported([_ending(run, report.parsed) for run, report in new.items()])
-            record_usage({run: report.parsed for run, report in new.items()})
-            raw_reports.write(raw)
-            write.write_runs(samples)
-            mark_dirty.mark(_changed_hours(new.values(), cutoffs, now))
-    return is_new
+        outcomes = iter(conflicts.compare(later, {run: report.body for run, report in new.items()}))
+        if new:
+            _write(new)
+        return [
+            IngestedReport(run.key, IngestOutcome.NEW if new.get(run.key) is report else next(outcomes))
+            for run, report in zip(runs, reports, strict=True)
+        ]
+
+
+def _write(new: Mapping[uuid.UUID, MatchedReport]) -> None:
+    """Write the first reports of locked runs, by run."""
+    now = timezone.now()  # read after waiting for the locks, or an hour too early could be marked as dirty
+    cutoffs = cutoffs_of([report.key for report in new.values()], now)
+    measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
+    raw = [
+        _raw_report(run, report, now)
+        for run, report in new.items()
+        if cutoffs.is_kept(DataKind.REPORTS, *report.key)
+    ]
+    samples = _samples(measured)
+    uses_copy = raw_reports.uses_copy(raw) or write.uses_copy(samples)
+    with nullcontext() if uses_copy else binary.pipeline():
+        end_reported([_ending(run, report.parsed) for run, report in new.items()])
+        record_usage({run: report.parsed for run, report in new.items()})
+        raw_reports.write(raw)
+        write.write_runs(samples)
+        mark_dirty.mark(_changed_hours(new.values(), cutoffs, now))
 
 
 def _raw_report(run: uuid.UUID, report: MatchedReport, received_at: datetime) -> raw_reports.RawReportRow:

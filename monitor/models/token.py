@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser
 
+    from monitor.models.reporter import Reporter
+
 PREFIX = "gcast"
 READ, RUN, REPORT, OUTCOME = "read", "run", "report", "outcome"
 SCOPES = (READ, RUN, REPORT, OUTCOME)
@@ -49,7 +51,8 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
         SELECT FROM monitor_suite_viewers AS viewers WHERE NOT EXISTS (
             SELECT FROM auth_user_groups AS member
             WHERE member.user_id = holder.id AND member.group_id = viewers.group_id)),
-    holder.id {_VALID}
+    holder.id,
+    (SELECT name FROM monitor_reporter AS reporter WHERE reporter.id = token.reporter_id) {_VALID}
 """  # noqa: S608  # constants
 
 
@@ -58,14 +61,16 @@ class Sender:
     """The rights of a token that sends reports.
 
     Attributes:
-        may_report: whether the token may send reports.
+        may_report: whether the token may send reports, if it has a *reporter*.
         sees_all: whether *user* may see every series; if false, the visible series have to be looked up.
         user: the key of the user of the token.
+        reporter: the reporter whose reports the token may send; None: no reports.
     """
 
     may_report: bool
     sees_all: bool
     user: int
+    reporter: str | None
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
@@ -86,15 +91,33 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             senders = {sha256: Sender(*rights) for sha256, *rights in cursor.execute(_SENDER, parameters)}
         return [senders.get(sha256) for sha256 in digests]
 
-    def issue(self, user: AbstractBaseUser, name: str, scopes: list[str]) -> str:
-        """Create a token for *user* with the rights *scopes*; return its text, which is not stored."""
+    def issue(
+        self, user: AbstractBaseUser, name: str, scopes: list[str], reporter: Reporter | None = None
+    ) -> str:
+        """Create a token for *user* with the rights *scopes*; return its text, which is not stored.
+
+        A token with the scope ``report`` sends reports of *reporter* only.
+        """
         text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
-        self.keep(user, name, scopes, text)
+        self.keep(user, name, scopes, text, reporter)
         return text
 
-    def keep(self, user: AbstractBaseUser, name: str, scopes: list[str], text: str) -> None:
+    def keep(
+        self,
+        user: AbstractBaseUser,
+        name: str,
+        scopes: list[str],
+        text: str,
+        reporter: Reporter | None = None,
+    ) -> None:
         """Store *text* as a token of *user*."""
-        fields = {"user_id": user.pk, "name": name, "scopes": scopes, "prefix": text[: len(PREFIX) + 5]}
+        fields = {
+            "user_id": user.pk,
+            "name": name,
+            "scopes": scopes,
+            "prefix": text[: len(PREFIX) + 5],
+            "reporter": reporter,
+        }
         self.update_or_create(sha256=digest(text), defaults=fields)
 
 

@@ -22,7 +22,7 @@ BATCH = 500  # reports
 BATCHES = 20
 ONE_BY_ONE = 300
 SAMPLES = 12  # per report
-START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=12)  # recent
+START = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=1)  # all slots lie in the past
 EVERY = timedelta(minutes=5)
 _COLUMNS = "metric_id, time, known_at, value, passed"
 

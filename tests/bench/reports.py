@@ -17,7 +17,8 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.models import ApiToken, Heartbeat, Metric, Sample
+from monitor.models import ApiToken, Heartbeat, Metric, Reporter, Sample
+from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
 from reporters import report as wire
 from reporters.config import ResourceConfig
@@ -148,4 +149,4 @@ def _copy(metrics: Sequence[int], samples: int, batch: int) -> float:
 def _token() -> str:
     user = User.objects.create_user("reporter")
     user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
-    return ApiToken.objects.issue(user, "reporter", [REPORT])
+    return ApiToken.objects.issue(user, "reporter", [REPORT], Reporter.objects.get(name=HOME))

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from monitor.ledger import heartbeats
 from monitor.ledger.run_now import run_now
-from monitor.models import Reporter, Series
+from monitor.models import ApiToken, Reporter, Series
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +83,17 @@ def test_a_token_name_that_is_too_long_is_refused() -> None:
     User.objects.create_user("ada")
     with pytest.raises(CommandError, match="at most 100"):
         call_command("token", "ada", name="n" * 101)
+
+
+def test_a_token_that_reports_is_bound_to_a_reporter(circle: Series) -> None:
+    User.objects.create_user("ada")
+    for options in (["--scope=report"], ["--reporter=home"]):
+        with pytest.raises(CommandError, match="need each other"):
+            call_command("token", "ada", *options)
+    with pytest.raises(CommandError, match="there is no reporter 'ncsa'; there are: home"):
+        call_command("token", "ada", "--scope=report", "--reporter=ncsa")
+    call_command("token", "ada", "--scope=report", "--reporter=home", stdout=StringIO())
+    assert [str(token.reporter) for token in ApiToken.objects.all()] == ["home"]
 
 
 def test_a_requested_run_fails_without_a_scheduler(circle: Series, noon: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
@@ -12,7 +13,7 @@ from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
-from monitor.models.token import OUTCOME, READ, REPORT, REPORT_PERMISSION, RUN, Sender
+from monitor.models.token import OUTCOME, READ, REPORT, RUN, Sender
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -76,19 +77,32 @@ def agent_key(request: HttpRequest, reporter: str) -> ReporterKey:
 _senders = GroupCommit(ApiToken.objects.senders, most=MOST_SENDERS)
 
 
-def reportable(request: HttpRequest) -> SeriesQuerySet | None:
-    """Return the series for which the caller may send reports; None means all series.
+@dataclass(frozen=True)
+class ReportRights:
+    """The reports that a request may send: of *reporter*, and of *visible* series (None: all series)."""
+
+    reporter: str
+    visible: SeriesQuerySet | None
+
+
+def report_rights(request: HttpRequest) -> ReportRights:
+    """Return which reports the caller may send.
 
     Raises:
-        Refused: the user lacks the permission, or the token lacks the scope.
+        Refused: the user lacks the permission, or the token lacks the scope or a reporter.
     """
-    sender = getattr(request, "auth", None)
-    by_token = sender if isinstance(sender, Sender) else None
-    if not (by_token.may_report if by_token else request.user.has_perm(f"monitor.{REPORT_PERMISSION}")):
+    sender: Sender = request.auth  # type: ignore[attr-defined]  # set by SenderAuth
+    if not sender.may_report:
         raise Refused(403, "not_allowed", f"this needs the permission to add raw reports (scope {REPORT!r})")
-    if by_token and by_token.sees_all:
-        return None
-    return Series.objects.visible_to(User.objects.get(pk=by_token.user) if by_token else request.user)
+    if sender.reporter is None:
+        raise Refused(
+            403,
+            "no_reporter",
+            "the token is bound to no reporter and may send no reports; an administrator issues one that is:"
+            " manage.py token USER --scope report --reporter NAME",
+        )
+    visible = None if sender.sees_all else Series.objects.visible_to(User.objects.get(pk=sender.user))
+    return ReportRights(sender.reporter, visible)
 
 
 def require_read(request: HttpRequest) -> None:

@@ -21,7 +21,19 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from monitor.api.http.envelope import MAX_BYTES
-from monitor.models import ApiToken, DirtyHour, Metric, RawReport, Run, Sample, Segment, Series, Usage
+from monitor.models import (
+    ApiToken,
+    DirtyHour,
+    Metric,
+    RawReport,
+    Reporter,
+    Run,
+    Sample,
+    Segment,
+    Series,
+    Usage,
+)
+from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
 from tests.monitor.api.malformed import Malformed, drawn
 
@@ -35,7 +47,8 @@ MOST_BYTES = 8 * MAX_BYTES  # peak memory of a request: compressed, decompressed
 def client(db: None, settings: LazySettings, tmp_path: Path) -> Iterator[Client]:
     """A program with a token to report, on its own host; refusals are not logged."""
     settings.VAR_DIR = tmp_path
-    token = ApiToken.objects.issue(User.objects.create_superuser("root"), "program", [REPORT])
+    home, _ = Reporter.objects.get_or_create(name=HOME)
+    token = ApiToken.objects.issue(User.objects.create_superuser("root"), "program", [REPORT], home)
     logging.disable(logging.WARNING)
     yield Client(headers={"authorization": f"Bearer {token}"})
     logging.disable(logging.NOTSET)

@@ -22,8 +22,19 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.api.http.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
-from monitor.ingest.http_senders import places, sender_commit
-from monitor.models import ApiToken, RawReport, Run, Sample, Series, Suite
+from monitor.ingest.http_senders import SentReports, ingest_requests, places, sender_commit
+from monitor.models import (
+    ApiToken,
+    ConflictingReport,
+    FormerReporter,
+    RawReport,
+    Reporter,
+    Run,
+    Sample,
+    Series,
+    Suite,
+)
+from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.token import READ, REPORT, RUN
 from reporters import report as wire
@@ -55,7 +66,8 @@ def client(sender: User) -> Client:
 
 
 def bearer(user: User, *scopes: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', list(scopes))}"}
+    home = Reporter.objects.get_or_create(name=HOME)[0] if REPORT in scopes else None
+    return {"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', list(scopes), home)}"}
 
 
 def send(client: Client, body: bytes, content_type: str = JSON, **headers: str) -> Any:
@@ -82,7 +94,8 @@ def test_a_stored_report_is_answered_with_its_receipt(circle: Series, client: Cl
     body = wire.to_json(circle_report(noon))
     answer = send(client, body)
     assert (answer.status_code, answer["content-type"]) == (200, "application/json; charset=utf-8")
-    receipt = {"run": str(Run.objects.get().pk), "accepted": True, "duplicate": False, "error": ""}
+    run = str(Run.objects.get().pk)
+    receipt = {"run": run, "accepted": True, "duplicate": False, "conflict": False, "error": ""}
     assert answer.json() == {"receipts": [receipt], "refused": []}
     assert Run.objects.get().state == State.PASSED
     assert RawReport.objects.get().body == body
@@ -236,11 +249,85 @@ def test_a_token_with_the_scope_report_does_not_read(client: Client) -> None:
     assert client.get("/api/v1/runs").status_code == 403
 
 
-def test_a_session_reports_only_with_a_csrf_token(circle: Series, sender: User, noon: datetime) -> None:
-    for checks, status in ((False, 200), (True, 403)):
-        client = Client(enforce_csrf_checks=checks)
-        client.force_login(sender)
-        assert send(client, bodies(noon, 1)[0]).status_code == status
+def test_a_session_of_a_browser_sends_no_reports(circle: Series, sender: User, noon: datetime) -> None:
+    client = Client()
+    client.force_login(sender)
+    assert send(client, bodies(noon, 1)[0]).status_code == 401
+    assert not Run.objects.exists()
+
+
+def test_a_token_without_a_reporter_sends_nothing(circle: Series, sender: User, noon: datetime) -> None:
+    token = ApiToken.objects.issue(sender, "program", [REPORT])
+    answer = send(Client(headers={"authorization": f"Bearer {token}"}), bodies(noon, 1)[0])
+    assert answer.status_code == 403
+    assert problem(answer)["code"] == "no_reporter"
+    assert "manage.py token USER --scope report --reporter NAME" in problem(answer)["detail"]
+    assert not Run.objects.exists()
+
+
+def test_a_token_writes_no_series_of_another_reporter(circle: Series, client: Client, noon: datetime) -> None:
+    Series.objects.update(reporter=Reporter.objects.create(name="ncsa"))
+    FormerReporter.objects.all().delete()
+    in_its_name = wire.to_json(circle_report(noon, reporter="ncsa"))
+    in_our_name = wire.to_json(circle_report(noon))
+    for body, error in (
+        (in_its_name, "reporter: expected 'home', the reporter of the credential, got 'ncsa'"),
+        (in_our_name, "series: no series 'circle' is assigned to the reporter 'home' at this slot"),
+    ):
+        answer = send(client, body)
+        assert answer.status_code == 422
+        assert problem(answer)["detail"] == error
+    assert not Run.objects.exists()
+
+
+def test_a_forged_report_takes_no_slot_ahead_from_the_genuine_one(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    """The attack: report a slot 24 h ahead, so that the genuine report counts as a duplicate."""
+    slot = timezone.now().replace(microsecond=0) + timedelta(hours=23)
+    forged = circle_report(slot, reason="forged")
+    answer = send(client, wire.to_json(forged))
+    assert answer.status_code == 422
+    assert "is more than 5 minutes after now" in problem(answer)["detail"]
+    assert not Run.objects.exists()
+
+
+def test_a_different_report_of_a_reported_slot_is_a_conflict_and_kept_beside(
+    circle: Series, client: Client, noon: datetime
+) -> None:
+    first, other = (wire.to_json(circle_report(noon, ring_seconds=seconds)) for seconds in (4.0, 5.0))
+    receipts = [send(client, body).json()["receipts"][0] for body in (first, first, other, other)]
+    assert [(each["accepted"], each["duplicate"], each["conflict"]) for each in receipts] == [
+        (True, False, False),
+        (True, True, False),
+        (True, False, True),
+        (True, False, True),
+    ]
+    assert RawReport.objects.get().body == first
+    kept = ConflictingReport.objects.get()
+    assert (kept.body, kept.reporter, kept.series, kept.slot) == (other, "home", circle, noon)
+
+
+def test_reports_of_several_reporters_in_a_group_are_stored_under_their_own_rights(
+    circle: Series, noon: datetime
+) -> None:
+    ncsa = circle_report(noon + MINUTE, reporter="ncsa")
+    own, forged, foreign = (wire.to_json(report) for report in (circle_report(noon), ncsa, ncsa))
+    results = ingest_requests(
+        [
+            SentReports([own], "home", None),
+            SentReports([forged], "home", None),
+            SentReports([foreign, own], "ncsa", None),
+        ]
+    )
+    assert [
+        [receipt.accepted for receipt in receipts] for receipts in results if isinstance(receipts, list)
+    ] == [
+        [True],
+        [False],
+        [False, False],
+    ]
+    assert [run.slot for run in Run.objects.all()] == [noon]
 
 
 def test_reports_of_an_invisible_series_are_refused(
@@ -251,7 +338,7 @@ def test_reports_of_an_invisible_series_are_refused(
     (body,) = bodies(noon, 1)
     answer = send(client, body)
     assert answer.status_code == 422
-    assert problem(answer)["detail"] == "there is no series 'circle'"
+    assert problem(answer)["detail"].startswith("series: no series 'circle' is assigned to the reporter")
     sender.groups.add(staff)
     assert send(client, body).status_code == 200
 

@@ -29,7 +29,8 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
 from monitor.ingest.service import ingest_all
 from monitor.ledger import heartbeats
-from monitor.models import ApiToken, Heartbeat, RawReport, Run, Sample
+from monitor.models import ApiToken, Heartbeat, RawReport, Reporter, Run, Sample
+from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
 from monitor.worker import deliver_spool
 from reporters import report as wire
@@ -164,7 +165,8 @@ def send_on(start: datetime, sent: list[list[bytes]]) -> None:
 def reporter() -> Client:
     user = User.objects.create_user("reporter")
     user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
-    return Client(headers={"authorization": f"Bearer {ApiToken.objects.issue(user, 'program', [REPORT])}"})
+    token = ApiToken.objects.issue(user, "program", [REPORT], Reporter.objects.get(name=HOME))
+    return Client(headers={"authorization": f"Bearer {token}"})
 
 
 def test_reports_are_refused_at_the_reserve_and_accepted_again_with_space(

@@ -188,17 +188,22 @@ def ingest_reports(*reports: wire.Report) -> list[ReportReceipt]:
     return ingest_all([wire.to_json(report) for report in reports])
 
 
-def accepted(receipts: Sequence[ReportReceipt]) -> list[tuple[bool, bool]]:
-    return [(receipt.accepted, receipt.duplicate) for receipt in receipts]
+def accepted(receipts: Sequence[ReportReceipt]) -> list[tuple[bool, ...]]:
+    return [(receipt.accepted, receipt.duplicate, receipt.conflict) for receipt in receipts]
 
 
-NEW, DUPLICATE, REFUSED = (True, False), (True, True), (False, False)
+NEW, DUPLICATE, CONFLICT, REFUSED = (
+    (True, False, False),
+    (True, True, False),
+    (True, False, True),
+    (False,) * 3,
+)
 
 
 def test_the_first_of_two_reports_of_a_run_in_a_batch_counts(circle: Series, noon: datetime) -> None:
     first, second = circle_report(noon), failed_circle_report(noon)
     other = circle_report(noon + MINUTE)
-    assert accepted(ingest_reports(first, other, second, first)) == [NEW, NEW, DUPLICATE, DUPLICATE]
+    assert accepted(ingest_reports(first, other, second, first)) == [NEW, NEW, CONFLICT, DUPLICATE]
     assert RawReport.objects.get(run__slot=noon).body == wire.to_json(first)
     assert Run.objects.get(slot=noon).state == State.PASSED
     assert Sample.objects.count() == 16
@@ -240,7 +245,7 @@ def test_reports_under_the_old_and_the_new_name_of_a_series_are_stored(
         circle_report(four, series="ring"),
         circle_report(noon + MINUTE, series="ring"),  # not a slot of its schedule
     )
-    assert accepted(receipts) == [NEW, DUPLICATE, NEW, NEW]
+    assert accepted(receipts) == [NEW, CONFLICT, NEW, NEW]  # the name is a part of the report
     assert Run.objects.count() == listed + 1
     assert {run.series for run in Run.objects.filter(state=State.PASSED)} == {circle}
     assert RawReport.objects.count() == 3

@@ -75,7 +75,7 @@ def test_partitions_are_created_for_a_time_that_has_none(circle: Series, number:
     ("slot", "message"),
     [
         (datetime(1969, 12, 31, 23, 59, tzinfo=UTC), "is before 1970"),
-        (datetime(9999, 1, 1, tzinfo=UTC), "is more than a day after now"),
+        (datetime(9999, 1, 1, tzinfo=UTC), "is more than 5 minutes after now"),
     ],
 )
 def test_a_slot_of_a_wrong_clock_is_refused_and_creates_no_partition(
@@ -116,8 +116,15 @@ def test_a_run_that_ends_in_the_future_is_refused(
     assert not Run.objects.exists()
 
 
-def test_a_clock_that_is_an_hour_fast_is_accepted(circle: Series) -> None:
-    assert ingest(wire.to_json(circle_report(timezone.now() + timedelta(hours=1)))).accepted
+@pytest.mark.parametrize(
+    ("slot_after_now", "seconds", "is_accepted"),
+    [(4 * MINUTE, 30.0, True), (6 * MINUTE, 30.0, False), (-MINUTE, 300.0, True), (-MINUTE, 420.0, False)],
+)
+def test_a_clock_may_be_fast_by_less_than_five_minutes(
+    circle: Series, slot_after_now: timedelta, seconds: float, is_accepted: bool
+) -> None:
+    report = circle_report(timezone.now() + slot_after_now, seconds=seconds)
+    assert ingest(wire.to_json(report)).accepted == is_accepted
 
 
 def test_reports_that_the_depot_cannot_hold_are_refused_and_all_others_stored(

@@ -17,7 +17,8 @@ def main(series: int, file: Path) -> None:
     from django.core.management import call_command
 
     from monitor.gridfile.define import SeriesDefinition, define
-    from monitor.models import ApiToken
+    from monitor.models import ApiToken, Reporter
+    from monitor.models.reporter import HOME
     from monitor.models.token import REPORT
     from reporters.config import ResourceConfig
 
@@ -27,7 +28,8 @@ def main(series: int, file: Path) -> None:
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     user, _ = User.objects.get_or_create(username="reporter")
     user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
-    file.write_text(ApiToken.objects.issue(user, "reporter", [REPORT]), encoding="ascii")
+    token = ApiToken.objects.issue(user, "reporter", [REPORT], Reporter.objects.get(name=HOME))
+    file.write_text(token, encoding="ascii")
 
 
 if __name__ == "__main__":
