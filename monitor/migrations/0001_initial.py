@@ -2344,6 +2344,34 @@ class Migration(migrations.Migration):
                 name="alert_of_a_series_or_a_reporter",
             ),
         ),
+        migrations.CreateModel(
+            name="Deployment",
+            fields=[
+                (
+                    "reporter",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="deployment",
+                        serialize=False,
+                        to="monitor.reporter",
+                    ),
+                ),
+                ("shell", models.JSONField(help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')),
+                ("state_directory", models.CharField(help_text="absolute path at the site", max_length=1000)),
+                (
+                    "python",
+                    models.CharField(
+                        help_text="absolute path of the interpreter at the site", max_length=1000
+                    ),
+                ),
+                ("archive_sha256", models.CharField(help_text="of the installed version", max_length=64)),
+                ("installed_at", models.DateTimeField()),
+            ],
+            options={
+                "ordering": ["reporter__name"],
+            },
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -5,6 +5,7 @@ from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
+from monitor.models.deployment import Deployment
 from monitor.models.forecast import Forecast, ForecastDelivery
 from monitor.models.forecast_state import (
     ForecastPredictor,
@@ -48,6 +49,7 @@ __all__ = [
     "CurrentSegment",
     "DayRollup",
     "DayScore",
+    "Deployment",
     "DirtyHour",
     "EnrolmentAttempt",
     "EnrolmentCode",
