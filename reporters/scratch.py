@@ -82,7 +82,7 @@ umask 077
 root=$1 series=$2 run=$3 resource=$4
 enter "$root" make || exit 1
 if enter_below "$series"; then
-  set --
+  set -- "./$run/$resource"
   for old in ./*/*; do
     case $old in "./$run"/*) ;; *) set -- "$@" "$old" ;; esac
   done

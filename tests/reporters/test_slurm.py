@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 
 from monitor.testbed.middleware.slurm import SlurmCluster, SlurmOptions
 from probes.base import OutOfTime
-from reporters.base import ConnectionLost, JobFailed, JobStuck, SubmittedJob
+from reporters.base import ConnectionLost, JobFailed, JobStuck, ResourceUnfit, SubmittedJob
 from reporters.batch.slurm import Batch
 from reporters.config import Assignment, ResourceConfig
 from reporters.deadline import Deadline
@@ -312,12 +313,15 @@ def test_a_job_whose_number_was_lost_is_cancelled_in_the_cleanup(cluster: SlurmC
 
 
 def test_no_script_is_run_that_another_user_can_write(cluster: SlurmCluster, place: Place) -> None:
-    planted = place.scratch / "gridcast" / "gather-main" / "old" / "one" / "job-0"
+    own = place.scratch / f"gridcast-{os.getuid()}"
+    planted = own / "gather-main" / "old" / "one" / "job-0"
     planted.mkdir(parents=True)
     (planted / "cancel").write_text(f"touch {place.scratch}/ran\n")
-    (place.scratch / "gridcast").chmod(0o777)
+    own.chmod(0o777)
     run = Run(resource_of(place), datetime.now(UTC))
-    run.grid.scratch("one")
+    with pytest.raises(ResourceUnfit, match="has mode drwxrwxrwx"):
+        run.grid.scratch("one")
     assert not (place.scratch / "ran").exists()
-    assert not planted.exists()
+    assert planted.exists()
+    own.chmod(0o700)
     run.clean_up()
