@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
+    BindingFormSetBase = forms.BaseInlineFormSet[Binding, Series, forms.ModelForm[Binding]]
     AlertRuleFormBase = forms.ModelForm[AlertRule]
     MaintenanceWindowFormBase = forms.ModelForm[MaintenanceWindow]
     ResourceFormBase = forms.ModelForm[Resource]
@@ -54,6 +55,7 @@ else:
     ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
+    BindingFormSetBase = forms.BaseInlineFormSet
     AlertRuleFormBase = forms.ModelForm
     MaintenanceWindowFormBase = forms.ModelForm
     ResourceFormBase = forms.ModelForm
@@ -110,8 +112,24 @@ class ResourceInline(InlineResource):
     extra = 0
 
 
+class BindingFormSet(BindingFormSetBase):
+    """Refuses bindings of an agent's series without a resource of the agent's site."""
+
+    def clean(self) -> None:
+        super().clean()
+        reporter = Reporter.objects.select_related("site").filter(pk=self.instance.reporter_id).first()
+        if reporter is None or reporter.site is None or any(self.errors):
+            return
+        rows = [form.cleaned_data for form in self.forms if form not in self.deleted_forms]
+        if all(row["resource"].site_id != reporter.site_id for row in rows if row.get("resource")):
+            raise ValidationError(
+                f"Reporter {reporter} runs at site {reporter.site}: expected a resource of this site."
+            )
+
+
 class BindingInline(InlineBinding):
     model = Binding
+    formset = BindingFormSet
     extra = 1
     autocomplete_fields = ("resource",)
 

@@ -54,7 +54,7 @@ def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any] | HttpResponse:
     asked = EnrolmentRequest(body.code, body.method, body.public_key, body.signature, body.hostname)
     try:
         key = enrolment.enrol(asked, client_address(request), timezone.now())
-    except signatures.InvalidKey as error:
+    except signatures.InvalidReporterKey as error:
         raise Refused(422, "invalid", str(error)) from error
     except signatures.InvalidReporterSignature as error:
         raise Refused(403, "invalid_signature", str(error)) from error

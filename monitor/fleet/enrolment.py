@@ -119,7 +119,7 @@ def enrol(request: EnrolmentRequest, address: str, now: datetime) -> ReporterKey
 
     Raises:
         EnrolmentRefused: as the module describes.
-        InvalidKey: the key is no public key of its method.
+        InvalidReporterKey: the key is no public key of its method.
         InvalidReporterSignature: the signature is not one of the code by this key.
     """
     key = signatures.parse_key(request.method, request.public_key)

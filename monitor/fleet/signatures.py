@@ -49,7 +49,7 @@ class Purpose(StrEnum):
     RECEIPT = "gridcast receipt 1"
 
 
-class InvalidKey(ValueError):
+class InvalidReporterKey(ValueError):
     """The text is no public key of the method; the message says what is expected."""
 
 
@@ -74,7 +74,8 @@ def parse_key(method: str, text: str) -> PublicKey:
     """Return the public key that the program of *method* wrote as *text*.
 
     Raises:
-        InvalidKey: *method* is unknown, or *text* is no P-256 key (``openssl``) or Ed25519 key (``ssh``).
+        InvalidReporterKey: *method* is unknown, or *text* is no P-256 key (``openssl``), no Ed25519 key
+            (``ssh``).
     """
     key = _load(method, text)
     return PublicKey(method, _written(method, key), _fingerprint(key))
@@ -85,7 +86,7 @@ def verify(method: str, key: str, purpose: Purpose, document: bytes, signature: 
 
     Raises:
         InvalidReporterSignature: it is not.
-        InvalidKey: *key* is no public key of *method*.
+        InvalidReporterKey: *key* is no public key of *method*.
     """
     public = _load(method, key)
     message = _message(purpose, document)
@@ -135,7 +136,7 @@ def _server_key(secret: str) -> ec.EllipticCurvePrivateKey:
 @lru_cache(maxsize=4096)  # an exchange of each of hundreds of reporters every minute
 def _load(method: str, text: str) -> _Public:
     if method not in METHODS:
-        raise InvalidKey(f"method: expected one of {', '.join(METHODS)}")
+        raise InvalidReporterKey(f"method: expected one of {', '.join(METHODS)}")
     expected = (
         "a P-256 key in PEM" if method == OPENSSL else "a line with an Ed25519 key, as in id_ed25519.pub"
     )
@@ -145,7 +146,7 @@ def _load(method: str, text: str) -> _Public:
             raise ValueError(f"it has more than {MAX_KEY_CHARACTERS} characters")
         key = load(text.strip().encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidKey(f"public_key: expected {expected}: {error}") from None
+        raise InvalidReporterKey(f"public_key: expected {expected}: {error}") from None
     if method == SSH and isinstance(key, Ed25519PublicKey):
         return key
     if (
@@ -154,7 +155,7 @@ def _load(method: str, text: str) -> _Public:
         and isinstance(key.curve, ec.SECP256R1)
     ):
         return key
-    raise InvalidKey(f"public_key: expected {expected}, got a key of another kind")
+    raise InvalidReporterKey(f"public_key: expected {expected}, got a key of another kind")
 
 
 def _written(method: str, key: _Public) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from monitor.alerts import channels
+from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.definition import AlertDefinition
-from monitor.gridfile.format import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.problems import Fault, quoted, suggestion
 from monitor.models.alert import WATCHED
 

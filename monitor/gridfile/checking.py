@@ -12,10 +12,11 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor.gridfile import access, alerting, expansion
+from monitor.gridfile import access, agents, alerting, expansion
 from monitor.gridfile.definition import (
     GridDefinition,
     MaintenanceDefinition,
+    ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -26,6 +27,7 @@ from monitor.gridfile.problems import Fault, Path, quoted, suggestion
 from monitor.imports import formats
 from monitor.ledger import maintenance_times
 from monitor.models.alert import DEFAULT_PREFIX
+from monitor.models.reporter import HOME
 from monitor.models.series import IMPORTED
 from probes.base import InvalidParameters, Probe
 from reporters import config
@@ -46,7 +48,7 @@ class KnownNames:
     sites: Collection[str] | None
     resources: Collection[str] | None
     suites: Collection[str] | None
-    reporters: Collection[str] | None
+    reporters: Mapping[str, str | None] | None  # with the site of an agent
     groups: Collection[str] | None
     has_all_series: bool = True  # False if invalid series were left out
 
@@ -61,6 +63,9 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     resources = {
         name: ResourceDefinition(name, **resource.model_dump()) for name, resource in file.resources.items()
     }
+    reporters = {
+        name: ReporterDefinition(name, **reporter.model_dump()) for name, reporter in file.reporters.items()
+    }
     maintenance = {
         name: MaintenanceDefinition(name, **{**entry.model_dump(), "sites": tuple(sorted(set(entry.sites)))})
         for name, entry in file.maintenance.items()
@@ -69,7 +74,11 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     faults.extend(_check_suites(file, names))
     for resource in resources.values():
         faults.extend(_check_resource(resource, names))
+    for reporter in reporters.values():
+        faults.extend(_check_reporter(reporter, names))
     faults.extend(_check_all_series(expanded, file.series, names))
+    places = {name: reporter.site for name, reporter in reporters.items()}
+    faults.extend(agents.faults(expanded, resources, {**(names.reporters or {}), **places}))
     for name, entry in file.maintenance.items():
         faults.extend(_check_maintenance(("maintenance", name), entry, names))
     has_series_faults = any(path[0] == "series" for path, _ in faults)
@@ -77,7 +86,7 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     faults.extend(_check_alerts(file, names, all_series))
     alerts = {name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()}
     series = {name: definition for name, (_, definition) in expanded.items()}
-    return GridDefinition(sites, resources, suites, series, maintenance, alerts), faults
+    return GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts), faults
 
 
 def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
@@ -139,6 +148,14 @@ def _check_resource(resource: ResourceDefinition, names: KnownNames) -> Iterator
     yield from _check_reference((*path, "site"), "site", resource.site, names.sites)
     for inner, message in access.faults(config.ResourceConfig(**asdict(resource))):
         yield (*path, *inner), message
+
+
+def _check_reporter(reporter: ReporterDefinition, names: KnownNames) -> Iterator[Fault]:
+    path = ("reporters", reporter.name)
+    if reporter.name == HOME:
+        yield path, f"the reporter {HOME} exists without being defined; make serve sets its capacity"
+    if reporter.site is not None:
+        yield from _check_reference((*path, "site"), "site", reporter.site, names.sites)
 
 
 def _check_reference(path: Path, noun: str, name: str, names: Collection[str] | None) -> Iterator[Fault]:

@@ -39,6 +39,15 @@ class ResourceDefinition:
 
 
 @dataclass(frozen=True)
+class ReporterDefinition:
+    """A process that runs series: the agent of *site*, or a Celery worker if *site* is None."""
+
+    name: str
+    site: str | None = None
+    capacity: int = 4
+
+
+@dataclass(frozen=True)
 class SuiteDefinition:
     """A named group of series; if *viewers* names user groups, only their members see it.
 
@@ -86,6 +95,7 @@ class SeriesDefinition:
     kind: str = ""
 
 
+DEFAULT_REPORTER = ReporterDefinition("")
 DEFAULT_SERIES = SeriesDefinition("", "", {})
 
 
@@ -123,6 +133,7 @@ class AlertDefinition:
 Definition = (
     SiteDefinition
     | ResourceDefinition
+    | ReporterDefinition
     | SuiteDefinition
     | SeriesDefinition
     | MaintenanceDefinition
@@ -136,6 +147,7 @@ class GridDefinition:
 
     sites: Mapping[str, SiteDefinition] = field(default_factory=dict)
     resources: Mapping[str, ResourceDefinition] = field(default_factory=dict)
+    reporters: Mapping[str, ReporterDefinition] = field(default_factory=dict)
     suites: Mapping[str, SuiteDefinition] = field(default_factory=dict)
     series: Mapping[str, SeriesDefinition] = field(default_factory=dict)
     maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)

@@ -8,13 +8,14 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from monitor.gridfile.definition import (
     AlertDefinition,
     Definition,
     GridDefinition,
     MaintenanceDefinition,
+    ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -58,6 +59,11 @@ def _resources() -> Iterator[Definition]:
     return (ResourceDefinition(**_attributes(ResourceDefinition, row)) for row in rows)
 
 
+def _reporters() -> Iterator[Definition]:
+    rows = Reporter.objects.exclude(name=HOME).select_related("site")
+    return (ReporterDefinition(**_attributes(ReporterDefinition, row)) for row in rows)
+
+
 def _suites() -> Iterator[Definition]:
     for row in Suite.objects.prefetch_related("viewers"):
         viewers = _sorted_names(row.viewers.all())
@@ -86,6 +92,7 @@ def _alert_rules() -> Iterator[Definition]:
 _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "sites": _sites,
     "resources": _resources,
+    "reporters": _reporters,
     "suites": _suites,
     "series": _series,
     "maintenance": _windows,
@@ -95,24 +102,26 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
 
 def names() -> DepotNames:
     """Return the names that a file may use without defining them: reporters and user groups."""
-    reporters = {HOME, *Reporter.objects.values_list("name", flat=True)}
-    return DepotNames(reporters, set(Group.objects.values_list("name", flat=True)))
+    reporters = dict(Reporter.objects.values_list("name", "site__name"))
+    return DepotNames({HOME: None, **reporters}, set(Group.objects.values_list("name", flat=True)))
 
 
 def history(series: Iterable[str]) -> History:
     """Return the names that must not be removed.
 
-    These are the names of *series* with runs, of sites with usage, and of rules that opened alerts. Expected
-    runs of future slots do not count. The series are locked: they get no new run until the end of the
-    transaction.
+    These are the names of *series* with runs, of sites with usage, of reporters that have enrolled or sent
+    records, and of rules that opened alerts. Expected runs of future slots do not count. The series are
+    locked: they get no new run until the end of the transaction.
     """
     locked = Series.objects.filter(name__in=list(series)).order_by("name")
     list(locked.select_for_update())
     runs = Run.objects.filter(series=OuterRef("pk")).exclude(trigger=SCHEDULE, state=State.EXPECTED)
+    reporters = Reporter.objects.filter(Q(keys__isnull=False) | Q(chains__isnull=False)).distinct()
     sites = Site.objects.filter(Exists(Usage.objects.filter(site=OuterRef("pk"))))
     return History(
         set(locked.filter(Exists(runs)).values_list("name", flat=True)),
         set(sites.values_list("name", flat=True)),
+        set(reporters.values_list("name", flat=True)),
         set(AlertRule.objects.filter(is_default=False, alerts__isnull=False).values_list("name", flat=True)),
     )
 

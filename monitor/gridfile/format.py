@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -17,18 +17,14 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
-    create_model,
     model_validator,
 )
 
-from monitor.alerts import conditions, reporter_conditions
-from monitor.gridfile.definition import DEFAULT_RESOURCE, DEFAULT_SERIES
+from monitor.gridfile.alert_entries import AlertRuleEntry
+from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
+from monitor.gridfile.entry import Entry, Title, none_to_empty
 from monitor.models.series import MOST_DAYS
 from reporters.fields import parse_time
-
-if TYPE_CHECKING:
-    from monitor.alerts.conditions.base import AlertCondition
-    from monitor.alerts.reporter_conditions.base import ReporterCondition
 
 VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
@@ -38,7 +34,6 @@ MAX_SMALL, MAX_WHOLE, MAX_LARGE = 2**15 - 1, 2**31 - 1, 2**63 - 1  # the limits 
 
 Name = Annotated[str, StringConstraints(pattern=WORD, min_length=1, max_length=50)]
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-Title = Annotated[str, StringConstraints(max_length=200)]
 Seconds = Annotated[int, Field(ge=0, le=MAX_SECONDS)]
 Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
 Scalar = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean"]})]
@@ -48,25 +43,9 @@ def _parse_moment(value: Any) -> Any:
     return parse_time(value) if isinstance(value, str) else value
 
 
-def _none_to_empty(value: Any) -> Any:
-    return {} if value is None else value
-
-
 Moment = Annotated[
     datetime, BeforeValidator(_parse_moment), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
-
-
-class Entry(BaseModel):
-    """Base of all entries."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_empty(cls, value: Any) -> Any:
-        """Accept ``main:`` as ``main: {}``."""
-        return _none_to_empty(value)
 
 
 class AccessEntry(BaseModel):
@@ -118,6 +97,17 @@ class ResourceEntry(Entry):
         "",
         max_length=253,
         description="Host name or IP address that other sites use, if it differs from the host of the shell.",
+    )
+
+
+class ReporterEntry(Entry):
+    """A process that runs series, in addition to the reporter `home` of the service (docs/reporters.md)."""
+
+    site: Name | None = Field(
+        None, description="Site at which it runs as an agent, one of `sites`; default: a Celery worker."
+    )
+    capacity: Annotated[int, Field(ge=1, le=MAX_SMALL)] = Field(
+        DEFAULT_REPORTER.capacity, description="Maximum number of concurrent runs."
     )
 
 
@@ -228,7 +218,8 @@ class SeriesEntry(Entry):
     )
     reporter: str = Field(
         DEFAULT_SERIES.reporter,
-        description="Name of the reporter that runs the series; reporters are defined in the depot.",
+        description="Reporter that runs the series: `home`, or one of `reporters`. The agent of a site runs "
+        "only series that are bound to a resource of its site.",
     )
     enabled: bool = Field(True, description="Whether slots of the schedule are run.")
     limit_seconds: float = Field(
@@ -271,118 +262,32 @@ class MaintenanceEntry(Entry):
     )
 
 
-CONDITIONS = (*conditions.names(), *reporter_conditions.names())
+class GridFile(Entry):
+    """A grid: the file defines everything that its series refer to, except user groups.
 
-
-class Watches(Entry):
-    """The series, or the remote reporters, that a rule watches: all, or those that it names.
-
-    The condition of the rule decides which of the two it watches.
+    A series may also name a reporter that exists in the depot.
     """
 
-    everything: bool = Field(False, description="Watch every series, or every remote reporter.")
-    suites: list[str] = Field([], description="Watch all series of these suites.", examples=[["main"]])
-    sites: list[str] = Field(
-        [],
-        description="Watch all series that are bound to a resource of these sites, or the reporters at them.",
-    )
-    series: list[str] = Field([], description="Watch these series.")
-    reporters: list[str] = Field([], description="Watch the series of these reporters, or the reporters.")
-
-    @property
-    def is_named(self) -> bool:
-        return bool(self.suites or self.sites or self.series or self.reporters)
-
-    @model_validator(mode="after")
-    def _everything_or_names(self) -> Self:
-        if self.everything and self.is_named:
-            raise ValueError("expected either everything or names, not both")
-        return self
-
-
-class ChannelEntry(BaseModel):
-    """A notification channel: a kind, and the options of that kind (docs/alerts.md)."""
-
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-
-    kind: str = Field(description="Kind of channel, such as `email`; docs/alerts.md lists kinds and options.")
-
-
-class _AlertRuleBase(Entry):
-    title: Title = Field("", description="Name shown on pages.")
-    enabled: bool = Field(
-        True, description="Whether the rule is evaluated; disabling it closes its open alerts."
-    )
-    watches: Watches = Field(
-        description="Series or reporters that the rule watches.", examples=[{"suites": ["main"]}]
-    )
-
-
-def _threshold(condition: type[AlertCondition] | type[ReporterCondition]) -> Any:
-    bounds = Field(ge=condition.least, le=condition.most)
-    return (Annotated[int, bounds] | None, Field(None, description=condition.description))
-
-
-if TYPE_CHECKING:
-    _WithConditions = _AlertRuleBase
-else:  # one key per file in monitor/alerts/conditions/ and monitor/alerts/reporter_conditions/
-    _WithConditions = create_model(
-        "_WithConditions",
-        __base__=_AlertRuleBase,
-        **{kind: _threshold(conditions.load(kind)) for kind in conditions.names()},
-        **{kind: _threshold(reporter_conditions.load(kind)) for kind in reporter_conditions.names()},
-    )
-
-
-class AlertRuleEntry(_WithConditions):
-    """An alert rule: exactly one condition for series or reporters, and the channels to notify."""
-
-    notify: list[ChannelEntry] = Field(
-        [],
-        description="Channels to notify when an alert opens or closes.",
-        examples=[[{"kind": "log"}]],
-    )
-
-    @property
-    def conditions(self) -> dict[str, int]:
-        """The thresholds of the conditions that are set, by kind."""
-        thresholds = {kind: getattr(self, kind) for kind in CONDITIONS}
-        return {kind: threshold for kind, threshold in thresholds.items() if threshold is not None}
-
-    @model_validator(mode="after")
-    def _has_one_condition_and_watches(self) -> Self:
-        if len(self.conditions) != 1:
-            number = "several conditions" if self.conditions else "no condition"
-            raise ValueError(f"it has {number}; expected one of {', '.join(CONDITIONS)}")
-        if self.enabled and not (self.watches.everything or self.watches.is_named):
-            expected = "expected everything: true, or some of suites, sites, series and reporters"
-            raise ValueError(f"it watches nothing; {expected}")
-        (condition,) = self.conditions
-        if condition in reporter_conditions.names() and (self.watches.suites or self.watches.series):
-            raise ValueError(f"{condition} judges reporters; expected everything: true, sites or reporters")
-        return self
-
-
-class GridFile(Entry):
-    """A grid: the file defines everything that its series refer to, except reporters and user groups."""
-
     version: Literal[1] = Field(description="Version of this format: `1`.")
-    sites: Annotated[dict[Name, SiteEntry], BeforeValidator(_none_to_empty)] = Field(
+    sites: Annotated[dict[Name, SiteEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Sites by name."
     )
-    resources: Annotated[dict[Name, ResourceEntry], BeforeValidator(_none_to_empty)] = Field(
+    resources: Annotated[dict[Name, ResourceEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Resources by name."
     )
-    suites: Annotated[dict[Name, SuiteEntry], BeforeValidator(_none_to_empty)] = Field(
+    reporters: Annotated[dict[Name, ReporterEntry], BeforeValidator(none_to_empty)] = Field(
+        {}, description="Reporters by name, except `home`."
+    )
+    suites: Annotated[dict[Name, SuiteEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Suites by name."
     )
-    series: Annotated[dict[SeriesName, SeriesEntry], BeforeValidator(_none_to_empty)] = Field(
+    series: Annotated[dict[SeriesName, SeriesEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Series by name."
     )
-    maintenance: Annotated[dict[Name, MaintenanceEntry], BeforeValidator(_none_to_empty)] = Field(
+    maintenance: Annotated[dict[Name, MaintenanceEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Maintenance windows by name (docs/ledger.md)."
     )
-    alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(_none_to_empty)] = Field(
+    alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Alert rules by name (docs/alerts.md)."
     )
 
@@ -390,6 +295,7 @@ class GridFile(Entry):
 MODELS: dict[str, type[Entry]] = {
     "sites": SiteEntry,
     "resources": ResourceEntry,
+    "reporters": ReporterEntry,
     "suites": SuiteEntry,
     "series": SeriesEntry,
     "maintenance": MaintenanceEntry,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from monitor.gridfile import checking, parsing, reading
 from monitor.gridfile.checking import KnownNames
 from monitor.gridfile.definition import GridDefinition
+from monitor.gridfile.format import GridFile
 from monitor.gridfile.problems import Fault, InvalidGridFile, Problem, describe_path
 from monitor.gridfile.reading import MAX_BYTES, Node
 
@@ -18,12 +19,13 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class DepotNames:
-    """Names of reporters and user groups, which are defined only in the depot.
+    """Names that a file may use without defining them: reporters, by name with their sites, and user groups.
 
-    None instead of names accepts every name, for checks without a depot.
+    None instead of names accepts every name, for checks without a depot. The site of a reporter that is not
+    an agent is None.
     """
 
-    reporters: Collection[str] | None = None
+    reporters: Mapping[str, str | None] | None = None
     groups: Collection[str] | None = None
 
 
@@ -50,7 +52,7 @@ def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
         expected = Problem(root.position, "", 'expected a mapping that begins with "version: 1"')
         raise InvalidGridFile(name, [*problems, expected])
     file, faults = parsing.parse(root.plain())
-    grid, further_faults = checking.check(file, _known_names(root, faults, depot_names))
+    grid, further_faults = checking.check(file, _known_names(root, file, faults, depot_names))
     faults += [fault for fault in further_faults if not _is_consequence(fault, faults)]
     problems += [Problem(root.locate(path), describe_path(path), message) for path, message in faults]
     if problems:
@@ -74,17 +76,29 @@ def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
     )
 
 
-def _known_names(root: Node, faults: Collection[Fault], depot_names: DepotNames) -> KnownNames:
+def _known_names(
+    root: Node, file: GridFile, faults: Collection[Fault], depot_names: DepotNames
+) -> KnownNames:
     """Return all names that the file defines; names of invalid entries are included.
 
     A fault in a resource therefore causes no further faults in the series bound to the resource. If a whole
     section is invalid, its names are unknown, and references to them are not checked.
     """
     if any(len(path) == 1 and path != ("version",) for path, _ in faults):
-        return KnownNames(None, None, None, depot_names.reporters, depot_names.groups, has_all_series=False)
+        return KnownNames(None, None, None, None, depot_names.groups, has_all_series=False)
     sites, resources, suites = (list(_below(root, section)) for section in ("sites", "resources", "suites"))
     has_all_series = not any(path[0] == "series" for path, _ in faults)
-    return KnownNames(sites, resources, suites, depot_names.reporters, depot_names.groups, has_all_series)
+    reporters = _reporters(root, file, depot_names)
+    return KnownNames(sites, resources, suites, reporters, depot_names.groups, has_all_series)
+
+
+def _reporters(root: Node, file: GridFile, depot_names: DepotNames) -> Mapping[str, str | None] | None:
+    """Return the sites of all reporters by name; those of the file take precedence."""
+    if depot_names.reporters is None:
+        return None
+    invalid = dict.fromkeys(_below(root, "reporters"))
+    valid = {name: reporter.site for name, reporter in file.reporters.items()}
+    return {**depot_names.reporters, **invalid, **valid}
 
 
 def _below(root: Node, section: str) -> Iterator[str]:

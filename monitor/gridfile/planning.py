@@ -10,9 +10,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition
-from monitor.gridfile.format import CONDITIONS, MODELS
+from monitor.gridfile.format import MODELS
 from monitor.gridfile.problems import NOUNS, quoted
+from monitor.models.reporter import HOME
 
 _ABSENT = object()
 NO_CHANGES = "No changes: the depot matches the file."
@@ -89,10 +91,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class History:
-    """Names that must not be removed: series with runs, sites with usage, rules that opened alerts."""
+    """Names that must not be removed: series with runs, sites with usage, reporters that have enrolled, rules
+    that opened alerts."""
 
     series: Collection[str] = ()
     sites: Collection[str] = ()
+    reporters: Collection[str] = ()
     alerts: Collection[str] = ()
 
 
@@ -123,16 +127,19 @@ def _pruned(depot: GridDefinition, file: GridDefinition, history: History) -> Pl
     bound = {name for kept in old.values() for names in kept.bindings.values() for name in names}
     resources = {**_needed(depot.resources, bound), **file.resources}
     suites = {**_needed(depot.suites, {kept.suite for kept in old.values()}), **file.suites}
-    located = {resource.site for resource in resources.values()}
+    running = {*history.reporters, *(kept.reporter for kept in old.values())}
+    reporters = {**_needed(depot.reporters, running), **file.reporters}
+    located = {place.site for place in (*resources.values(), *reporters.values()) if place.site is not None}
     sites = {**_needed(depot.sites, located.union(history.sites)), **file.sites}
     reasons = {
         "series": "not in the file; kept but disabled: it, or a series that follows it, has runs",
         "resources": "not in the file; kept, because a kept series is bound to it",
+        "reporters": "not in the file; kept, because it has enrolled, or a kept series belongs to it",
         "suites": "not in the file; kept, because a kept series belongs to it",
-        "sites": "not in the file; kept, because a kept resource belongs to it, or it has recorded usage",
+        "sites": "not in the file; kept: a kept resource or reporter is there, or it has usage",
         "alerts": "not in the file; kept but disabled: it has opened alerts",
     }
-    after = replace(file, sites=sites, resources=resources, suites=suites, series=series)
+    after = replace(file, sites=sites, resources=resources, reporters=reporters, suites=suites, series=series)
     after = replace(after, alerts={**_disabled(depot, history.alerts, after), **file.alerts})
     kept = tuple(
         KeptDefinition(noun, name, reasons[noun])
@@ -154,12 +161,17 @@ def _disabled(
 
 def _remaining(watches: Mapping[str, Any], after: GridDefinition) -> dict[str, Any]:
     remaining = {
-        noun: names if noun == "reporters" else tuple(name for name in names if name in getattr(after, noun))
+        noun: tuple(name for name in names if name in _names(after, noun))
         for noun, names in watches.items()
         if noun != "everything"
     }
     kept = {noun: names for noun, names in remaining.items() if names}
     return {"everything": True, **kept} if watches.get("everything") else kept
+
+
+def _names(grid: GridDefinition, noun: str) -> Collection[str]:
+    """Return the names that alert rules may watch."""
+    return {HOME, *grid.reporters} if noun == "reporters" else getattr(grid, noun)
 
 
 def _with_leaders(grid: GridDefinition, names: Collection[str]) -> set[str]:

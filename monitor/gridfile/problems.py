@@ -19,6 +19,7 @@ Fault = tuple[Path, str]  # the path of an invalid value, and the message
 NOUNS = {
     "sites": "site",
     "resources": "resource",
+    "reporters": "reporter",
     "suites": "suite",
     "series": "series",
     "maintenance": "maintenance",

@@ -7,19 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
+from monitor.gridfile.entry import Entry
 from monitor.gridfile.format import (
     AccessEntry,
-    AlertRuleEntry,
-    ChannelEntry,
-    Entry,
     GridFile,
     MaintenanceEntry,
     Mesh,
+    ReporterEntry,
     ResourceEntry,
     SeriesEntry,
     SiteEntry,
     SuiteEntry,
-    Watches,
 )
 
 _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
@@ -27,6 +26,7 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     SiteEntry,
     ResourceEntry,
     AccessEntry,
+    ReporterEntry,
     SuiteEntry,
     SeriesEntry,
     Mesh,

@@ -27,6 +27,7 @@ Table = models.Manager[Any]
 _TABLES: dict[str, Table] = {
     "sites": Site.objects,
     "resources": Resource.objects,
+    "reporters": Reporter.objects,
     "suites": Suite.objects,
     "series": Series.objects,
     "maintenance": MaintenanceWindow.objects,
@@ -50,8 +51,7 @@ class RowIds:
         """Return the id of the row *name*. Raises KeyError if no row has this name."""
         ids = self._ids[noun]
         if name not in ids:
-            table = Reporter.objects if noun == "reporters" else _TABLES[noun]
-            ids.update(table.order_by().values_list("name", "pk"))
+            ids.update(_TABLES[noun].order_by().values_list("name", "pk"))
             if noun == "reporters" and HOME not in ids:
                 self.add(noun, [_create_home()])
         return ids[name]

@@ -2372,6 +2372,11 @@ class Migration(migrations.Migration):
                 "ordering": ["reporter__name"],
             },
         ),
+        migrations.AlterField(
+            model_name="heartbeat",
+            name="name",
+            field=models.CharField(max_length=60, primary_key=True, serialize=False),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -6,7 +6,7 @@ from django.db import models
 class Heartbeat(models.Model):
     """A component of the service and its last heartbeat."""
 
-    name = models.CharField(max_length=50, primary_key=True)
+    name = models.CharField(max_length=60, primary_key=True)
     seen_at = models.DateTimeField()
 
     class Meta:

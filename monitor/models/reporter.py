@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 HOME = "home"
+MAX_AGENT_SERIES = 2_000  # in one assignment
 MANAGE_REPORTERS = "monitor.manage_reporters"  # permission to create, enrol and revoke reporters
 
 

@@ -234,6 +234,10 @@ class Series(models.Model):
             raise ValidationError({"leader": "Expected a series with a schedule of its own."})
         if self.leader is not None and Series.objects.filter(leader=self.pk).exists():
             raise ValidationError({"leader": "Other series follow this one: it needs a schedule of its own."})
+        leader = self.leader if self.follows == Follows.AFTER and self.reporter_id else None
+        if leader and self.reporter.is_remote and leader.reporter_id != self.reporter_id:
+            expected = f"Expected a series of reporter {self.reporter}: an agent waits only for its own runs."
+            raise ValidationError({"leader": expected})
         if bool(self.leader) != bool(self.follows) or (self.leader and self.schedule):
             raise ValidationError({"follows": "Expected a schedule, or a leader and how to follow it."})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts import conditions
 from monitor.alerts.conditions.base import COUNTED, UNREPORTED, ConditionInput, InvalidThreshold, RunOutcome
-from monitor.gridfile.format import AlertRuleEntry
+from monitor.gridfile.alert_entries import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ class Command(BaseCommand):
                 del series[definition.name]
         for note in notes:
             self._say(f"  {note}")
-        return GridDefinition(grid.sites, grid.resources, grid.suites, series), notes
+        return replace(grid, series=series), notes
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)

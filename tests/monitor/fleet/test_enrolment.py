@@ -25,7 +25,7 @@ from monitor.fleet.enrolment import (
 )
 from monitor.fleet.signatures import (
     METHODS,
-    InvalidKey,
+    InvalidReporterKey,
     InvalidReporterSignature,
     Purpose,
     server_fingerprint,
@@ -161,7 +161,7 @@ def test_the_agent_must_hold_the_private_key(reporter: Reporter, keys: dict[str,
     )
     with pytest.raises(InvalidReporterSignature):
         enrol(stolen, HERE, NOW)
-    with pytest.raises(InvalidKey):
+    with pytest.raises(InvalidReporterKey):
         enrol(EnrolmentRequest(code, "openssl", "no key", stolen.signature), HERE, NOW)
     assert not ReporterKey.objects.exists()
 

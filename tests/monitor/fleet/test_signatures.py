@@ -16,7 +16,7 @@ from monitor.fleet.signatures import (
     METHODS,
     OPENSSL,
     SSH,
-    InvalidKey,
+    InvalidReporterKey,
     InvalidReporterSignature,
     Purpose,
     parse_key,
@@ -101,19 +101,19 @@ def test_a_key_is_kept_without_its_comment(tmp_path: Path) -> None:
 )
 def test_a_key_of_another_kind_is_refused(method: str, make: list[str]) -> None:
     public = program(["openssl", "pkey", "-pubout"], program(make)).decode()
-    with pytest.raises(InvalidKey, match="expected a P-256 key in PEM, got a key of another kind"):
+    with pytest.raises(InvalidReporterKey, match="expected a P-256 key in PEM, got a key of another kind"):
         parse_key(method, public)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 2_000, "ssh-ed25519 AAAA", "-----BEGIN PUBLIC KEY-----", "é\x00"])
 @pytest.mark.parametrize("method", METHODS)
 def test_text_that_is_no_key_is_refused(method: str, text: str) -> None:
-    with pytest.raises(InvalidKey, match="public_key: expected"):
+    with pytest.raises(InvalidReporterKey, match="public_key: expected"):
         parse_key(method, text)
 
 
 def test_an_unknown_method_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidKey, match="expected one of openssl, ssh"):
+    with pytest.raises(InvalidReporterKey, match="expected one of openssl, ssh"):
         parse_key("none", site_key(tmp_path, SSH).public)
 
 

@@ -21,7 +21,7 @@ from monitor.gridfile.definition import GridDefinition
 from monitor.ledger import transitions
 from monitor.ledger.expand import expand
 from monitor.ledger.run_now import run_now
-from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Run, Series, Site, Suite
+from monitor.models import Alert, AlertRule, MaintenanceWindow, Reporter, Resource, Run, Series, Site, Suite
 from monitor.models.run import State
 from tests.monitor.gridfile.conftest import GridCommand
 from tests.waiting import eventually
@@ -85,7 +85,7 @@ def test_a_plan_shows_what_would_be_added_and_changes_nothing(grid: GridCommand,
     assert status == 0
     assert '+ site anl\n    title: "Argonne"\n+ site sdsc\n+ resource login-anl\n    site: "anl"\n' in output
     assert '    bindings.sources: ["login-anl"]\n' in output
-    assert output.endswith("\n19 to add, 0 to change, 0 to remove.\n")
+    assert output.endswith("\n21 to add, 0 to change, 0 to remove.\n")
     assert depot.read() == EMPTY
 
 
@@ -172,11 +172,13 @@ def test_prune_removes_definitions_that_are_not_in_the_file(grid: GridCommand, f
     Suite.objects.create(name="old")
     only_gather(file)
     _, output = grid("apply", "--prune", file)
-    assert output.splitlines()[-4:] == [
+    assert output.splitlines()[-6:] == [
         "- suite old",
+        "- reporter sdsc",
+        "- reporter worker",
         "- resource login-ncsa",
         "- site ncsa",
-        "0 to add, 0 to change, 16 to remove.",
+        "0 to add, 0 to change, 18 to remove.",
     ]
     assert Series.objects.get().name == "gather-main"
     assert grid("apply", "--prune", file) == (0, NO_CHANGES)
@@ -190,11 +192,11 @@ def test_prune_disables_a_series_with_runs_and_keeps_its_references(grid: GridCo
     _, output = grid("apply", "--prune", file)
     assert output.splitlines()[:2] == ["~ series login-sdsc", "    enabled: true -> false"]
     assert output.splitlines()[-5:] == [
-        "- site sdsc: not in the file; kept, because a kept resource belongs to it, or it has recorded usage",
+        "- site sdsc: not in the file; kept: a kept resource or reporter is there, or it has usage",
         "- resource login-sdsc: not in the file; kept, because a kept series is bound to it",
         "- suite main: not in the file; kept, because a kept series belongs to it",
         "- series login-sdsc: not in the file; kept but disabled: it, or a series that follows it, has runs",
-        "0 to add, 1 to change, 15 to remove. 4 not in the file are kept.",
+        "0 to add, 1 to change, 17 to remove. 4 not in the file are kept.",
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
@@ -226,6 +228,34 @@ def test_apply_writes_maintenance_windows(grid: GridCommand, file: Path) -> None
     assert (weekly.schedule, weekly.timezone) == ("0 8 * * tue", "America/Los_Angeles")
     assert (weekly.duration_seconds, weekly.starts_at) == (14400, None)
     assert not MaintenanceWindow.objects.get(name="power").sites.exists()
+
+
+def test_apply_writes_reporters(grid: GridCommand, file: Path) -> None:
+    grid("apply", file)
+    rows = Reporter.objects.exclude(name="home").values_list("name", "site__name", "capacity")
+    assert list(rows) == [("sdsc", "sdsc", 2), ("worker", None, 4)]
+    edit(file, "{site: sdsc, capacity: 2}", "{site: anl}")
+    assert grid("apply", file)[1] == (
+        '~ reporter sdsc\n    site: "sdsc" -> "anl"\n    capacity: 2 -> 4\n'
+        "0 to add, 1 to change, 0 to remove.\n"
+    )
+    edit(file, "    reporter: home\n", "    reporter: sdsc\n")
+    assert grid("apply", file)[1] == (
+        '~ series gather-main\n    reporter: "home" -> "sdsc"\n0 to add, 1 to change, 0 to remove.\n'
+    )
+
+
+def test_prune_keeps_a_reporter_that_has_enrolled_and_its_site(grid: GridCommand, file: Path) -> None:
+    grid("apply", file)
+    Reporter.objects.get(name="sdsc").keys.create(method="ssh", fingerprint="0" * 64, enrolled_at=NOON)
+    file.write_text("version: 1\n", encoding="utf-8")
+    _, output = grid("apply", "--prune", file)
+    assert output.splitlines()[-3:] == [
+        "- site sdsc: not in the file; kept: a kept resource or reporter is there, or it has usage",
+        "- reporter sdsc: not in the file; kept, because it has enrolled, or a kept series belongs to it",
+        "0 to add, 0 to change, 19 to remove. 2 not in the file are kept.",
+    ]
+    assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
 
 def test_a_change_of_maintenance_is_shown_and_applied(grid: GridCommand, file: Path) -> None:
@@ -394,5 +424,5 @@ def test_concurrent_applies_wait_for_each_other(file: Path) -> None:
             assert eventually(is_lock_awaited, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
         output, _ = process.communicate(timeout=60.0)
-    assert "18 to add, 0 to change" in output  # it sees the changes of the first transaction
+    assert "20 to add, 0 to change" in output  # it sees the changes of the first transaction
     assert Series.objects.count() == 7

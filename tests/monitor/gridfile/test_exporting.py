@@ -19,6 +19,7 @@ from monitor.gridfile.definition import (
     AlertDefinition,
     GridDefinition,
     MaintenanceDefinition,
+    ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
     SiteDefinition,
@@ -27,6 +28,7 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.loading import DepotNames, parse
 from monitor.gridfile.reading import read
 from monitor.models import Site
+from monitor.models.reporter import HOME
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WORDS = [
@@ -111,6 +113,8 @@ def grids(draw: st.DrawFn) -> GridDefinition:
     resources = draw(st.lists(names, min_size=2, max_size=4, unique=True))
     suites = draw(st.lists(names, min_size=1, max_size=2, unique=True))
     series = draw(st.lists(names, max_size=3, unique=True))
+    reporters = draw(st.lists(names.filter(lambda name: name != HOME), max_size=2, unique=True))
+    workers = [name for name in draw(st.sets(names)) if name not in reporters]
     work = draw(st.lists(names, max_size=3, unique=True))
     alerts = draw(st.lists(names, max_size=2, unique=True))
     existing = {"sites": sites, "suites": suites, "series": series, "reporters": ["home"]}
@@ -133,6 +137,13 @@ def grids(draw: st.DrawFn) -> GridDefinition:
         ),
         by_name(
             [
+                ReporterDefinition(name, draw(st.sampled_from(sites)), draw(st.integers(1, 9)))
+                for name in reporters
+            ]
+            + [ReporterDefinition(name) for name in workers if name != HOME]
+        ),
+        by_name(
+            [
                 SuiteDefinition(name, draw(texts), tuple(sorted({draw(names)})), *draw(retentions))
                 for name in suites
             ]
@@ -150,7 +161,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
                     suite=draw(st.sampled_from(suites)),
                     timezone=draw(st.sampled_from(["UTC", "Europe/Berlin"])),
                     starts_at=draw(moments),
-                    reporter=draw(names),
+                    reporter=draw(names.filter(lambda name: name not in reporters)),
                 )
                 for name in series
             ]

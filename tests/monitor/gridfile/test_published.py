@@ -10,12 +10,13 @@ import pytest
 from django.db import models
 
 from monitor.gridfile import examples, reference
+from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import GridDefinition
-from monitor.gridfile.format import CONDITIONS, MODELS, VERSION
+from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import DepotNames, load
 from monitor.gridfile.reading import read
-from monitor.models import AlertRule, MaintenanceWindow, Resource, Series, Site, Suite
+from monitor.models import AlertRule, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from tests.monitor.gridfile.conftest import DATA, GridCommand
@@ -24,6 +25,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 TABLES: dict[str, type[models.Model]] = {
     "sites": Site,
     "resources": Resource,
+    "reporters": Reporter,
     "suites": Suite,
     "series": Series,
     "maintenance": MaintenanceWindow,
@@ -32,7 +34,7 @@ TABLES: dict[str, type[models.Model]] = {
 
 
 def example(name: str) -> GridDefinition:
-    return load(str(examples.path(name)), DepotNames(["home"], []))
+    return load(str(examples.path(name)), DepotNames({"home": None}, []))
 
 
 @pytest.mark.parametrize("name", examples.names())
@@ -135,6 +137,7 @@ NOT_IN_FILES |= {"is_default"}  # rules that files do not list
 NOT_IN_FILES |= {"condition", "threshold"}  # one key per kind of condition
 STORED_ELSEWHERE = {
     "resources": set(),
+    "reporters": set(),
     "sites": set(),
     "suites": {"viewers"},
     "series": {"bindings", "for_", "mesh"},

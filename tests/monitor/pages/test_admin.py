@@ -8,10 +8,11 @@ from datetime import datetime
 
 import pytest
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.test import Client
 from django.urls import reverse
 
-from monitor.models import ApiToken, Forecast, MaintenanceWindow, Resource, Run, Series, Site
+from monitor.models import ApiToken, Forecast, MaintenanceWindow, Reporter, Resource, Run, Series, Site
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -177,6 +178,32 @@ def edited_resource(administrator: Client, resource: Resource, **changes: str) -
     form = {name: "" if shown[name].value() is None else shown[name].value() for name in shown.fields}
     form = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in form.items()}
     return administrator.post(url, {**form, **changes}, follow=True).content.decode()
+
+
+def test_an_agent_runs_only_series_with_a_resource_of_its_site(grid: Grid, administrator: Client) -> None:
+    first, second = grid.circle.bindings.order_by("position")[:2]
+    inline = {"bindings-TOTAL_FORMS": "2", "bindings-INITIAL_FORMS": "2"}
+    for place, binding in enumerate((first, second)):
+        values = {"id": binding.pk, "series": grid.circle.pk, "role": binding.role}
+        values |= {"position": binding.position, "resource": binding.resource_id}
+        inline |= {f"bindings-{place}-{name}": str(value) for name, value in values.items()}
+    elsewhere = Reporter.objects.create(name="agent-elsewhere", site=Site.objects.create(name="elsewhere"))
+    page = edited(administrator, grid.circle, reporter=str(elsewhere.pk), **inline)
+    assert "Reporter agent-elsewhere runs at site elsewhere: expected a resource of this site." in page
+    agent = Reporter.objects.create(name="agent", site=second.resource.site)
+    edited(administrator, grid.circle, reporter=str(agent.pk), **inline)
+    grid.circle.refresh_from_db()
+    assert grid.circle.reporter == agent
+
+
+def test_an_agents_series_waits_only_for_series_of_the_agent(grid: Grid) -> None:
+    agent = Reporter.objects.create(name="agent", site=Site.objects.first())
+    leader = Series(pk=-1, name="leader", reporter=grid.circle.reporter, schedule="* * * * *")
+    follower = Series(pk=-2, name="follower", reporter=agent, leader=leader, follows="after")
+    with pytest.raises(ValidationError, match="waits only for its own runs"):
+        follower.clean()
+    follower.follows = "with"
+    follower.clean()
 
 
 def test_the_name_of_a_series_cannot_change(grid: Grid, administrator: Client) -> None:
