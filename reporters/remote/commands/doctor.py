@@ -11,11 +11,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from reporters import host, scratch, site_tools
 from reporters.remote import services
+from reporters.remote.options import add_state, state_path
+from reporters.remote.policy.file import read_policy
 from reporters.remote.service import Launch
-from reporters.remote.state_directory import default_path
+from reporters.remote.state_directory import SITE_POLICY
 from reporters.usage import format_bytes
 
 _NEEDED_FREE_BYTES = 100_000_000
@@ -37,20 +40,21 @@ class Command:
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
+        add_state(parser)
         parser.add_argument(
             "--scratch", default="", help="directory for runs (default: that of temporary files)"
         )
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        checks = list(_checks(options.scratch or tempfile.gettempdir()))
+        checks = list(_checks(state_path(options), options.scratch or tempfile.gettempdir()))
         for check in checks:
             mark = "ok" if check.is_fine else "MISSING" if check.is_needed else "warning"
             sys.stdout.write(f"{mark:<8} {check.name:<14} {check.text}\n")
         return 0 if all(check.is_fine or not check.is_needed for check in checks) else 1
 
 
-def _checks(directory: str) -> Iterator[HostCheck]:
+def _checks(state: Path, directory: str) -> Iterator[HostCheck]:
     yield HostCheck("Python", True, f"{platform.python_version()} at {sys.executable}")
     yield _tls()
     missing = [tool for tool in site_tools.NEEDED if shutil.which(tool) is None]
@@ -64,12 +68,13 @@ def _checks(directory: str) -> Iterator[HostCheck]:
     yield HostCheck(
         "key pair", bool(makers), f"by {makers[0]}" if makers else "neither ssh-keygen nor openssl"
     )
-    launch = Launch(default_path(os.environ))
+    launch = Launch(state)
     kinds = [kind for kind in map(services.load, services.by_preference()) if not kind(launch).unavailable()]
     starters = ", ".join(kind.summary for kind in kinds)
     yield HostCheck(
         "start", bool(starters), starters or "no way to start it after a boot; see `install`", is_needed=False
     )
+    yield _policy(state / SITE_POLICY)
     yield _clock()
 
 
@@ -94,6 +99,21 @@ def _scratch(directory: str) -> HostCheck:
     if reason:
         return HostCheck("scratch", False, reason)
     return HostCheck("scratch", free >= _NEEDED_FREE_BYTES, f"{format_bytes(free)} free in {directory}")
+
+
+def _policy(file: Path) -> HostCheck:
+    policy = read_policy(file)
+    if policy.status == "absent":
+        return HostCheck("policy", True, f"absent ({file}): whatever the server assigns may run")
+    if policy.status == "unreadable":
+        return HostCheck("policy", False, f"unreadable, so nothing runs: {policy.error}")
+    rules = ", ".join(policy.rules) or "no rules"
+    return HostCheck(
+        "policy",
+        True,
+        f"in force: {rules}; disclosure {policy.disclosure}, approval {policy.approval}; "
+        f"sha256 {policy.sha256[:12]}",
+    )
 
 
 def _clock() -> HostCheck:

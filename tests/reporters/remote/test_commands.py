@@ -89,6 +89,24 @@ def test_the_doctor_refuses_a_scratch_that_every_user_can_change(
     assert f"MISSING  scratch        {tmp_path} has mode drwxrwxrwx" in capsys.readouterr().out
 
 
+def test_the_doctor_says_whether_the_policy_is_in_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["doctor", f"--scratch={tmp_path}", f"--state={tmp_path}"]
+    policy = tmp_path / "site-policy.json"
+    assert main(argv) == 0
+    assert "ok       policy         absent" in capsys.readouterr().out
+    policy.write_text('{"caps": {"load1": 8}, "approval": "ask"}')
+    policy.chmod(0o600)
+    assert main(argv) == 0
+    assert "policy         in force: caps; disclosure full, approval ask; sha256 " in capsys.readouterr().out
+    policy.write_text('{"caps": {\n  "laod1": 8}}')
+    assert main(argv) == 1
+    printed = capsys.readouterr().out
+    assert "MISSING  policy         unreadable, so nothing runs: " in printed
+    assert "line 2 column 3: caps.laod1: expected one of the keys" in printed
+
+
 def test_a_closed_output_is_no_traceback(pyz: Path, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
