@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from monitor.models.reporter import Reporter
 
 PREFIX = "gcast"
-READ, RUN, REPORT, OUTCOME = "read", "run", "report", "outcome"
-SCOPES = (READ, RUN, REPORT, OUTCOME)
+READ, RUN, REPORT, OUTCOME, MANAGE = "read", "run", "report", "outcome", "manage"
+SCOPES = (READ, RUN, REPORT, OUTCOME, MANAGE)
 REPORT_PERMISSION = "add_rawreport"
 
 

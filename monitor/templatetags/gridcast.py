@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from datetime import datetime
@@ -21,6 +22,7 @@ from monitor.ledger import attribution
 from monitor.models.run import State
 from monitor.overview import series_states
 from monitor.overview.matrix import MatrixCell
+from monitor.overview.reporters import ReporterState
 from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
 
@@ -190,6 +192,35 @@ def thousands(count: int) -> str:
 @lru_cache(maxsize=1024)
 def _run_url(run: uuid.UUID) -> str:
     return reverse("run", args=[run])
+
+
+# The shape of each state of a reporter: working, at fault, or waiting for a person.
+_REPORTER_ICONS = {
+    ReporterState.REPORTING: State.PASSED,
+    ReporterState.SILENT: State.LOST,
+    ReporterState.POLICY_UNREADABLE: State.FAILED,
+    ReporterState.NEVER_SEEN: State.MISSED,
+    ReporterState.REVOKED: State.NO_DATA,
+    ReporterState.NOT_ENROLLED: State.EXPECTED,
+}
+
+
+@register.filter
+def reporter_icon(state: ReporterState) -> SafeString:
+    """Return the icon of the *state* of a reporter."""
+    return ICONS[_REPORTER_ICONS[state]]
+
+
+@register.filter
+def finite_seconds(value: float) -> str:
+    """Format *value* seconds; a value that a reporter sent may be no number."""
+    return units.seconds(value) if math.isfinite(value) else "unknown"
+
+
+@register.filter
+def offset(value: float) -> str:
+    """Format an offset of *value* seconds with its sign."""
+    return f"{'+' if value > 0 else ''}{finite_seconds(value)}"
 
 
 @register.filter

@@ -13,7 +13,8 @@ from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
-from monitor.models.token import OUTCOME, READ, REPORT, RUN, Sender
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -120,6 +121,11 @@ def require_run_permission(request: HttpRequest) -> None:
 def require_outcome_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may report job outcomes."""
     _require(request, OUTCOME, "monitor.add_outcome", "add outcomes")
+
+
+def require_manage_permission(request: HttpRequest) -> None:
+    """Raise Refused unless both the user and the token may create, enrol and revoke reporters."""
+    _require(request, MANAGE, MANAGE_REPORTERS, "manage reporters")
 
 
 def _require(request: HttpRequest, scope: str, permission: str, action: str) -> None:

@@ -1,0 +1,48 @@
+"""Create a remote reporter for a site."""
+
+from __future__ import annotations
+
+import re
+
+from django.db import IntegrityError, transaction
+
+from monitor.models import Reporter, Site
+from monitor.models.reporter import HOME
+
+MAX_CAPACITY = 1_000
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
+_RESERVED = {HOME, "enrol"}  # the home reporter; a path of the protocol
+
+
+class InvalidReporter(ValueError):
+    """The reporter cannot be created; the message says why. *is_taken* is set if the name exists."""
+
+    def __init__(self, message: str, *, is_taken: bool = False) -> None:
+        super().__init__(message)
+        self.is_taken = is_taken
+
+
+def create_reporter(name: str, site: str, capacity: int) -> Reporter:
+    """Create the reporter *name* at *site*, which runs at most *capacity* runs at the same time.
+
+    It can enrol with a code of ``enrolment.create_code``.
+
+    Raises:
+        InvalidReporter: the name is taken or reserved, or a value is invalid.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidReporter(f"name: expected 1 to 50 letters, digits, - and _, got {name[:60]!r}")
+    if name in _RESERVED:
+        raise InvalidReporter(f"name: {name!r} is reserved; choose another")
+    if not 1 <= capacity <= MAX_CAPACITY:
+        raise InvalidReporter(f"capacity: expected 1 to {MAX_CAPACITY} concurrent runs, got {capacity}")
+    place = Site.objects.filter(name=site).first() if "\x00" not in site else None
+    if place is None:
+        raise InvalidReporter(
+            f"site: there is no site {site[:60]!r}; define it in the grid file or in /admin/"
+        )
+    try:
+        with transaction.atomic():
+            return Reporter.objects.create(name=name, site=place, capacity=capacity)
+    except IntegrityError:
+        raise InvalidReporter(f"name: there is a reporter {name!r} already", is_taken=True) from None

@@ -1,0 +1,117 @@
+"""One reporter: its state, policy, assignment, chains and runs; codes and revocation for administrators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from monitor.alerts.listing import listed
+from monitor.fleet import enrolment
+from monitor.models import Alert, Reporter
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.overview import reporter_details as details
+from monitor.overview.reporters import list_reporters, server_archive_sha256
+from monitor.overview.site_policy import policy_lines
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.updates import digest_of, is_current
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@members_only
+def page(request: HttpRequest, name: str) -> HttpResponse:
+    context = _context(request, _find(request, name), timezone.now())
+    if is_current(request, context["digest"]):
+        return HttpResponse(status=204)
+    return render(request, "parts/reporter.html" if wants_part(request) else "pages/reporter.html", context)
+
+
+@members_only
+@require_POST
+@permission_required(MANAGE_REPORTERS, raise_exception=True)
+def create_code(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the page with a new enrolment code; only this answer contains the code."""
+    reporter, now = _find(request, name), timezone.now()
+    try:
+        code = enrolment.create_code(reporter, request.user, now)  # type: ignore[arg-type]  # logged in
+    except enrolment.NotRemote as error:
+        messages.error(request, str(error))
+        return redirect("reporter", reporter.name)
+    context = _context(request, reporter, now)
+    server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
+    new = {"code": code, "server": server, "valid_until": now + enrolment.VALIDITY}
+    return render(request, "pages/reporter.html", {**context, "new_code": new})
+
+
+@members_only
+@require_POST
+@permission_required(MANAGE_REPORTERS, raise_exception=True)
+def revoke(request: HttpRequest, name: str) -> HttpResponse:
+    """Revoke the key and the open codes, if the form was confirmed."""
+    reporter = _find(request, name)
+    if request.POST.get("confirmed") != reporter.name:
+        messages.error(request, f"Not revoked: confirm with the name of the reporter, {reporter.name}.")
+    elif enrolment.revoke(reporter, request.user.get_username(), timezone.now()):
+        messages.success(request, f"The key of {reporter.name} is revoked. Its next request is refused.")
+    else:
+        messages.success(request, f"{reporter.name} has no valid key; open enrolment codes are withdrawn.")
+    return redirect("reporter", reporter.name)
+
+
+def _find(request: HttpRequest, name: str) -> Reporter:
+    visible = Reporter.objects.manageable_or_visible_to(request.user).select_related("site", "status")
+    return get_object_or_404(visible, name=name)
+
+
+def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
+    (summary,) = list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, now)
+    status = summary.status
+    series = details.visible_series(reporter, request.user)
+    may_manage = request.user.has_perm(MANAGE_REPORTERS)
+    chains, runs = details.chain_states(reporter), details.latest_runs(series, now)
+    skipped = details.slots_skipped_by_policy(series, now) if reporter.is_remote else []
+    keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
+    assignment, codes = details.assignment_state(reporter), reporter.enrolment_codes
+    open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
+    open_alerts = listed(Alert.objects.open().filter(reporter=reporter))
+    seen = [
+        (summary.state, summary.seen_at, summary.outcomes, summary.held, len(series), assignment, open_codes),
+        [(row.chain.pk, row.chain.declared_next, row.received) for row in chains],
+        [(row.pk, row.state) for row in (*runs, *skipped)],
+        [(row.pk, row.revoked_at) for row in keys],
+        [row.alert.pk for row in open_alerts],
+    ]
+    return {
+        "summary": summary,
+        "assignment": assignment,
+        "chains": chains,
+        "runs": runs,
+        "skipped": skipped,
+        "keys": keys,
+        "open_codes": open_codes,
+        "open_alerts": open_alerts,
+        "status": status,
+        "series": series,
+        "policy": policy_lines(status.policy_summary) if status else [],
+        "messages_of_agent": details.newest_messages(status.messages) if status else [],
+        "may_manage": may_manage,
+        "server_archive": server_archive_sha256(),
+        "digest": digest_of(seen),
+        "now": now,
+    }
+
+
+urlpatterns = [
+    path("reporters/<slug:name>/", page, name="reporter"),
+    path("reporters/<slug:name>/code/", create_code, name="reporter-code"),
+    path("reporters/<slug:name>/revoke/", revoke, name="reporter-revoke"),
+]

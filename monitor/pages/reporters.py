@@ -1,0 +1,85 @@
+"""The reporters: a table of all, and a form to create one for a site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from monitor.fleet.create import InvalidReporter, create_reporter
+from monitor.models import Reporter, Site
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.overview.reporters import list_reporters, server_archive_sha256
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.updates import digest_of, is_current
+
+DEFAULT_CAPACITY = 4
+
+
+@members_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest) -> HttpResponse:
+    return _create(request) if request.method == "POST" else _show(request)
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    visible = Reporter.objects.manageable_or_visible_to(request.user)
+    summaries = list_reporters(visible, request.user, now)
+    digest = digest_of(
+        [
+            (row.name, row.state, row.seen_at, row.series, row.outcomes, row.held, row.alerts)
+            for row in summaries
+        ]
+    )
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    context = {
+        "reporters": summaries,
+        "server_archive": server_archive_sha256(),
+        "digest": digest,
+        "now": now,
+    }
+    if wants_part(request):
+        return render(request, "parts/reporters.html", context)
+    return render(request, "pages/reporters.html", {**context, **_form(request)})
+
+
+@permission_required(MANAGE_REPORTERS, raise_exception=True)
+def _create(request: HttpRequest) -> HttpResponse:
+    """Create a reporter and show it; if the values are refused, show them again with the error."""
+    posted, now = request.POST, timezone.now()
+    capacity = posted.get("capacity", "")
+    try:
+        number = int(capacity) if capacity.isascii() and capacity.isdecimal() and len(capacity) < 10 else 0
+        reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number)
+    except InvalidReporter as error:
+        summaries = list_reporters(Reporter.objects.all(), request.user, now)
+        context = {
+            "reporters": summaries,
+            "server_archive": server_archive_sha256(),
+            "digest": "",
+            "now": now,
+        }
+        form = {**_form(request), "error": str(error)}
+        return render(request, "pages/reporters.html", {**context, **form}, status=409)
+    messages.success(request, f"Reporter {reporter.name} created. Now make an enrolment code for it.")
+    return redirect("reporter", reporter.name)
+
+
+def _form(request: HttpRequest) -> dict[str, Any]:
+    """Return the context of the form, with the values of a refused submission."""
+    if not request.user.has_perm(MANAGE_REPORTERS):
+        return {}
+    submitted = {key: request.POST.get(key, "") for key in ("name", "site", "capacity")}
+    submitted["capacity"] = submitted["capacity"] or str(DEFAULT_CAPACITY)
+    return {"may_manage": True, "sites": Site.objects.values_list("name", flat=True), "submitted": submitted}
+
+
+urlpatterns = [path("reporters/", page, name="reporters")]
