@@ -12,18 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-AUTO, ASK, FROZEN = "auto", "ask", "frozen"
 _OF_THE_DOCUMENT = ("format", "reporter", "version", "issued_at", "windows")
 _OF_A_SERIES = ("name", "expected_seconds")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,200}", re.ASCII)
-
-
-def must_wait(approval: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Return whether *new* does not take effect by itself: it changes *old*, and *approval* is not "auto".
-
-    *old* is the assignment in force; None if there is none yet.
-    """
-    return approval != AUTO and bool(changes(old, new))
 
 
 def changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporters.remote.policy.changes import changes, must_wait
+from reporters.remote.policy.changes import changes
 
 
 def document(**changed: Any) -> dict[str, Any]:
@@ -90,28 +90,6 @@ def test_windows_and_forecasts_need_no_approval() -> None:
 
 def test_an_unknown_field_needs_approval() -> None:
     assert changes(document(), document(hooks=["rm"])) == '~ reporter\n    hooks: not set -> ["rm"]'
-
-
-@pytest.mark.parametrize(
-    ("approval", "changed", "waits"),
-    [
-        ("auto", {"capacity": 8}, False),
-        ("ask", {"capacity": 8}, True),
-        ("frozen", {"capacity": 8}, True),
-        ("ask", {"windows": [{}]}, False),
-        ("frozen", {"windows": [{}]}, False),
-    ],
-)
-def test_only_changes_wait(approval: str, changed: dict[str, Any], waits: bool) -> None:
-    assert must_wait(approval, document(), document(version=8, **changed)) == waits
-
-
-def test_the_first_assignment_waits_unless_approval_is_automatic() -> None:
-    assert [must_wait(approval, None, document()) for approval in ("auto", "ask", "frozen")] == [
-        False,
-        True,
-        True,
-    ]
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b[H", "a\nb", "\u202eevil", "a.b", 'x": "y', "\x9b2J"])
