@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
+from monitor.ingest.chains import ingest_parts
 from monitor.ingest.group_commit import GroupCommit
 from monitor.ingest.service import ReportReceipt, ingest_all
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from monitor.models.series import SeriesQuerySet
+    from reporters.spool.receipts import Receipt
+    from reporters.spool.records import Part
 
 
 MOST_REPORTS = 500  # in a transaction that several requests share
@@ -53,7 +56,7 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
     while groups:
         group = groups.pop()
         try:
-            with ingest_place():
+            with _ingest_place():
                 sent = [
                     (body, requests[number].reporter) for number in group for body in requests[number].bodies
                 ]
@@ -69,8 +72,18 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
     return [results[number] for number in range(len(requests))]
 
 
+def ingest_records(reporter: str, parts: Sequence[Part]) -> Receipt:
+    """Store records of *reporter*; see ``chains.ingest_parts``, which may raise further errors.
+
+    Raises:
+        IngestBusy: nothing was stored.
+    """
+    with _ingest_place():
+        return ingest_parts(reporter, parts)
+
+
 @contextmanager
-def ingest_place() -> Iterator[None]:
+def _ingest_place() -> Iterator[None]:
     """Hold one of the host's places for storing reports; a process that dies releases its place.
 
     A place is a locked file of the host: a lock in the depot would make storing one report a tenth slower.
