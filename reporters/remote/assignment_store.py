@@ -76,13 +76,22 @@ class AssignmentStore:
             return None
         return self._put_in_force(offered)
 
-    def approve(self) -> SignedAssignment | None:
-        """Put the waiting assignment in force and return it; None if none waits.
+    def approve(self, shown: SignedAssignment) -> SignedAssignment:
+        """Put *shown* in force, which the operator has seen, and return it.
 
-        The errors are those of ``current`` and ``offer``.
+        Raises:
+            AssignmentRefused: it no longer waits, or an assignment that is not older is in force.
+            StateError: a file cannot be written.
         """
-        pending = self.pending()
-        return None if pending is None else self._put_in_force(pending)
+        pending, current = self._usable(PENDING_ASSIGNMENT), self._usable(ASSIGNMENT)
+        if pending is None or pending.document != shown.document:
+            version = shown.assignment.version
+            raise AssignmentRefused(
+                f"version {version} no longer waits: the server has sent another; run `approve` again"
+            )
+        if current is not None:
+            _check_version(shown, current)
+        return self._put_in_force(shown)
 
     def _put_in_force(self, offered: SignedAssignment) -> SignedAssignment:
         self._state.write(ASSIGNMENT, offered.to_bytes())

@@ -9,7 +9,7 @@ import pytest
 
 from reporters.remote import signing
 from reporters.remote.assignment import AssignmentRefused
-from reporters.remote.assignment_store import ASK, AUTO, FROZEN, AssignmentStore
+from reporters.remote.assignment_store import ASK, AUTO, FROZEN, AssignmentStore, SignedAssignment
 from reporters.remote.state_directory import ASSIGNMENT, PENDING_ASSIGNMENT, StateDirectory, StateError
 from tests.reporters.needs import needs
 from tests.reporters.remote.assignments import assignment, enrolled, series, sign
@@ -26,6 +26,12 @@ def state(tmp_path: Path) -> StateDirectory:
 @pytest.fixture
 def store(state: StateDirectory) -> AssignmentStore:
     return AssignmentStore(state, enrolled(state))
+
+
+def waiting(store: AssignmentStore) -> SignedAssignment:
+    pending = store.pending()
+    assert pending is not None
+    return pending
 
 
 def version(signed: Any) -> int | None:
@@ -81,14 +87,27 @@ def test_a_version_never_goes_back(store: AssignmentStore) -> None:
 def test_a_change_waits_for_approval(store: AssignmentStore) -> None:
     assert store.offer(sign(assignment()), ASK) is None
     assert store.current() is None
-    assert version(store.approve()) == 7
+    assert version(store.approve(waiting(store))) == 7
     assert store.offer(sign(assignment(CHANGED, version=8)), ASK) is None
     assert (version(store.current()), version(store.pending())) == (7, 8)
     with pytest.raises(AssignmentRefused, match="version 7 is older than version 8"):
         store.offer(sign(assignment()), ASK)
     assert store.offer(sign(assignment(CHANGED, version=9)), ASK) is None
-    assert version(store.approve()) == version(store.current()) == 9
-    assert (store.pending(), store.approve()) == (None, None)
+    assert version(store.approve(waiting(store))) == version(store.current()) == 9
+    assert store.pending() is None
+
+
+def test_only_what_was_shown_and_still_waits_is_approved(store: AssignmentStore) -> None:
+    store.offer(sign(assignment()), ASK)
+    shown = waiting(store)
+    store.offer(sign(assignment(CHANGED, version=8)), ASK)
+    with pytest.raises(AssignmentRefused, match="version 7 no longer waits"):
+        store.approve(shown)
+    assert store.current() is None
+    shown = waiting(store)
+    store.approve(shown)
+    with pytest.raises(AssignmentRefused, match="version 8 no longer waits"):
+        store.approve(shown)
 
 
 def test_a_forecast_needs_no_approval(store: AssignmentStore) -> None:
