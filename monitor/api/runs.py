@@ -14,7 +14,7 @@ from monitor.api.http.hold_problems import KindName, refused
 from monitor.api.http.problems import Refused
 from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all
-from monitor.models import Run
+from monitor.models import ConflictingReport, Run
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -37,6 +37,28 @@ class RunOut(Schema):
     @staticmethod
     def resolve_series(run: Run) -> str:
         return run.series.name
+
+
+class ConflictOut(Schema):
+    """Another report of the run than the stored one; *sha256* is that of its bytes."""
+
+    reporter: str
+    received_at: datetime
+    sha256: str
+
+
+class RunWithConflicts(RunOut):
+    """A run; *conflicts* are the reports that were kept beside its report, oldest first, at most ten."""
+
+    conflicts: list[ConflictOut]
+
+    @staticmethod
+    def resolve_conflicts(run: Run) -> list[ConflictOut]:
+        reports = ConflictingReport.objects.of(run).defer("packed")
+        return [
+            ConflictOut(reporter=report.reporter, received_at=report.received_at, sha256=report.digest)
+            for report in reports
+        ]
 
 
 class RunsIn(Schema):
@@ -100,7 +122,12 @@ def queue_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
     )
 
 
-@router.get("/runs/{run_id}", response=RunOut, operation_id="monitor_api_runs_one", summary="Return one run")
+@router.get(
+    "/runs/{run_id}",
+    response=RunWithConflicts,
+    operation_id="monitor_api_runs_one",
+    summary="Return one run",
+)
 def show_run(request: HttpRequest, run_id: uuid.UUID) -> Run:
     visible = Run.objects.visible_to(request.user).select_related("series")
     run = visible.find(run_id, timezone.now())

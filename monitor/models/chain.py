@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from monitor.compression import unpack
 from monitor.models.reporter import Reporter
 from monitor.models.series import Series
+
+if TYPE_CHECKING:
+    from monitor.models.run import Run
 
 
 class Chain(models.Model):
@@ -69,6 +74,12 @@ class ChainRecord(models.Model):
         return f"{self.chain_id}:{self.sequence} {self.kind}"
 
 
+class ConflictingReportQuerySet(models.QuerySet["ConflictingReport"]):
+    def of(self, run: Run) -> ConflictingReportQuerySet:
+        """Return the conflicting reports of *run*, oldest first."""
+        return self.filter(run=run.pk).order_by("received_at", "pk")
+
+
 class ConflictingReport(models.Model):
     """A report of a run that already had a different report: kept beside, never shown as the run's result."""
 
@@ -83,6 +94,8 @@ class ConflictingReport(models.Model):
     )
     packed = models.BinaryField()
 
+    objects = ConflictingReportQuerySet.as_manager()
+
     class Meta:
         ordering = ["-received_at"]
         constraints = [models.UniqueConstraint(fields=["run", "sha256"], name="conflicting_report_once")]
@@ -94,3 +107,8 @@ class ConflictingReport(models.Model):
     def body(self) -> bytes:
         """The JSON as it arrived."""
         return unpack(self.packing, bytes(self.packed))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the body, in hex."""
+        return bytes(self.sha256).hex()

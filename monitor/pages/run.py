@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
 from monitor.depot.samples.read import of_run
 from monitor.ledger.attribution import outcome_label
-from monitor.models import RawReport, Run
+from monitor.models import ConflictingReport, RawReport, Run
 from monitor.models.run import State
 from monitor.pages.http.access import members_only, wants_part
 
@@ -59,6 +59,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
         "transitions": run.transitions.all(),
+        "conflicts": ConflictingReport.objects.of(run).defer("packed"),
         "stages": stage_progress(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:
@@ -76,6 +77,15 @@ def raw_report(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     if raw is None:
         raise Http404("this run has no report")
     return HttpResponse(raw.body, content_type="application/json")
+
+
+@members_only
+def conflicting_report(request: HttpRequest, pk: uuid.UUID, number: int) -> HttpResponse:
+    """Return a report that was kept beside the first, byte for byte as received."""
+    conflict = ConflictingReport.objects.of(_visible(request, pk)).filter(pk=number).first()
+    if conflict is None:
+        raise Http404("this run has no such report")
+    return HttpResponse(conflict.body, content_type="application/json")
 
 
 def headline(run: Run, now: datetime) -> str:
@@ -141,4 +151,5 @@ def _indented(raw: RawReport) -> str:
 urlpatterns = [
     path("runs/<uuid:pk>/", page, name="run"),
     path("runs/<uuid:pk>/report.json", raw_report, name="raw-report"),
+    path("runs/<uuid:pk>/conflicts/<int:number>.json", conflicting_report, name="conflicting-report"),
 ]

@@ -103,7 +103,9 @@ def _delete_expired(now: datetime, until: float, patience_seconds: float, result
         if kind == DataKind.SAMPLES:  # samples in partitions that could not be dropped
             for expired in expiry_sql.left_behind():
                 _delete_range(kind, expired, until, result, keep_rows=False)
-        if kind != DataKind.REPORTS:  # reports are deleted with their runs
+        if kind == DataKind.REPORTS:  # reports of deleted series were deleted with their runs
+            expiry_sql.delete_conflicting()
+        else:
             _delete_orphans(kind, until, result)
 
 

@@ -163,6 +163,10 @@ SELECT metric_id FROM there
 WHERE metric_id IS NOT NULL AND NOT EXISTS (SELECT FROM monitor_metric WHERE id = metric_id)
 """
 _DELETE_ORPHANS = "DELETE FROM {table} WHERE metric_id = ANY (%s)"
+_DELETE_CONFLICTING = """
+DELETE FROM monitor_conflictingreport AS kept USING monitor_retentioncutoff AS cutoff
+WHERE cutoff.series_id = kept.series_id AND cutoff.kind = 'reports' AND kept.slot < cutoff.kept_from
+"""
 _SIZE = "SELECT pg_total_relation_size(%s::regclass)"
 
 
@@ -297,6 +301,12 @@ def kept_from(now: datetime) -> dict[str, datetime]:
     with connection.cursor() as cursor:
         cursor.execute(_KEPT_FROM, {"now": now})
         return dict(cursor.fetchall())
+
+
+def delete_conflicting() -> None:
+    """Delete the conflicting reports of slots whose reports have expired; there are at most a few."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DELETE_CONFLICTING)
 
 
 def orphaned_metrics(kind: DataKind) -> list[int]:

@@ -7,13 +7,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from monitor.depot.retention.apply import apply_retention
 from monitor.ingest.conflicts import MOST_PER_RUN
 from monitor.ingest.service import ReportReceipt, ingest, ingest_all
-from monitor.models import ConflictingReport, RawReport, RetentionCutoff, Run, Series
+from monitor.models import ConflictingReport, RawReport, RetentionCutoff, Run, Series, Suite
 from monitor.models.run import State
 from monitor.series.delete import delete_series
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
+
+DAY = timedelta(days=1)
 
 
 def bodies(slot: datetime, count: int) -> list[bytes]:
@@ -85,3 +88,13 @@ def test_conflicts_are_deleted_with_their_series(circle: Series, noon: datetime)
     ingest_all(bodies(noon, 2))
     delete_series(Series.objects.all())
     assert not ConflictingReport.objects.exists()
+
+
+def test_conflicts_are_deleted_when_the_reports_of_their_series_expire(
+    circle: Series, noon: datetime
+) -> None:
+    for slot in (noon, noon + 2 * DAY):
+        ingest_all(bodies(slot, 2))
+    Suite.objects.update(keep_reports_days=1)
+    apply_retention(noon + 2 * DAY, patience_seconds=0)
+    assert [kept.slot for kept in ConflictingReport.objects.all()] == [noon + 2 * DAY]

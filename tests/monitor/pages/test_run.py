@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,8 +11,9 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.charts.stage_shades import of_probe
+from monitor.ingest.service import ingest
 from monitor.ledger import transitions
-from monitor.models import Run
+from monitor.models import ConflictingReport, Run
 from monitor.models.run import State
 from monitor.pages.run import headline, stage_progress, waterfall
 from reporters import report as wire
@@ -49,10 +51,10 @@ def test_a_run_that_ended_in_the_future_by_its_clock_ended_now(
     grid: Grid, client: Client, now: datetime
 ) -> None:
     report = builders.report(grid.gather, now)
-    run = builders.delivered(replace(report, started_at=datetime.now(UTC) + timedelta(hours=1)))
+    run = builders.delivered(replace(report, started_at=datetime.now(UTC) + timedelta(minutes=3)))
     text = page(client, run)
     assert 'data-age="0">now</time>' in text
-    assert "in 1 h" not in text
+    assert "in 3 min" not in text
 
 
 def test_the_state_history_has_times_and_causes(grid: Grid, client: Client, now: datetime) -> None:
@@ -190,3 +192,24 @@ def test_a_run_shows_its_segment_and_configuration(grid: Grid, client: Client, n
     assert '<a href="/series/circle-ring/#segments">2</a>' in text
     assert "file_bytes 100 MB" in text
     assert "ring site1-login, site2-login, site3-login" in text
+
+
+def test_conflicting_reports_are_listed_and_shown_as_received(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    report = builders.report(grid.gather, now)
+    run = builders.delivered(report)
+    assert "Conflicting reports" not in page(client, run)
+    other = wire.to_json(replace(report, reporter="<script>", reason="forged"))
+    ingest(other)
+    text = page(client, run)
+    assert "Conflicting reports" in text
+    assert "&lt;script&gt;" in text
+    assert "<script>" not in text.partition("Conflicting reports")[2]
+    digest = hashlib.sha256(other).hexdigest()
+    assert f'title="{digest}"' in text
+    conflict = ConflictingReport.objects.get()
+    assert client.get(f"/runs/{run.pk}/conflicts/{conflict.pk}.json").content == other
+    assert client.get(f"/runs/{run.pk}/conflicts/{conflict.pk + 1}.json").status_code == 404
+    shown = client.get(f"/api/v1/runs/{run.pk}").json()["conflicts"]
+    assert [(each["reporter"], each["sha256"]) for each in shown] == [("<script>", digest)]
