@@ -16,7 +16,7 @@ from monitor.ledger.claim import claim_freed
 from monitor.models import Run
 from monitor.models.run import State
 from monitor.worker.dispatch import dispatch
-from reporters.spool import Spool, SpoolError
+from reporters.spool import FileSpool, FileSpoolError
 
 if TYPE_CHECKING:
     import uuid
@@ -26,28 +26,28 @@ MAX_BATCH_REPORTS = 500
 BATCH_PAUSE_SECONDS = 0.05  # lets reports accumulate: small and large batches cost the depot about the same
 
 
-def spool() -> Spool:
-    return Spool(settings.VAR_DIR / "spool" / "home")
+def spool() -> FileSpool:
+    return FileSpool(settings.VAR_DIR / "spool" / "home")
 
 
 def is_spooled(run: uuid.UUID) -> bool:
     """Return whether the report of *run* waits in the spool; False if the spool cannot be read."""
     try:
         return run in spool()
-    except SpoolError as error:
+    except FileSpoolError as error:
         logger.error("%s", error)
         return False
 
 
 def spool_report(run: uuid.UUID, body: bytes) -> None:
-    """Spool the report of *run*; if the spool is full or broken, ingest the report at once.
+    """FileSpool the report of *run*; if the spool is full or broken, ingest the report at once.
 
     Raises:
-        SpoolError: neither the spool nor the depot accepted the report.
+        FileSpoolError: neither the spool nor the depot accepted the report.
     """
     try:
         spool().put(run, body)
-    except SpoolError as error:
+    except FileSpoolError as error:
         logger.error("%s; the report is ingested directly", error)
         try:
             receipt = ingest(body)
@@ -80,12 +80,12 @@ def deliver() -> int:
             logger.warning("the depot is unavailable, reports stay in the spool: %s", error)
             connection.close()
             source.sync()
-    except SpoolError as error:
+    except FileSpoolError as error:
         logger.error("%s", error)
     return delivered
 
 
-def _deliver_batch(source: Spool) -> int:
+def _deliver_batch(source: FileSpool) -> int:
     reports = list(source.pending(MAX_BATCH_REPORTS))
     receipts = ingest_all([report.body for report in reports])
     for report, receipt in zip(reports, receipts, strict=True):

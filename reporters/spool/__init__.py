@@ -5,7 +5,7 @@ appear and disappear atomically. A file is named after its run, so a run has at 
 
 Errors::
 
-    SpoolError      the directory cannot be written or read; the message has the reason; temporary
+    FileSpoolError      the directory cannot be written or read; the message has the reason; temporary
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STALE_SECONDS = 3600.0
 _counter = itertools.count()
 
 
-class SpoolError(Exception):
+class FileSpoolError(Exception):
     """The spool's directory cannot be written or read."""
 
 
@@ -38,7 +38,7 @@ class SpooledReport:
     body: bytes
 
 
-class Spool:
+class FileSpool:
     """The reports in *directory*. A missing directory is created, readable by its owner only."""
 
     def __init__(self, directory: Path) -> None:
@@ -54,13 +54,13 @@ class Spool:
         The report survives the death of any process, but a power failure only after ``sync``.
 
         Raises:
-            SpoolError: *body* could not be stored, for example on a full disk; no partial file is left.
+            FileSpoolError: *body* could not be stored, for example on a full disk; no partial file is left.
         """
         with _spool_errors(f"cannot spool the report of {run} in {self._directory}"):
             _write_whole(self._file(run), body)
 
     def sync(self) -> None:
-        """Flush all waiting reports to disk, which may take long. Raises SpoolError if the disk fails."""
+        """Flush all waiting reports to disk, which may take long. Raises FileSpoolError if the disk fails."""
         with _spool_errors(f"cannot write the spool {self._directory} to disk"):
             for path in [*self._oldest(None), self._directory]:
                 with contextlib.suppress(FileNotFoundError):  # delivered by another process
@@ -172,11 +172,11 @@ def _locked(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def _spool_errors(action: str) -> Iterator[None]:
-    """Turn an OSError into a SpoolError that begins with *action*, such as "cannot read x"."""
+    """Turn an OSError into a FileSpoolError that begins with *action*, such as "cannot read x"."""
     try:
         yield
     except OSError as error:
-        raise SpoolError(f"{action}: {error.strerror or error}") from error
+        raise FileSpoolError(f"{action}: {error.strerror or error}") from error
 
 
 def _write_whole(path: Path, data: bytes) -> None:

@@ -92,6 +92,11 @@ def encode(record: Record) -> bytes:
     )
 
 
+def encoded_bytes(record: Record) -> int:
+    """Return a bound on the length of ``encode(record)``."""
+    return MOST_LINE_BYTES + len(record.body) + 1
+
+
 def chain_line(chain: uuid.UUID) -> bytes:
     return b"chain %s\n" % str(chain).encode()
 
