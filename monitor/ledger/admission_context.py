@@ -17,6 +17,7 @@ from monitor.ledger.admission import (
     DueRun,
     LeaderRun,
 )
+from monitor.ledger.admission.rules.budget import used_up_limits
 from monitor.models import Binding, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
@@ -49,6 +50,18 @@ def load_context(now: datetime) -> AdmissionContext:
         ),
         silent_reporters=frozenset(reporter.name for reporter in reporters if reporter.component in silent),
     )
+
+
+def used_up_sites(now: datetime) -> set[str]:
+    """Return the names of the sites whose budget of the day of *now* (UTC) is used up."""
+    budgets = {site: budget for site in Site.objects.all() if (budget := _budget(site)) != Budget()}
+    used = _budget_used([site.pk for site in budgets], now) if budgets else {}
+    nothing = BudgetUsed()
+    return {
+        site.name
+        for site, budget in budgets.items()
+        if any(used_up_limits(budget, used.get(site.pk, nothing), 0))
+    }
 
 
 def _budget(site: Site) -> Budget:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitor.ledger.admission import OpenWindow
-from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, open_at
+from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, occurrences, open_at
 from monitor.models import Binding, MaintenanceWindow, Series, Site
 from monitor.models.visibility import sees_all
 from reporters.schedule import InvalidSchedule
@@ -60,6 +60,20 @@ def open_windows(now: datetime) -> tuple[OpenWindow, ...]:
     )
 
 
+def planned_windows(since: datetime, until: datetime) -> Iterator[OpenWindow]:
+    """Yield the windows that are open at some time in [*since*, *until*).
+
+    A window with an invalid schedule is logged and left out.
+    """
+    for window in MaintenanceWindow.objects.not_over(since).prefetch_related("sites"):
+        sites = frozenset(_sites(window))
+        try:
+            for occurrence in occurrences(_times(window), since, until):
+                yield OpenWindow(str(window), occurrence.starts_at, occurrence.ends_at, sites)
+        except InvalidSchedule as error:
+            logger.error("maintenance window %s is ignored: %s", window.name, error)
+
+
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the open windows that *user* may see, sorted by start."""
     windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
@@ -99,14 +113,17 @@ def _open(
 def _occurrence(
     find: Callable[[WindowTimes, datetime], Occurrence | None], window: MaintenanceWindow, now: datetime
 ) -> Occurrence | None:
-    times = WindowTimes(
-        window.starts_at, window.ends_at, window.schedule, window.timezone, window.duration_seconds
-    )
     try:
-        return find(times, now)
+        return find(_times(window), now)
     except InvalidSchedule as error:
         logger.error("maintenance window %s is ignored: %s", window.name, error)
         return None
+
+
+def _times(window: MaintenanceWindow) -> WindowTimes:
+    return WindowTimes(
+        window.starts_at, window.ends_at, window.schedule, window.timezone, window.duration_seconds
+    )
 
 
 def _shown(

@@ -78,6 +78,22 @@ def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
     return None if slot is None else Occurrence(slot, slot + _duration(times))
 
 
+def occurrences(times: WindowTimes, since: datetime, until: datetime) -> Iterator[Occurrence]:
+    """Yield the occurrences that are open at some time in [*since*, *until*), in order.
+
+    Raises:
+        InvalidSchedule: the schedule cannot be parsed.
+    """
+    if not times.schedule:
+        single = _single(times)
+        if single and single.starts_at < until and single.ends_at > since:
+            yield single
+        return
+    duration = _duration(times)
+    for slot in _schedule(times).slots(since - duration, until - timedelta.resolution):
+        yield Occurrence(slot, slot + duration)
+
+
 def time_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
     """Yield (field, message) for each error in *times*."""
     yield from _recurring_errors(times) if times.schedule else _single_errors(times)

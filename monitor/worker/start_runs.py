@@ -15,15 +15,12 @@ from django.db import connection
 
 from monitor.ledger.claim import lease_until
 from monitor.models.run import State
+from monitor.series.expected_seconds import EXPECTED_METRICS
 from monitor.series.segments import local_identity
 from reporters.config import Assignment, ResourceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-# Probes need these forecasts: credentials must outlast the run, and a job's wall-clock limit the compute
-# stage.
-EXPECTED_METRICS = ("total.seconds", "stage.compute.seconds")
 
 _START = """
 WITH started AS (

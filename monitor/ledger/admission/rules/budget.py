@@ -18,13 +18,15 @@ def judge(run: DueRun, context: AdmissionContext) -> Verdict:
     """
     for site in sorted(run.demand.sites & context.budgets.keys()):
         in_flight = context.runs_at_site(site)
-        used_up = next(_used_up(context.budgets[site], context.used.get(site, _NOTHING), in_flight), None)
+        used_up = next(
+            used_up_limits(context.budgets[site], context.used.get(site, _NOTHING), in_flight), None
+        )
         if used_up is not None:
             return Skip(f"budget: {site} has {used_up} today")
     return None
 
 
-def _used_up(budget: Budget, used: BudgetUsed, in_flight: int) -> Iterator[str]:
+def used_up_limits(budget: Budget, used: BudgetUsed, in_flight: int) -> Iterator[str]:
     """Yield a description of each limit of *budget* that is used up.
 
     Runs *in_flight*, which are not part of *used*, count as runs of today.
