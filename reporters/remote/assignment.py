@@ -45,7 +45,8 @@ class AssignmentRefused(Exception):
 class AssignedSeries:
     """A series of the assignment. *after* names the leader after whose run it runs; empty: none.
 
-    The slots are those of *schedule*, hashed by *schedule_name*, plus *delay_seconds*.
+    The slots are those of *schedule*, hashed by *schedule_name*, shifted by ``delay``. Without a schedule the
+    series runs on request only. A run with a leader starts *delay_seconds* after the end of the leader's run.
     """
 
     name: str
@@ -67,12 +68,14 @@ class AssignedSeries:
     warm_up_runs: int
     expected_seconds: Mapping[str, float]
 
-    def parsed_schedule(self) -> Schedule:
-        """Return the schedule without the delay.
+    def parsed_schedule(self) -> Schedule | None:
+        """Return the schedule without the delay; None if the series runs on request only.
 
         Raises:
             NoZoneDatabase: this host knows no time zones.
         """
+        if not self.schedule:
+            return None
         return parse_schedule(
             self.schedule,
             self.schedule_name,
@@ -83,7 +86,8 @@ class AssignedSeries:
 
     @property
     def delay(self) -> timedelta:
-        return timedelta(seconds=self.delay_seconds)
+        """The time from a slot of the schedule to the slot of the series; none for a series with a leader."""
+        return timedelta(seconds=0 if self.after else self.delay_seconds)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from monitor.ledger.holds import hold, resume
 from monitor.models import Forecast, ForecastState, MaintenanceWindow, Reporter, Series, Site, Usage
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.series.segments import local_identity
+from reporters.remote.assignment import parse
 from reporters.report import rfc3339
-from reporters.schedule import parse_schedule
 from tests.monitor.fleet.agents import remote_reporter
 from tests.monitor.fleet.remote_series import disk, remote_grid
 
@@ -27,7 +27,10 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def document(reporter: Reporter, now: datetime = NOW) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(current_assignment(reporter, now).document)
+    """Return the assignment of *reporter* at *now*, which its agent accepts."""
+    text = current_assignment(reporter, now).document
+    parse(text, reporter.name)
+    parsed: dict[str, Any] = json.loads(text)
     return parsed
 
 
@@ -134,12 +137,13 @@ def test_a_series_with_a_leader_has_the_slots_of_the_ledger() -> None:
     leader = disk("leader", schedule="H * * * *", timezone="Europe/Berlin")
     follower = {"schedule": "", "leader": "leader", "delay_seconds": 60}
     after, together = disk("after", follows="after", **follower), disk("with", follows="with", **follower)
-    assigned = series_of(remote_grid(leader, after, together))
-    assert [assigned[name]["after"] for name in ("leader", "after", "with")] == [None, "leader", None]
+    assignment = current_assignment(remote_grid(leader, after, together), NOW)
+    assigned = parse(assignment.document, "ncsa").series
+    assert [assigned[name].after for name in ("leader", "after", "with")] == ["", "leader", ""]
     for name, each in assigned.items():
-        schedule = parse_schedule(each["schedule"], each["schedule_name"], zone=each["timezone"])
-        delay = timedelta(seconds=0 if each["after"] else each["delay_seconds"])
-        slots = [slot + delay for slot in schedule.slots(NOW - delay, NOW + DAY - delay)]
+        schedule = each.parsed_schedule()
+        assert schedule is not None
+        slots = [slot + each.delay for slot in schedule.slots(NOW - each.delay, NOW + DAY - each.delay)]
         assert slots == list(slots_of(Series.objects.get(name=name), NOW, NOW + DAY))
 
 
@@ -217,9 +221,9 @@ def forecast(upper: float) -> None:
         fingerprint=identity.fingerprint, defaults={"number": 1, "began_at": NOW, "probe": series.probe}
     )
     metric, _ = segment.metrics.get_or_create(name="total.seconds", defaults={"unit": "seconds"})
-    issued = Forecast.objects.create(
-        metric=metric, issued_at=NOW, method="mean", mean=1, lower=1, upper=upper, level=0.8, n=3
-    )
+    known = {"last_time": NOW, "last_known_at": NOW, "n": 3, "level": 0.8}
+    values = {"mean": 1.0, "median": 1.0, "lower": 1.0, "upper": upper}
+    issued = Forecast.objects.create(metric=metric, issued_at=NOW, method="mean", **known, **values)
     ForecastState.objects.update_or_create(metric=metric, defaults={"forecast": issued})
 
 
