@@ -26,6 +26,7 @@ from reporters.report import Environment, Failure, MalformedReport, MetricValue,
 from reporters.truncate import Unwritable, encoded
 
 WITHHELD = "withheld by the site's policy"
+_UNDISCLOSED_RULE = f"{PREFIX}not disclosed"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _UNITS = frozenset(("seconds", "bytes", "bytes_per_second", "ratio", "count"))
 _LONGEST_NAME = 200
@@ -78,8 +79,8 @@ def disclose(report: Report, level: str, *, secret: bytes, words: Mapping[str, s
 
 def known_words(resources: Iterable[ResourceConfig]) -> dict[str, str]:
     """Return the kind of each name that this host, its user and the *resources* of its runs have."""
-    hosts = {platform.node()}
-    users = {getpass.getuser()}
+    hosts = {platform.node()} - {""}
+    users = _own_names()
     for resource in resources:
         hosts.update(_hosts(resource))
         users.update(
@@ -92,6 +93,13 @@ def known_words(resources: Iterable[ResourceConfig]) -> dict[str, str]:
         **{name: "host" for name in (*hosts, *short - set(probes.names())) if name},
         **dict.fromkeys(users, "user"),
     }
+
+
+def _own_names() -> set[str]:
+    try:
+        return {getpass.getuser()}
+    except (KeyError, OSError):  # a user without an entry in the user database, in a container
+        return set()
 
 
 def _hosts(resource: ResourceConfig) -> set[str]:
@@ -161,7 +169,7 @@ def _minimal(report: Report, names: Pseudonyms) -> Report:
         parameters={
             safe("parameter")(name): _number_or(value, names) for name, value in report.parameters.items()
         },
-        reason=PREFIX.partition(":")[0] if report.reason.startswith(PREFIX) else "",
+        reason=_UNDISCLOSED_RULE if report.reason.startswith(PREFIX) else "",
         stages=tuple(replace(stage, name=safe("stage")(stage.name)) for stage in report.stages),
         metrics=_renamed(
             report.metrics,

@@ -137,7 +137,7 @@ def test_the_rule_of_a_policy_is_told_except_by_minimal() -> None:
         outcome="skipped", reason="policy: forbidden hours 08:00-18:00 Europe/Berlin", failure=None
     )
     assert disclosed(skipped, "redacted").reason == skipped.reason
-    assert disclosed(skipped, "minimal").reason == "policy"
+    assert disclosed(skipped, "minimal").reason == "policy: not disclosed"
     path = replace(skipped, reason="policy: the file '/etc/secret key' (x) is not allowed")
     assert "secret" not in disclosed(path, "redacted").reason
 
