@@ -14,10 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporters.fields import Unfit, parse_object
-from reporters.remote import archive, services
+from reporters.remote import archive, services, this_archive
 from reporters.remote.errors import UsageFault
 from reporters.remote.files import write_atomically
-from reporters.remote.service import LOG, START, AgentService, Launch, run_arguments, start_script
+from reporters.remote.service import (
+    KEPT_VARIABLES,
+    LOG,
+    START,
+    AgentService,
+    Launch,
+    run_arguments,
+    start_script,
+)
 
 RECORD = "service.json"
 VERSIONS = "versions"
@@ -26,12 +34,16 @@ _RECORD_BYTES = 65536
 
 @dataclass(frozen=True)
 class InstallRecord:
-    """What is installed: a kind of service, the options of its job, and the digests of two versions."""
+    """What is installed: a kind of service, the options of its job, and the digests of two versions.
+
+    *variables* are those of the environment of the agent.
+    """
 
     kind: str
     options: Sequence[str]
     version: str
     previous: str  # empty before the first upgrade
+    variables: Mapping[str, str]
 
 
 class SiteInstallation:
@@ -58,10 +70,11 @@ class SiteInstallation:
                 [str(option) for option in fields["options"]],
                 str(fields["version"]),
                 str(fields["previous"]),
+                {str(name): str(value) for name, value in fields["variables"].items()},
             )
         except FileNotFoundError:
             return None
-        except (OSError, Unfit, KeyError, TypeError) as error:
+        except (OSError, Unfit, KeyError, TypeError, AttributeError) as error:
             raise UsageFault(
                 f"cannot read {file}: {error}; remove the service by hand, and the file"
             ) from None
@@ -88,10 +101,11 @@ class SiteInstallation:
         if installed is not None and old is not None and (old.kind, old.options) != (service, list(options)):
             installed.remove()
         previous = old.previous if old and old.version == version else old.version if old else ""
-        self._write_record(InstallRecord(service, list(options), version, previous))
+        kept = {name: variables[name] for name in KEPT_VARIABLES if variables.get(name)}
+        self._write_record(InstallRecord(service, list(options), version, previous, kept))
         launch = Launch(self.state, options)
         created = services.load(service)(launch)
-        script = start_script(launch, sys.executable, self.file(version), variables).encode()
+        script = start_script(launch, sys.executable, self.file(version), kept).encode()
         if _content(launch.start) != script:
             write_atomically(launch.start, script, mode=0o700)
             created.stop()
@@ -129,20 +143,15 @@ class SiteInstallation:
         write_atomically(self.state / RECORD, f"{text}\n".encode(), mode=0o600)
 
 
-def own_archive() -> Path | None:
-    """Return the file that this reporter runs from; None if it runs from a directory of sources."""
-    return next((path for path in Path(__file__).resolve().parents if path.is_file()), None)
-
-
 def own_content() -> bytes:
     """Return the content of the file that this reporter runs from, else its sources, packed."""
-    file = own_archive()
+    file = this_archive.path()
     return file.read_bytes() if file else archive.build()
 
 
 def direct_command(state: Path) -> list[str]:
     """Return the command that runs the agent without an installation."""
-    file = own_archive() or SiteInstallation(state).file(archive.digest(own_content()))
+    file = this_archive.path() or SiteInstallation(state).file(archive.digest(own_content()))
     return [sys.executable, *run_arguments(file, state)]
 
 

@@ -137,12 +137,8 @@ class AgentService(abc.ABC):
 
 
 def start_script(launch: Launch, python: str, archive: Path, variables: Mapping[str, str]) -> str:
-    """Return the script that runs the agent of *archive* by *python* with those of *variables* it needs."""
-    exports = "".join(
-        f"{name}={shlex.quote(variables[name])}; export {name}\n"
-        for name in KEPT_VARIABLES
-        if variables.get(name)
-    )
+    """Return the script that runs the agent of *archive* by *python* with *variables* in its environment."""
+    exports = "".join(f"{name}={shlex.quote(value)}; export {name}\n" for name, value in variables.items())
     command = shlex.join([python, *run_arguments(archive, launch.state)])
     return _START_SCRIPT.format(
         exports=exports, log=shlex.quote(str(launch.log)), log_bytes=_LOG_BYTES, command=command

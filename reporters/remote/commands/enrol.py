@@ -20,7 +20,9 @@ class Command:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("url", metavar="URL", help="the server, such as https://grid.example.org")
-        parser.add_argument("code", metavar="CODE", help="valid for 15 minutes, and once")
+        parser.add_argument(
+            "code", metavar="CODE", help="valid for 15 minutes, and once; - reads it from the standard input"
+        )
         common.add_state(parser)
         parser.add_argument(
             "--ca-file", default="", metavar="FILE", help="certificates of the authorities to trust"
@@ -42,9 +44,11 @@ class Command:
         ca_file = str(Path(options.ca_file).absolute()) if options.ca_file else ""
         chosen = enrolment.EnrolmentOptions(options.method, options.force, ca_file, options.proxy)
         client = ServerClient(url, ca_file=ca_file, proxy=proxy_for(url, options.proxy))
+        # Other users of the host see the arguments of a process, but not its input.
+        code = sys.stdin.readline().strip() if options.code == "-" else options.code
         try:
             state = StateDirectory.create(common.state_path(options))
-            enrolled = enrolment.enrol(client, state, options.code, chosen)
+            enrolled = enrolment.enrol(client, state, code, chosen)
         except (ServerError, SigningError, StateError) as error:
             raise UsageFault(str(error)) from None
         sys.stdout.write(

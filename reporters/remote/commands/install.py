@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
+from reporters.remote import options as common
 from reporters.remote import services
 from reporters.remote.errors import UsageFault
 from reporters.remote.installation import SiteInstallation, direct_command, own_content
-from reporters.remote.service import AgentService, Launch, ServiceFault
-from reporters.remote.state_directory import StateDirectory, StateError, default_path
+from reporters.remote.service import Launch, ServiceFault
+from reporters.remote.state_directory import StateDirectory, StateError
 
 
 class Command:
@@ -19,23 +19,23 @@ class Command:
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--state",
-            type=Path,
-            default=default_path(os.environ),
-            metavar="DIRECTORY",
-            help="state directory of the agent (default: %(default)s)",
-        )
+        common.add_state(parser)
         kinds = ", ".join(f"{name} ({services.load(name).summary})" for name in services.by_preference())
         parser.add_argument(
-            "--kind", choices=services.by_preference(), help=f"default: the first usable of {kinds}"
+            "--kind",
+            choices=services.by_preference(),
+            help=f"default: as installed, else the first that this site has of {kinds}",
         )
         parser.add_argument(
             "--job-option",
             action="append",
-            default=[],
             metavar="OPTION",
-            help="option of the Slurm job, such as --account=physics; may be repeated",
+            help="option of the Slurm job, such as --account=physics; may be repeated (default: as before)",
+        )
+        parser.add_argument(
+            "--keep-environment",
+            action="store_true",
+            help="start the agent with the PATH and the proxy of the earlier `install`, not those of now",
         )
         parser.add_argument(
             "--print", action="store_true", help="print the unit, crontab lines or job script; change nothing"
@@ -43,21 +43,33 @@ class Command:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        state = Path(os.path.abspath(options.state))  # noqa: PTH100  # links stay: they outlive a moved disk
-        launch = Launch(state, options.job_option)
-        kind = options.kind or _first_available(launch)
-        if options.print:
-            direct = Launch(state, options.job_option, direct_command(state))
-            service = services.load(kind)(direct)
-            sys.stderr.write(f"{service.by_hand()}\n")
-            sys.stdout.write(service.text())
-            return 0
-        reason = services.load(kind)(launch).unavailable()
-        if reason:
-            raise UsageFault(f"cannot install a {services.load(kind).summary} here: {reason}")
-        service = _installed(state, kind, options.job_option)
-        sys.stdout.write(f"installed: {service.summary}; {service.status()}\n")
+        state = common.state_path(options)
+        installation = SiteInstallation(state)
+        try:
+            installed = installation.record()
+            kind = options.kind or (installed.kind if installed else _first_available(Launch(state)))
+            job_options = options.job_option or (installed.options if installed else [])
+            if options.print:
+                return _print(kind, Launch(state, job_options, direct_command(state)))
+            StateDirectory.open(state)
+            reason = services.load(kind)(Launch(state)).unavailable()
+            if reason:
+                raise UsageFault(f"cannot install a {services.load(kind).summary} here: {reason}")
+            variables = installed.variables if installed and options.keep_environment else os.environ
+            service = installation.install(kind, job_options, own_content(), variables)
+            sys.stdout.write(f"installed: {service.summary}; {service.status()}\n")
+        except (StateError, ServiceFault) as error:
+            raise UsageFault(str(error)) from None
+        except OSError as error:
+            raise UsageFault(f"cannot write {error.filename}: {error.strerror}") from None
         return 0
+
+
+def _print(kind: str, launch: Launch) -> int:
+    service = services.load(kind)(launch)
+    sys.stderr.write(f"{service.by_hand()}\n")
+    sys.stdout.write(service.text())
+    return 0
 
 
 def _first_available(launch: Launch) -> str:
@@ -72,13 +84,3 @@ def _first_available(launch: Launch) -> str:
         + "\n".join(reasons)
         + f"\nKeep this command running by other means: {' '.join(direct_command(launch.state))}"
     )
-
-
-def _installed(state: Path, kind: str, job_options: list[str]) -> AgentService:
-    try:
-        StateDirectory.open(state)
-        return SiteInstallation(state).install(kind, job_options, own_content(), os.environ)
-    except (StateError, ServiceFault) as error:
-        raise UsageFault(str(error)) from None
-    except OSError as error:
-        raise UsageFault(f"cannot write {error.filename}: {error.strerror}") from None

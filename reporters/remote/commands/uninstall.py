@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from pathlib import Path
 
+from reporters.remote import options as common
 from reporters.remote.errors import UsageFault
 from reporters.remote.installation import RECORD, SiteInstallation
 from reporters.remote.service import ServiceFault
-from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError, default_path
+from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError
 
 
 class Command:
@@ -19,13 +19,7 @@ class Command:
 
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--state",
-            type=Path,
-            default=default_path(os.environ),
-            metavar="DIRECTORY",
-            help="state directory of the agent (default: %(default)s)",
-        )
+        common.add_state(parser)
         parser.add_argument(
             "--purge", action="store_true", help="also remove the state directory: keys, assignment and spool"
         )
@@ -36,7 +30,7 @@ class Command:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        path = Path(os.path.abspath(options.state))  # noqa: PTH100  # as ``install`` names it
+        path = common.state_path(options)
         if not path.exists():
             sys.stdout.write(f"nothing to remove: there is no {path}\n")
             return 0

@@ -149,4 +149,10 @@ def test_the_environment_that_the_agent_needs_is_kept(operator: Operator) -> Non
         check=True,
     )
     assert shown.stdout == operator._environment["HTTPS_PROXY"]
+    kept = start.read_text()
+    operator._environment["HTTPS_PROXY"] = "http://other.example.org:3128/"
+    assert operator.call("install", "--keep-environment").returncode == 0
+    assert start.read_text() == kept
+    assert operator.call("install").returncode == 0
+    assert "other.example.org" in start.read_text()
     operator.call("uninstall")
