@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 from probes.base import ProbeFailed
 from probes.grid import Capabilities, Completed, CopyOptions, Transferred
 from reporters.config import ResourceConfig
+from reporters.containment import Containment
 from reporters.error_lines import decisive_line, tail
 from reporters.process import Running
 
@@ -93,7 +94,8 @@ class ResourceShell(abc.ABC):
 
     Every argument reaches the program unchanged. The program's environment variable ``LC_GRIDCAST_RUN``
     contains the run's *label*, so that an admin can see which run a process belongs to; some resources
-    discard the variable. A shell that is not *interactive* cannot ``start`` a program, only ``run`` it to its
+    discard the variable. Programs that the shell starts at the reporter belong to *containment*, if there is
+    one. A shell that is not *interactive* cannot ``start`` a program, only ``run`` it to its
     end.
     """
 
@@ -102,6 +104,7 @@ class ResourceShell(abc.ABC):
     def __init__(self, resource: str, label: str) -> None:
         self.resource = resource
         self.label = label
+        self.containment: Containment | None = None
 
     def credentials(self) -> Sequence[Credential]:
         """Return the credentials for the login that can be checked before the login."""

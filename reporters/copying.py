@@ -191,7 +191,12 @@ class ClientProgram(CheckedCopy):
         """
         left_seconds = until - time.monotonic()
         try:
-            return process.run(argv, timeout_seconds=left_seconds, env=self.environment())
+            return process.run(
+                argv,
+                timeout_seconds=left_seconds,
+                env=self.environment(),
+                containment=self.source.shell.containment,
+            )
         except process.TimedOut as error:
             raise TookTooLong(
                 f"{argv[0]} from {self.source.resource.name} to {self.target.resource.name} ran longer than "

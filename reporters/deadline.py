@@ -61,6 +61,7 @@ class BoundedShell(ResourceShell):
         self._shell = shell
         self._deadline = deadline
         self.interactive = shell.interactive
+        self.containment = shell.containment
 
     def credentials(self) -> Sequence[Credential]:
         return self._shell.credentials()

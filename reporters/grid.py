@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +19,12 @@ from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import Capabilities, CopyOptions, Location, Transferred
 from reporters import resolve, scratch
 from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
+from reporters.cgroup import own_group
 from reporters.config import Assignment
+from reporters.containment import Containment, ProcessLimits, end_earlier_lives
 from reporters.deadline import BoundedShell, Deadline
 from reporters.resource_session import GridJob, ResourceSession, check_answers, serving
-from reporters.usage import ResourceUsage, UsageMeter
+from reporters.usage import ResourceUsage, UsageMeter, format_bytes
 
 _PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -32,8 +35,10 @@ class RunGrid:
 
     def __init__(self, assignment: Assignment, deadline: Deadline, log: Callable[[str, str], None]) -> None:
         _check(assignment)
+        self._containment = Containment(_limits(assignment), own_group())
+        self._survivors = 0
         self._sessions = {
-            name: ResourceSession(resource, assignment, deadline, self.log)
+            name: ResourceSession(resource, assignment, deadline, self._containment, self.log)
             for name, resource in assignment.resources.items()
         }
         self._deadline = deadline
@@ -43,6 +48,8 @@ class RunGrid:
         self._connected: dict[str, Future[BoundedShell]] = {}
         self._cleaned_up = False
         self._meter = UsageMeter()
+        if earlier := end_earlier_lives():
+            self.log(f"ended {earlier} processes of runs whose reporter was killed", "warning")
 
     def shell(self, resource: str) -> BoundedShell:
         """Return the connected shell of *resource*. Raises ProbeFailed if the connection failed."""
@@ -143,6 +150,7 @@ class RunGrid:
             return
         self._cleaned_up = True
         results = in_parallel(self._clean_up_at, self._connected)
+        self._end_processes()
         failures = [(name, error) for name, error in results if error]
         if failures:
             reasons = "; ".join(f"{name}: {error.message}" for name, error in failures)
@@ -158,9 +166,26 @@ class RunGrid:
         """Return the usage so far, by resource."""
         return self._meter.read()
 
+    def survivors(self) -> int:
+        """Return how many processes at the reporter had to be killed; known after ``clean_up``."""
+        return self._survivors
+
     def log(self, text: str, level: str = "info") -> None:
         """Add a line to the run's log."""
         self._write_log(text, level)
+
+    def _end_processes(self) -> None:
+        """End what is left of the run's programs at the reporter's host."""
+        self._survivors, used = self._containment.end()
+        if used is not None and used.cpu_seconds:
+            memory = (
+                "" if used.memory_bytes is None else f", at most {format_bytes(used.memory_bytes)} of memory"
+            )
+            self.log(f"the run's programs at the reporter used {used.cpu_seconds:.3f} s of CPU time{memory}")
+        if self._survivors:
+            self.log(
+                f"{self._survivors} processes at the reporter ignored SIGTERM and were killed", "warning"
+            )
 
     def _session(self, resource: str) -> ResourceSession:
         if resource not in self._sessions:
@@ -185,6 +210,12 @@ class RunGrid:
         finally:
             self._sessions[resource].shell.close()
         return resource, None
+
+
+def _limits(assignment: Assignment) -> ProcessLimits:
+    """Return limits that a process can exceed only if it outlives the run: each processor could be busy."""
+    seconds = assignment.limit_seconds + assignment.cleanup_seconds
+    return ProcessLimits(math.ceil(seconds * (os.cpu_count() or 1)), assignment.max_file_bytes)
 
 
 def _check(assignment: Assignment) -> None:

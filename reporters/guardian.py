@@ -6,9 +6,13 @@ CONTROL and STATUS are file descriptors of inherited pipe ends, PARENT is the re
 seconds between SIGTERM and SIGKILL. Everything that the program starts is stopped when the program ends, at a
 byte or the end of file on CONTROL, when PARENT is gone, or on SIGTERM. Orphans are adopted
 (PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or clears its environment stays in the
-tree. The guardian writes one line to STATUS:
+tree. The guardian writes one line to STATUS when the program has ended:
 
     exit STATUS SECONDS | signal NUMBER SECONDS | missing ERRNO | broken TEXT
+
+and, when no process is left, a second line with the number of processes that needed SIGKILL:
+
+    ended KILLED
 
 On systems other than Linux, the program's process group is killed instead of its tree, and only the pipe
 signals the reporter's death. After ten seconds the guardian gives up on processes it cannot kill (another
@@ -25,13 +29,13 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 10.0
 
 
-def prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> bool:
     try:
         import ctypes  # noqa: PLC0415  # missing in some Pythons; orphans then escape
 
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
     except (ImportError, AttributeError, OSError):
-        return
+        return False
 
 
 def descendants() -> "list[int]":
@@ -57,6 +61,7 @@ class Guardian:
         self.is_stopping = False
         self.program = self.group = 0
         self.began = 0.0
+        self.killed: set[int] = set()
         self.signalled, wake = os.pipe()
         for end in (self.signalled, wake):
             os.set_blocking(end, False)
@@ -70,16 +75,18 @@ class Guardian:
         self.is_stopping = self.is_stopping or number == signal.SIGTERM
 
     def run(self, argv: "list[str]") -> None:
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        adopts_orphans = prctl(PR_SET_CHILD_SUBREAPER, 1)
         prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
         failed = self.start(argv)
         if failed:
             os.waitpid(self.program, 0)
-            self.report(f"missing {failed}")
+            self.report(f"missing {failed}\nended 0")
             return
         while self.reap() and self.program and not self.must_stop():
             self.wait(None)
         self.end_everything()
+        if adopts_orphans and not self.reap():
+            self.report(f"ended {len(self.killed)}")
 
     def start(self, argv: "list[str]") -> str:
         """Start *argv*; return the errno as text if the program could not be started, else an empty text."""
@@ -143,8 +150,10 @@ class Guardian:
         for pid in descendants() or [-self.group]:
             try:
                 os.kill(pid, number)
-            except OSError:  # noqa: PERF203  # it has ended, or belongs to another user
+            except OSError:  # it has ended, or belongs to another user
                 continue
+            if number == signal.SIGKILL:
+                self.killed.add(pid)
 
     def report_end(self, status: int, seconds: float) -> None:
         if os.WIFSIGNALED(status):

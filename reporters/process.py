@@ -10,6 +10,9 @@ Logins and launchers may print text before the program does. With *marker*, the 
 line *marker* on stdout and on stderr; all output up to this line is discarded. If the line never comes, the
 output is kept, because it tells why.
 
+With *containment*, the program belongs to a run: it is found even if its guardian is killed, and it has the
+run's limits if it is *limited* (``containment.py``).
+
 Errors::
 
     ProcessError
@@ -27,12 +30,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import IO
 
 from probes.grid import Completed
 from reporters import spawning
 from reporters.capture import Capture
+from reporters.containment import Containment, tagged
 from reporters.watcher import can_watch
 
 GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
@@ -72,18 +77,29 @@ def run(
     cwd: str | None = None,
     guarded: bool = True,
     marker: str = "",
+    containment: Containment | None = None,
+    limited: bool = False,
 ) -> Completed:
     """Run *argv* to its end. The returncode is -n if signal n killed the program.
 
-    The seconds in the result do not include the start of the guardian. The module describes *guarded* and
-    *marker*.
+    The seconds in the result do not include the start of the guardian. The module describes the other
+    arguments.
 
     Raises:
         ProgramMissing: the program does not exist or cannot be executed.
         TimedOut: the program ran longer than *timeout_seconds* and was stopped.
         GuardianLost: the guardian was killed, and the program with it.
     """
-    with start(argv, input=input or "", env=env, cwd=cwd, guarded=guarded, marker=marker) as running:
+    with start(
+        argv,
+        input=input or "",
+        env=env,
+        cwd=cwd,
+        guarded=guarded,
+        marker=marker,
+        containment=containment,
+        limited=limited,
+    ) as running:
         return running.wait(timeout_seconds)
 
 
@@ -95,12 +111,23 @@ def start(
     cwd: str | None = None,
     guarded: bool = True,
     marker: str = "",
+    containment: Containment | None = None,
+    limited: bool = False,
 ) -> Running:
     """Start *argv* and return at once. Without *input*, stdin stays open until ``close_input``.
 
-    The module describes *guarded* and *marker*.
+    The module describes the other arguments.
     """
-    return Running(argv, input=input, env=env, cwd=cwd, guarded=guarded, marker=marker)
+    return Running(
+        argv,
+        input=input,
+        env=env,
+        cwd=cwd,
+        guarded=guarded,
+        marker=marker,
+        containment=containment,
+        limited=limited,
+    )
 
 
 class Running:
@@ -115,6 +142,8 @@ class Running:
         cwd: str | None,
         guarded: bool,
         marker: str,
+        containment: Containment | None,
+        limited: bool,
     ) -> None:
         self.program = argv[0]
         self._changed = threading.Condition()
@@ -124,9 +153,16 @@ class Running:
         self._ended = False
         self._unsent = None if input is None else memoryview(input.encode("utf-8", "replace"))
         self._began = time.monotonic()
-        spawn = spawning.guarded if guarded or not can_watch() else spawning.watched
+        self._containment, self._tag = containment, containment.tag() if containment else ""
+        self._is_guarded = guarded or not can_watch()
+        env = tagged(env, self._tag) if containment else env
         try:
-            self._guardian, self._control, self._status_end = spawn(argv, env, cwd, GRACE_SECONDS)
+            if self._is_guarded:
+                adopt = partial(containment.adopt, limited=limited) if containment else None
+                spawned = spawning.guarded(argv, env, cwd, GRACE_SECONDS, adopt)
+            else:
+                spawned = spawning.watched(argv, env, cwd, GRACE_SECONDS)
+            self._guardian, self._control, self._status_end = spawned
         except (OSError, ValueError) as error:  # no such directory, an argument with a NUL, too long
             raise ProgramMissing(f"cannot run {argv[0]}: {error}") from error
         self._stdin, self._outputs = _pipes(self._guardian)
@@ -201,7 +237,7 @@ class Running:
 
     def _completed(self) -> Completed:
         """Return the result that the guardian reported. Raises ProgramMissing or GuardianLost."""
-        kind, _, rest = self._status.decode().strip().partition(" ")
+        kind, _, rest = self._status.decode().partition("\n")[0].partition(" ")
         if kind in ("exit", "signal"):
             number, _, seconds = rest.partition(" ")
             returncode = int(number) if kind == "exit" else -int(number)
@@ -221,6 +257,8 @@ class Running:
                 os.set_blocking(self._stdin.fileno(), False)
                 selector.register(self._stdin.fileno(), selectors.EVENT_WRITE)
             self._drain(selector)
+        if self._containment and self._is_guarded:
+            self._containment.settle(self._tag, self._status.decode())
         with self._changed:
             os.close(self._control)
             os.close(self._status_end)

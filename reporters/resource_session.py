@@ -12,6 +12,7 @@ from probes.base import ProbeFailed
 from reporters import resolve, scratch
 from reporters.base import BatchSystem, CommandFailed, ConnectionLost, ResourceUnfit, SubmittedJob
 from reporters.config import Assignment, ResourceConfig
+from reporters.containment import Containment
 from reporters.deadline import BoundedShell, Deadline
 from reporters.error_lines import decisive_line, tail
 from reporters.process import ProcessError, Running
@@ -26,13 +27,19 @@ class ResourceSession:
     """The shell, the scratch directory and the jobs of one run at one resource."""
 
     def __init__(
-        self, resource: ResourceConfig, assignment: Assignment, deadline: Deadline, log: Callable[[str], None]
+        self,
+        resource: ResourceConfig,
+        assignment: Assignment,
+        deadline: Deadline,
+        containment: Containment,
+        log: Callable[[str], None],
     ) -> None:
         self.resource = resource
         self._series = assignment.series
         self._run = run_id(assignment.series, assignment.slot).hex[:_RUN_CHARACTERS]
         self._label = f"{assignment.series}@{rfc3339(assignment.slot)}"
         self._deadline = deadline
+        self._containment = containment
         self.shell = self.new_shell()
         self._log = log
         self._making = threading.Lock()
@@ -43,7 +50,9 @@ class ResourceSession:
 
     def new_shell(self) -> BoundedShell:
         """Return a new shell, not connected yet, with a connection of its own. The caller closes it."""
-        return BoundedShell(resolve.shell_of(self.resource, self._label), self._deadline)
+        shell = resolve.shell_of(self.resource, self._label)
+        shell.containment = self._containment
+        return BoundedShell(shell, self._deadline)
 
     def address(self) -> str:
         """Return the host name or IP address by which other sites reach this resource.

@@ -38,6 +38,7 @@ from reporters.report import (
 )
 from reporters.usage import ResourceUsage
 
+SURVIVORS = "containment.survivors"  # the metric: processes at the reporter that had to be killed
 PREPARE = "prepare"  # the stage of a failure before the first stage
 _CLEANUP_STAGE = Stage(CLEANUP, "cleanup")
 
@@ -146,6 +147,8 @@ class _Run:
         if probe is not None and any(stage.name == CLEANUP for stage in probe.stages):
             actions.insert(0, getattr(probe, CLEANUP, None))
         self._run_stage(_CLEANUP_STAGE, *actions)
+        if survivors := self._grid.survivors():
+            self._metrics.append(MetricValue(SURVIVORS, float(survivors), "processes"))
 
     def _run_stage(self, stage: Stage, *actions: Callable[[], Iterable[Measurement] | None]) -> bool:
         """Run all *actions* as one stage, even if one of them fails; return whether all succeeded."""

@@ -11,7 +11,7 @@ import marshal
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
 from reporters.watcher import watch
@@ -20,20 +20,38 @@ from reporters.watcher import watch
 Spawned = tuple["subprocess.Popen[bytes]", int, int]
 
 
+# The guardian waits for its code. At the end of the file the reporter is gone.
+_READ_CODE = """\
+import marshal, os
+code = b""
+while len(code) < {size}: code += os.read({end}, {size} - len(code)) or os._exit(1)
+exec(marshal.loads(code))
+"""
+
+
 def guarded(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None, grace_seconds: float
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: str | None,
+    grace_seconds: float,
+    adopt: Callable[[int], None] | None = None,
 ) -> Spawned:
-    """Start a guardian that runs *argv*; *grace_seconds* pass between SIGTERM and SIGKILL."""
+    """Start a guardian that runs *argv*; *grace_seconds* pass between SIGTERM and SIGKILL.
+
+    *adopt* is called with the process id of the guardian, which starts *argv* afterwards.
+    """
     command_end, control = os.pipe()
     status_end, status = os.pipe()
     code = _guardian_code()
-    read_code = f"import marshal, os; exec(marshal.loads(os.read({command_end}, {len(code)})))"
+    read_code = _READ_CODE.format(end=command_end, size=len(code))
     numbers = (str(command_end), str(status), str(os.getpid()), str(grace_seconds))
     try:
-        os.write(control, code)  # fits into any pipe
         guardian = _popen(
             [sys.executable, "-I", "-S", "-c", read_code, *numbers, *argv], env, cwd, (command_end, status)
         )
+        if adopt is not None:
+            adopt(guardian.pid)
+        os.write(control, code)  # fits into any pipe
     except BaseException:
         _close(control, status_end)
         raise

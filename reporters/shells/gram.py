@@ -128,7 +128,9 @@ class Shell(ResourceShell):
         limit_seconds = min(timeout_seconds, _CONNECT_SECONDS)
         argv = ["globusrun", "-a", "-r", self._contact]
         try:
-            done = process.run(argv, timeout_seconds=limit_seconds, env=self._environment)
+            done = process.run(
+                argv, timeout_seconds=limit_seconds, env=self._environment, containment=self.containment
+            )
         except process.TimedOut:
             raise self._cannot_connect(f"timed out after {limit_seconds:g} s", "") from None
         except process.ProcessError as error:
@@ -192,7 +194,9 @@ class Shell(ResourceShell):
 
     def _globusrun(self, program: str, request: list[str], limit_seconds: float, *, marker: str) -> Completed:
         client = ["/bin/sh", "-c", _CLIENT, "sh", "globusrun", *request]
-        with process.start(client, env=self._environment, marker=marker) as running:
+        with process.start(
+            client, env=self._environment, marker=marker, containment=self.containment
+        ) as running:
             running.wait_for_output(lambda _: False, limit_seconds)
             done = running.poll()
             if done is not None:

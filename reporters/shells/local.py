@@ -44,6 +44,8 @@ class Shell(ResourceShell):
                 input=input,
                 env=self._environment,
                 cwd=self._directory,
+                containment=self.containment,
+                limited=True,
             )
         except process.ProgramMissing as error:
             return Completed(127, "", f"{error}\n", 0.0)  # as a shell does
@@ -60,7 +62,9 @@ class Shell(ResourceShell):
         return done
 
     def start(self, argv: Sequence[str]) -> process.Running:
-        running = process.start(argv, env=self._environment, cwd=self._directory)
+        running = process.start(
+            argv, env=self._environment, cwd=self._directory, containment=self.containment, limited=True
+        )
         self._started.append(running)
         return running
 

@@ -140,7 +140,12 @@ class Shell(ResourceShell):
         try:
             with self._session_slot(argv[0], timeout_seconds) as left_seconds:
                 done = process.run(
-                    command, timeout_seconds=left_seconds, input=input, guarded=False, marker=_MARKER
+                    command,
+                    timeout_seconds=left_seconds,
+                    input=input,
+                    guarded=False,
+                    marker=_MARKER,
+                    containment=self.containment,
                 )
         except process.TimedOut as error:
             self._raise_if_lost()
@@ -155,7 +160,8 @@ class Shell(ResourceShell):
 
     def start(self, argv: Sequence[str]) -> process.Running:
         self._raise_if_lost()
-        running = process.start(self._session('exec "$@"', "sh", *argv), guarded=False, marker=_MARKER)
+        command = self._session('exec "$@"', "sh", *argv)
+        running = process.start(command, guarded=False, marker=_MARKER, containment=self.containment)
         self._started.append(running)
         return running
 
@@ -200,7 +206,8 @@ class Shell(ResourceShell):
             raise self._cannot_connect(f"{config} at the reporter: {error.strerror}", "") from None
         options = as_options(ControlPersist="no", ClearAllForwardings="yes", RemoteCommand="none")
         ssh = ["ssh", "-F", str(config), "-M", "-N", "-T", "-S", str(self._socket), *options, *self._options]
-        return process.start(["sh", "-c", _MASTER, "sh", directory, *ssh, *self._target])
+        command = ["sh", "-c", _MASTER, "sh", directory, *ssh, *self._target]
+        return process.start(command, containment=self.containment)
 
     def _configuration(self) -> str:
         """Return the text of an ssh configuration file that includes the user's configuration.

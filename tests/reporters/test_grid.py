@@ -371,3 +371,18 @@ def test_the_usage_of_a_failed_job_is_the_time_it_was_seen_to_run(world: World) 
     with pytest.raises(JobFailed):
         job.wait_ended()
     assert grid.usage()["one"].cpu_seconds > 0
+
+
+def test_processes_that_had_to_be_killed_are_counted_and_logged(world: World) -> None:
+    grid = world.grid()
+    script = "trap '' TERM; (while :; do sleep 600; done) & (while :; do sleep 600; done) & exit 0"
+    assert grid.shell("one").run(["sh", "-c", script], timeout_seconds=60).returncode == 0
+    grid.clean_up()
+    assert grid.survivors() >= 2
+    assert f"{grid.survivors()} processes at the reporter ignored SIGTERM and were killed" in world.log
+
+
+def test_programs_of_the_local_shell_have_the_limits_of_the_run(world: World) -> None:
+    grid = world.grid(cleanup_seconds=10.0, max_file_bytes=512_000)
+    done = grid.shell("one").run(["sh", "-c", "ulimit -t; ulimit -f; ulimit -c"], timeout_seconds=60)
+    assert done.stdout == f"{1810 * (os.cpu_count() or 1)}\n1000\n0\n"

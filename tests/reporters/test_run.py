@@ -13,7 +13,7 @@ import pytest
 
 from probes.base import Measurement, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
 from reporters.config import Assignment, ResourceConfig
-from reporters.report import Report, from_json, to_json
+from reporters.report import MetricValue, Report, from_json, to_json
 from reporters.run import RunnerTools, run
 from reporters.usage import ResourceUsage
 
@@ -38,6 +38,7 @@ class FakeGrid:
         self.log = log
         self.deadline = deadline
         self.cleaned = 0
+        self.left = 0
         self.trouble: Exception | None = None
         self.loads: dict[str, str] = {}
 
@@ -46,6 +47,9 @@ class FakeGrid:
 
     def usage(self) -> dict[str, ResourceUsage]:
         return {"one": ResourceUsage(bytes_sent=10, cpu_seconds=2.0)}
+
+    def survivors(self) -> int:
+        return self.left
 
     def clean_up(self) -> None:
         self.cleaned += 1
@@ -101,6 +105,7 @@ class Bench:
         self.entered: list[str] = []
         self.trouble_in_cleanup: Exception | None = None
         self.loads = {"one": "0.00 0.00 0.00 1/1 1\n"}
+        self.left = 0
 
     def run(
         self,
@@ -132,6 +137,7 @@ class Bench:
         self.grids.append(FakeGrid(log, deadline))
         self.grids[-1].trouble = self.trouble_in_cleanup
         self.grids[-1].loads = self.loads
+        self.grids[-1].left = self.left
         return self.grids[-1]
 
 
@@ -231,6 +237,13 @@ def test_a_failing_constructor_is_followed_by_the_cleanup(bench: Bench) -> None:
     assert (report.outcome, report.reason) == ("broken", "prepare broke: ValueError: odd plan")
     assert [stage.name for stage in report.stages] == ["cleanup"]
     assert bench.grids[0].cleaned == 1
+
+
+def test_processes_that_had_to_be_killed_are_a_metric_of_the_run(bench: Bench) -> None:
+    bench.left = 3
+    assert bench.run().metrics[-1] == MetricValue("containment.survivors", 3.0, "processes")
+    bench.left = 0
+    assert "containment.survivors" not in {metric.name for metric in bench.run().metrics}
 
 
 def test_an_unknown_probe_gives_a_report(bench: Bench) -> None:
