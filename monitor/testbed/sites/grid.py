@@ -234,12 +234,14 @@ async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> 
     # Before the first connection; ``open_sites`` writes the final port afterwards.
     prepare_credentials(layout, state.port)
     sites = await _listen_on_one_port(layout, state, weather)
-    watching = asyncio.create_task(_watch_login_faults(sites))
+    tasks = [asyncio.create_task(_watch_login_faults(sites))]
+    tasks += [asyncio.create_task(site.run_cron()) for site in sites]
     try:
         yield sites[0].listener.port
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.wait_for(asyncio.gather(*(site.close() for site in sites)), _STOP_SECONDS)
         kill_everything(layout)
 

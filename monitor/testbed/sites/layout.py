@@ -7,6 +7,7 @@
     tools/                                    links to all programs except compilers
     sites/<name>/home  scratch                home and scratch directory of sessions
     sites/<name>/bin  bin-cc                  wrapper scripts; bin-cc has the compiler's
+    sites/<name>/crontab                      commands that the site starts
     sites/<name>/paced                        the last slow mechanism of each running session
     sites/<name>/host_key  key  authorized_keys  ssh_config
 """
@@ -53,6 +54,10 @@ class SiteLayout:
     @property
     def bin(self) -> Path:
         return self.root / "bin"
+
+    @property
+    def crontab(self) -> Path:
+        return self.root / "crontab"
 
     @property
     def compiler_bin(self) -> Path:

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from monitor.testbed.errors import MissingProgram
+from monitor.testbed.sites.cron import CRONTAB_PROGRAM
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.layout import Layout, SiteLayout
 
@@ -140,6 +141,7 @@ def prepare_programs(layout: Layout) -> None:
             )
         for name, script in (("dd", _DD), ("rm", _RM)):
             _write(site.bin / name, _PACE + script.replace("{real}", _real(name)))
+        _write(site.bin / "crontab", CRONTAB_PROGRAM.format(table=shlex.quote(str(site.crontab))))
         _write(site.bin / BATCH_LAUNCHER, _PACE + _BATCH)
         _write(site.bin / "make-data", _PACE + _MAKE_DATA)
         _prepare_compiler(site)

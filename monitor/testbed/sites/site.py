@@ -14,6 +14,7 @@ import asyncssh
 
 from monitor.testbed.sites.authentication import SiteAuthentication
 from monitor.testbed.sites.credentials import load_key
+from monitor.testbed.sites.cron import SiteCron
 from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 from monitor.testbed.sites.listener import SiteListener, acknowledge_at_once, swallow
@@ -70,6 +71,16 @@ class SshSite:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run_cron(self) -> None:
+        """Run the commands of the site's crontab until cancelled."""
+
+        def environment() -> dict[str, str]:
+            now = asyncio.get_running_loop().time()
+            seconds = self.weather.program_seconds(None, self.place.index, now)
+            return self._environment({}, None, seconds)
+
+        await SiteCron(self.place.crontab, self.place.home, environment).run()
 
     async def follow_login_fault(self) -> None:
         """Stop listening while the weather has the login fault "refused" here, and resume afterwards."""
