@@ -13,12 +13,15 @@ from reporters.fields import Fields, Unfit, shown
 from reporters.remote import identity, signing, this_archive
 from reporters.remote.errors import UsageFault
 from reporters.remote.identity import ReporterIdentity
+from reporters.remote.policy.file import read_policy
+from reporters.remote.policy.pseudonyms import told_hostname
 from reporters.remote.server import ServerClient, ServerRefused
 from reporters.remote.signing.base import MalformedKey, SigningError, SigningMethod
 from reporters.remote.state_directory import (
     ASSIGNMENT,
     IDENTITY,
     PENDING_ASSIGNMENT,
+    SITE_POLICY,
     StateDirectory,
     StateError,
 )
@@ -78,6 +81,7 @@ def enrol(
     public_key = _public_key(method, state.path / key_file)
     answer = _ask(
         client,
+        told_hostname(read_policy(state.path / SITE_POLICY).disclosure, state),
         {
             "code": code,
             "method": name,
@@ -114,9 +118,9 @@ def _public_key(method: SigningMethod, key_file: Path) -> str:
     return method.public_key(key_file)
 
 
-def _ask(client: ServerClient, proof: dict[str, str]) -> Fields:
+def _ask(client: ServerClient, hostname: str, proof: dict[str, str]) -> Fields:
     about = {
-        "hostname": platform.node(),
+        "hostname": hostname,
         "archive_sha256": this_archive.sha256(),
         "python": platform.python_version(),
     }

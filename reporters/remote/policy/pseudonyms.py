@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import platform
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from reporters.remote.state_directory import StateDirectory, StateError
 
 FILE = "pseudonyms.key"
+HOST = "host"  # a kind
 _SECRET_BYTES = 32
 _DIGITS = 10
 _SHORTEST_WORD = 2
@@ -54,6 +56,16 @@ def secret_of(state: StateDirectory) -> bytes:
     if len(secret) != _SECRET_BYTES:
         raise StateError(f"cannot use {state.path / FILE}: expected {_SECRET_BYTES} bytes, got {len(secret)}")
     return secret
+
+
+def told_hostname(disclosure: str, state: StateDirectory) -> str:
+    """Return the name of this host as the server learns it: itself if *disclosure* is "full".
+
+    Raises:
+        StateError: the secret of the pseudonym can be neither read nor written.
+    """
+    name = platform.node()
+    return name if disclosure == "full" else Pseudonyms(secret_of(state), {}).of(HOST, name)
 
 
 class Pseudonyms:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone, tzinfo
-from typing import Any
+from typing import Any, TypeVar
 
 from reporters.config import Assignment
 from reporters.remote.policy.rules import PolicyRule, Situation
 
 PREFIX = "policy: "
+
+Limit = TypeVar("Limit", int, float)
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,14 @@ class SitePolicy:
         return next((PREFIX + reason for reason in refusals if reason), "")
 
     def constrained(self, assignment: Assignment) -> Assignment:
-        """Return *assignment* with the cap on the load, which the runner checks at every resource."""
-        load1 = self._caps.get("load1")
-        if load1 is None or (assignment.max_load1 is not None and assignment.max_load1 <= load1):
-            return assignment
-        return replace(assignment, max_load1=load1)
+        """Return *assignment* with the caps that the runner applies: on the load of each resource, and on the
+        size of a file that a program writes at this host.
+        """
+        return replace(
+            assignment,
+            max_load1=_lower(assignment.max_load1, self._caps.get("load1")),
+            max_file_bytes=_lower(assignment.max_file_bytes, self.scratch_bytes),
+        )
 
     def concurrent_runs(self, capacity: int) -> int:
         """Return how many runs may run at the same time: *capacity*, or fewer by the policy."""
@@ -83,6 +88,11 @@ class SitePolicy:
     def _caps(self) -> Mapping[str, float]:
         caps = self.rules.get("caps")
         return caps.summary() if caps is not None else {}
+
+
+def _lower(limit: Limit | None, cap: Limit | None) -> Limit | None:
+    """Return the lower of two limits; None is no limit."""
+    return min((value for value in (limit, cap) if value is not None), default=None)
 
 
 def _counts(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,19 @@ def test_the_identity_is_kept_with_a_private_key(
     assert enrolled.server_fingerprint == signatures.server_fingerprint()
     assert stat.S_IMODE((state.path / enrolled.key_file).stat().st_mode) == 0o600
     assert b"PRIVATE" not in server.requests[0].body
+
+
+@pytest.mark.parametrize("level", ["full", "redacted", "minimal"])
+def test_the_name_of_the_host_is_told_as_the_policy_says(
+    authority: Authority, state: StateDirectory, level: str
+) -> None:
+    policy = state.path / "site-policy.json"
+    policy.write_text(json.dumps({"disclosure": level}))
+    policy.chmod(0o600)
+    with scripted_server(authority, honest()) as server:
+        enrol(client(server, authority), state, code(), EnrolmentOptions("openssl"))
+    told = json.loads(server.requests[0].body)["hostname"]
+    assert told == platform.node() if level == "full" else told.startswith("host-")
 
 
 def test_a_key_that_the_code_does_not_name_is_refused_and_nothing_is_kept(

@@ -358,6 +358,14 @@ def test_the_cap_on_the_load_is_that_of_the_run_unless_the_run_has_a_lower_one()
     assert policy().constrained(assignment(max_load1=12.0)).max_load1 == 12
 
 
+def test_a_file_of_a_run_is_at_most_as_large_as_all_scratch() -> None:
+    assert policy(caps={"scratch_bytes": 1000}).constrained(assignment()).max_file_bytes == 1000
+    assert (
+        policy(caps={"scratch_bytes": 1000}).constrained(assignment(max_file_bytes=10)).max_file_bytes == 10
+    )
+    assert policy().constrained(assignment()) == assignment()
+
+
 def test_the_capacity_is_the_lower_one() -> None:
     assert policy(caps={"concurrent_runs": 2}).concurrent_runs(4) == 2
     assert policy(caps={"concurrent_runs": 9}).concurrent_runs(4) == 4
