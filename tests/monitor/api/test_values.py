@@ -112,8 +112,8 @@ def test_an_answer_has_the_age_of_its_data(
 def test_the_age_of_values_from_the_future_is_zero(
     circle: Series, client: Client, url: str, query: dict[str, str]
 ) -> None:
-    ended_in_an_hour = circle_report(timezone.now() - MINUTE, ring_seconds=3600.0)
-    assert ingest(wire.to_json(ended_in_an_hour)).accepted
+    ends_in_minutes = circle_report(timezone.now() - MINUTE, ring_seconds=240.0)
+    assert ingest(wire.to_json(ends_in_minutes)).accepted
     body = answered(client, url, query)
     assert body["age_seconds" if "latest" in url else "data_age_seconds"] == 0.0
     assert client.get("/api/v1/series/circle/export")["Data-Age-Seconds"] == "0.0"
