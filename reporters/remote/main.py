@@ -17,10 +17,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="gridcast-reporter", description="Run probes of gridcast at this site and report their results."
     )
     verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in commands.names():
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Only the modules of the command: the agent runs for months in the memory that it has at its start.
+    named = [name for name in commands.names() if name == (arguments or [""])[0]]
+    for name in named or commands.names():
         command = commands.load(name)
         command.add_arguments(verbs.add_parser(name, help=command.summary, description=command.summary))
-    options = parser.parse_args(argv)
+    options = parser.parse_args(arguments)
     try:
         status = commands.load(options.command).run(options)
         sys.stdout.flush()  # so that a closed output is noticed here

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reporters.remote import commands
 from reporters.remote.main import main
 from reporters.report import from_json
 
@@ -105,6 +106,24 @@ def test_the_doctor_says_whether_the_policy_is_in_force(
     printed = capsys.readouterr().out
     assert "MISSING  policy         unreadable, so nothing runs: " in printed
     assert "line 2 column 3: caps.laod1: expected one of the keys" in printed
+
+
+def test_a_command_loads_no_other_command(pyz: Path) -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+        "from reporters.remote.main import main\n"
+        "main(['doctor'])\n"
+        "print([name for name in sys.modules if name.startswith('reporters.remote.commands.')])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(pyz)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("['reporters.remote.commands.doctor']\n")
+
+
+def test_help_names_every_command(pyz: Path) -> None:
+    done = subprocess.run([sys.executable, str(pyz), "--help"], capture_output=True, text=True, check=True)
+    assert all(f"\n    {name} " in done.stdout for name in commands.names())
 
 
 def test_a_closed_output_is_no_traceback(pyz: Path, tmp_path: Path) -> None:
