@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum, unique
@@ -30,6 +31,7 @@ class AdvisoryLock(IntEnum):
     ROLLUP = 0x726F6C6C  # "roll": computing rollups
     RETENTION = 0x6B656570  # "keep": deleting expired data
     MIGRATE_TO_TIMESCALE = 0x6D6F7665  # "move"
+    SPOOL = 0x73706F6C  # "spol": delivering the spool of a reporter
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     NOTIFICATIONS = (
@@ -50,23 +52,30 @@ def try_lock_until_commit(lock: AdvisoryLock) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def lock_key(lock: AdvisoryLock, of: str = "") -> int:
+    """Return the number of *lock*, or of the lock for the thing *of*, where *lock* is of many things."""
+    return lock * 2**32 + zlib.crc32(of.encode()) if of else int(lock)
+
+
 @contextmanager
-def session_lock(lock: AdvisoryLock, *, wait: bool = False) -> Iterator[bool]:
+def session_lock(lock: AdvisoryLock, *, of: str = "", wait: bool = False) -> Iterator[bool]:
     """Acquire *lock* during the block; yield False if another session holds it, else True.
 
-    With *wait*, wait until the lock is free. The block may contain several transactions. If the session ends
+    *of*: see ``lock_key``. With *wait*, wait until the lock is free. The
+    block may contain several transactions. If the session ends
     early, PostgreSQL releases the lock.
     """
+    key = lock_key(lock, of)
     take = "SELECT true FROM pg_advisory_lock(%s)" if wait else "SELECT pg_try_advisory_lock(%s)"
     with connection.cursor() as cursor:
-        cursor.execute(take, [lock])
+        cursor.execute(take, [key])
         is_taken = bool(cursor.fetchone()[0])
     try:
         yield is_taken
     finally:
         if is_taken:
             with suppress(OperationalError, InterfaceError), connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
 
 
 @contextmanager

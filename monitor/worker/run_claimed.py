@@ -15,7 +15,6 @@ from monitor.models import Run
 from monitor.models.run import State
 from monitor.worker import deliver_spool
 from monitor.worker.start_runs import StartedRun, start_runs
-from reporters import report as wire
 from reporters import run as reporter
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None
                 break
             lease_keeper.keep(started)
             report = reporter.run(started.assignment, on_stage=lease_keeper.enter)
-            deliver_spool.spool_report(started.run_id, wire.to_json(report))
+            deliver_spool.spool_report(report)
     deliver_spool.deliver()
 
 
@@ -50,9 +49,11 @@ def _without_report(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
 
     Return the runs that have no report in the spool afterwards.
     """
-    if any(map(deliver_spool.is_spooled, run_ids)):
+    spooled = deliver_spool.spooled_among(run_ids)
+    if spooled:
         deliver_spool.deliver()
-    return [run for run in run_ids if not deliver_spool.is_spooled(run)]
+        spooled = deliver_spool.spooled_among(run_ids)
+    return [run for run in run_ids if run not in spooled]
 
 
 class LeaseKeeper:

@@ -141,6 +141,10 @@ class ChainView:
             damage.append(segment.rest)
             last = max(last, segment.rest.after + 1, segment.first) if is_tail else last
         readable = Ranges((record.sequence, record.sequence) for record in segment.records or ())
+        if all(not readable.missing(*absent) for absent in self.logs.done.missing(first, last)):
+            return []
+        # Another process may have delivered them and removed the file: it wrote its log before that.
+        self.logs.refresh(os.listdir(self.directory))  # noqa: PTH208  # names suffice
         return [
             _lost(*absent, damage)
             for low, high in self.logs.done.missing(first, last)
@@ -157,8 +161,9 @@ class ChainView:
         for segment in self.segments:
             first, last = self.range_of(segment)
             if first <= sequence <= last:
-                records = [*(segment.records or ()), *self._scan(segment, 0, None).records]
-                return next((record for record in records if record.sequence == sequence), None)
+                with contextlib.suppress(FileNotFoundError):  # removed by another process
+                    records = [*(segment.records or ()), *self._scan(segment, 0, None).records]
+                    return next((record for record in records if record.sequence == sequence), None)
         return None
 
     def find_all(self, sequences: Iterable[int]) -> Iterator[Record]:

@@ -93,6 +93,7 @@ class Chains:
                 self._keep_newest(view)
                 view.remove()
                 self.views.pop(view.chain, None)
+                self._observer.forget(view.directory)
 
     def heads(self) -> list[ChainHead]:
         """Return the heads of all chains, the oldest first, and the newest head of the removed chains."""

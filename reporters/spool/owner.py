@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Callable
 
 OWNER, HEARTBEAT = "owner", "heartbeat"
+CLOSED = "closed"  # the content of an owner file whose writer has ended the chain
 SILENT_SECONDS = 900.0
 
 
@@ -94,9 +95,6 @@ class Observer:
             process.boot,
             process.pid_namespace,
         )
-
-
-CLOSED = "closed"  # the content of an owner file whose writer has ended the chain
 
 
 def _read(path: Path) -> str:

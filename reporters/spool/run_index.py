@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from reporters.fields import parse_time
@@ -28,8 +28,15 @@ class RunIndex:
         if run is not None:
             self._records.setdefault(run, []).append((chain, record.sequence))
 
-    def pending(self, run: uuid.UUID, views: Mapping[uuid.UUID, ChainView]) -> bool:
-        """Return whether a report of *run* needs delivery."""
+    def pending(
+        self, views: Mapping[uuid.UUID, ChainView], among: Iterable[uuid.UUID] | None = None
+    ) -> set[uuid.UUID]:
+        """Return the runs *among* these, or all, with a report that needs delivery."""
+        return {
+            run for run in list(self._records if among is None else among) if self._is_pending(run, views)
+        }
+
+    def _is_pending(self, run: uuid.UUID, views: Mapping[uuid.UUID, ChainView]) -> bool:
         waiting = [
             (chain, sequence)
             for chain, sequence in self._records.get(run, ())
@@ -41,14 +48,10 @@ class RunIndex:
             self._records.pop(run, None)
         return bool(waiting)
 
-    def all_pending(self, views: Mapping[uuid.UUID, ChainView]) -> set[uuid.UUID]:
-        """Return the runs with a report that needs delivery."""
-        return {run for run in list(self._records) if self.pending(run, views)}
-
     def prune(self, views: Mapping[uuid.UUID, ChainView]) -> None:
         """Forget delivered records if there are many entries."""
         if len(self._records) > self._most:
-            self._most = 2 * len(self.all_pending(views)) + _LEAST_ENTRIES
+            self._most = 2 * len(self.pending(views)) + _LEAST_ENTRIES
 
 
 def run_of(record: Record) -> uuid.UUID | None:

@@ -161,10 +161,13 @@ class Spool:
                 if view is None:  # removed: the receipt is a repetition
                     continue
                 reason = self._why_ignored(view, covered)
+                if not reason:
+                    try:
+                        released += self._release_covered(view, covered, receipt.refused)
+                    except OSError as error:  # of a full disk; the server sends the receipt again
+                        reason = f"cannot keep a refused record of chain {covered.chain}: {error.strerror}"
                 if reason:
                     ignored.append(reason)
-                else:
-                    released += self._release_covered(view, covered, receipt.refused)
             for view in list(chains.views.values()):
                 with contextlib.suppress(OSError):  # of a full disk: tried again with the next receipt
                     view.remove_done(is_durable=self._is_durable)
@@ -185,15 +188,22 @@ class Spool:
         with self._reading("read") as chains:
             return chains.heads()
 
-    def pending_runs(self) -> set[uuid.UUID]:
-        """Return the runs whose reports need delivery. The first call reads the whole spool."""
+    def pending_runs(self, among: Iterable[uuid.UUID] | None = None) -> set[uuid.UUID]:
+        """Return the runs *among* these, or all, whose reports need delivery.
+
+        The first call reads the whole spool.
+        """
         with self._reading("read") as chains:
-            return self._index().all_pending(chains.views)
+            return self._index().pending(chains.views, among)
 
     def __contains__(self, run: uuid.UUID) -> bool:
         """Return whether the report of *run* needs delivery. The first call reads the whole spool."""
+        return bool(self.pending_runs([run]))
+
+    def is_empty(self) -> bool:
+        """Return whether no record needs delivery."""
         with self._reading("read") as chains:
-            return self._index().pending(run, chains.views)
+            return all(view.pending_count() == 0 for view in chains.views.values())
 
     def tidy(self) -> None:
         """Remove the chains of dead writers that need no delivery, and drop records beyond the bounds.
@@ -301,7 +311,7 @@ class Spool:
         """Set the damage in a loaded segment aside and report its records as dropped."""
         is_dead = segment.rest is not None and self._chains.is_dead(view)
         for lost in view.lost(segment, is_dead=is_dead):
-            with contextlib.suppress(SpoolError):  # a full disk: reported at the next reading
+            with contextlib.suppress(SpoolError, OSError):  # a full disk: reported at the next reading
                 if lost.data:
                     name = f"{view.chain}-{lost.first}"
                     set_aside(self.directory / DAMAGED, name, lost.data, lost.reason)

@@ -20,7 +20,7 @@ from django.utils import timezone
 from monitor.embedded.clean import clean
 from monitor.models import Run, Transition
 from monitor.models.run import State
-from reporters.spool import FileSpool
+from reporters.spool.spool import Spool
 from tests.monitor.chaos import ledger, plan, slots
 from tests.monitor.chaos.processes import Gridcast
 from tests.waiting import eventually
@@ -64,9 +64,10 @@ def _disturb_until_all_have_ended(gridcast: Gridcast) -> None:
     seconds = time.monotonic() - began
     attempts = sorted(Counter(Run.objects.values_list("attempt", flat=True)).items())
     print(f"seed {SEED}: {RUNS} runs in {seconds:.0f} s, {RUNS / seconds:.0f} a second; attempts {attempts}")
-    spool = FileSpool(gridcast.spool)
-    assert eventually(lambda: not list(spool.pending()))
-    assert list((gridcast.spool / "bad").iterdir()) == []
+    spool = Spool(gridcast.spool, "home")
+    assert eventually(spool.is_empty)
+    assert not (gridcast.spool / "refused").exists()
+    assert not (gridcast.spool / "damaged").exists()
 
 
 def _wait_for(ended: int) -> None:

@@ -189,9 +189,9 @@ def test_reports_are_refused_at_the_reserve_and_accepted_again_with_space(
 def test_the_home_reporter_keeps_reports_until_there_is_space(small: Disk, noon: datetime) -> None:
     small.fill(leave_bytes=RESERVE_BYTES // 2)
     report = circle_report(noon)
-    deliver_spool.spool_report(report.run, wire.to_json(report))
+    deliver_spool.spool_report(report)
     assert deliver_spool.deliver() == 0
-    assert deliver_spool.is_spooled(report.run)
+    assert deliver_spool.spooled_among([report.run]) == {report.run}
     small.free()
     assert deliver_spool.deliver() == 1
     assert RawReport.objects.count() == 1

@@ -132,7 +132,7 @@ def test_delivering_a_report_dispatches_the_next_run(
     asked_for(second, noon + SECOND)
     (claim,) = claim_due(noon + MINUTE)
     start_runs([claim.run_id], noon + MINUTE)
-    spool_report(claim.run_id, wire.to_json(circle_report(noon, series=first.name, reporter=own_queue)))
+    spool_report(circle_report(noon, series=first.name, reporter=own_queue))
     assert deliver() == 1
     (waited,) = Run.objects.filter(series=second)
     assert waited.state == State.CLAIMED

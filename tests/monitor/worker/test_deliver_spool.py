@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from django.conf import settings
 from django.db import connection
 
 from monitor.models import RawReport, Run, Sample, Series, Transition
 from monitor.models.run import State
-from monitor.worker.deliver_spool import deliver, spool
+from monitor.worker.deliver_spool import deliver, spool_of, spool_report
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report
 from tests.waiting import eventually
@@ -36,7 +36,7 @@ def own_spool(settings: Settings, tmp_path: Path) -> None:
 
 def spooled(reports: Sequence[wire.Report]) -> None:
     for report in reports:
-        spool().put(report.run, wire.to_json(report))
+        spool_report(report)
 
 
 def of_circle(count: int, noon: datetime) -> list[wire.Report]:
@@ -48,22 +48,23 @@ def stored() -> set[datetime]:
 
 
 def set_aside() -> list[str]:
-    bad = Path(settings.VAR_DIR) / "spool" / "home" / "bad"
-    return sorted(path.stem for path in bad.glob("*.json"))
+    """Return the runs whose reports were refused."""
+    refused = (spool_of("home").directory / "refused").glob("*[!n]")
+    return sorted(re.findall(r'"run":"([0-9a-f-]+)"', path.read_text())[0] for path in refused)
 
 
 def test_refused_reports_do_not_stop_the_others_of_their_batch(circle: Series, noon: datetime) -> None:
     first, endless, unknown, last = of_circle(4, noon)
     stranger = circle_report(unknown.slot, series="nobody-knows")
-    spooled([first, endless, stranger, last])
+    spooled([first, stranger, last])
     too_long = wire.to_json(replace(endless, metrics=[wire.MetricValue("m", 1.0, "u" * 60)]))
-    spool().put(endless.run, too_long)  # no metric of the depot has such a unit
+    spool_of("home").append(too_long)  # no metric of the depot has such a unit
     asked_for(circle, endless.slot, state=State.RUNNING)
     assert deliver() == 4
     assert stored() == {first.slot, last.slot}
     assert set_aside() == sorted(str(report.run) for report in (endless, stranger))
     assert Run.objects.get(slot=endless.slot).reason.startswith("its report was refused: the depot cannot")
-    assert not spool().any()
+    assert spool_of("home").is_empty()
 
 
 def test_a_report_that_the_depot_already_has_leaves_the_spool(circle: Series, noon: datetime) -> None:
@@ -73,7 +74,7 @@ def test_a_report_that_the_depot_already_has_leaves_the_spool(circle: Series, no
     spooled(reports)  # a process was killed after delivering and before removing them
     assert deliver() == 3
     assert stored() == {report.slot for report in reports}
-    assert not spool().any()
+    assert spool_of("home").is_empty()
 
 
 def test_concurrent_deliveries_neither_duplicate_nor_leave_a_report(circle: Series, noon: datetime) -> None:
@@ -91,7 +92,7 @@ def test_concurrent_deliveries_neither_duplicate_nor_leave_a_report(circle: Seri
         delivered = sum(pool.map(work, [reports[number::4] for number in range(4)]))
     assert delivered == len(reports)
     assert stored() == {report.slot for report in reports}
-    assert not spool().any()
+    assert spool_of("home").is_empty()
     assert Sample.objects.count() == 8 * len(reports)
     assert Transition.objects.filter(target=State.PASSED).count() == len(reports)
 
@@ -110,7 +111,7 @@ def test_every_report_stays_when_the_depot_becomes_unavailable_during_delivery(
         delivering = pool.submit(_deliver_and_disconnect)
         assert eventually(_disconnect_waiting)
         assert delivering.result() == 0
-    assert {entry.run for entry in spool().pending()} == {report.run for report in reports}
+    assert spool_of("home").pending_runs() == {report.run for report in reports}
     assert not Run.objects.exists()
     assert deliver() == 3
     assert stored() == {report.slot for report in reports}

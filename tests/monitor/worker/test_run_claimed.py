@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+from monitor.db.advisory_locks import AdvisoryLock, lock_key
 from monitor.ledger.claim import Claim, claim_due
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_now
 from monitor.models import RawReport, Resource, Run, Series, Transition, Usage
 from monitor.models.run import State
-from monitor.worker.deliver_spool import deliver, spool
+from monitor.worker.deliver_spool import deliver, lock_name, spool_of, spool_report, spooled_among
 from monitor.worker.run_claimed import LeaseKeeper, run_claimed
 from monitor.worker.start_runs import start_runs
 from reporters import report as wire
@@ -54,7 +58,7 @@ def test_a_claimed_run_is_run_and_its_report_is_stored(circle: Series) -> None:
         "compare",
         "cleanup",
     ]
-    assert list(spool().pending()) == []
+    assert spool_of("home").is_empty()
 
 
 def test_the_usage_of_a_run_is_recorded_for_its_sites(circle: Series) -> None:
@@ -118,9 +122,9 @@ def test_of_the_tasks_of_two_claims_of_a_run_only_the_first_runs_it(circle: Seri
 def test_a_report_spooled_by_a_worker_that_died_is_delivered_instead_of_running_again(
     circle: Series, noon: datetime
 ) -> None:
-    run = run_now(circle, who="ada", now=noon)
+    run_now(circle, who="ada", now=noon)
     (claim,) = claim_due(noon)
-    spool().put(run.pk, wire.to_json(circle_report(noon)))
+    spool_report(circle_report(noon))
     run_claimed([claim.run_id])
     assert RawReport.objects.get().parsed().seconds == 7.0  # the spooled one; nothing was run again
 
@@ -129,22 +133,22 @@ def test_a_refused_report_is_set_aside_and_does_not_stop_the_others(circle: Seri
     stranger = circle_report(noon, series="nobody-knows")
     accepted = circle_report(noon)
     for report in (stranger, accepted):
-        spool().put(report.run, wire.to_json(report))
+        spool_report(report)
     deliver()
     assert Run.objects.get().state == State.PASSED
-    assert list(spool().pending()) == []
+    assert spool_of("home").is_empty()
 
 
 def test_a_refused_report_ends_its_run_with_that_reason(circle: Series, noon: datetime) -> None:
     run = run_now(circle, who="ada", now=noon)
     claim_due(noon)
     endless = wire.to_json(circle_report(noon)).replace(b'"seconds":7.0', b'"seconds":1e300')
-    spool().put(run.pk, endless)
+    spool_of("home").append(endless)
     deliver()
     run.refresh_from_db()
     assert run.state == State.BROKEN
     assert "its report was refused" in run.reason
-    assert list(spool().pending()) == []
+    assert spool_of("home").is_empty()
 
 
 def test_no_report_is_lost_when_the_spool_cannot_be_written(circle: Series, settings: Settings) -> None:
@@ -211,7 +215,7 @@ def test_the_runs_of_a_task_are_run_in_the_order_of_their_slots(circle: Series, 
     assert states() == [State.PASSED] * 3
     began = [report.parsed().started_at for report in RawReport.objects.order_by("run__slot")]
     assert began == sorted(began)
-    assert not spool().any()
+    assert spool_of("home").is_empty()
 
 
 def test_a_task_skips_runs_that_another_task_has_started(circle: Series, tmp_path: Path) -> None:
@@ -257,16 +261,30 @@ def test_runs_after_one_that_took_unexpectedly_long_are_claimed_again(
     assert states() == [State.PASSED] * 2
 
 
+@contextmanager
+def delivering() -> Iterator[None]:
+    """Run the block while another session delivers the spool."""
+    key = lock_key(AdvisoryLock.SPOOL, lock_name(spool_of("home")))
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [key])
+            yield
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
+    finally:
+        other.close()
+
+
 def test_a_run_whose_report_waits_is_not_run_again_while_another_process_delivers(
     circle: Series, tmp_path: Path
 ) -> None:
     waits, other = claim_all(noops(2, tmp_path))
     slot = Run.objects.get(pk=waits).slot
-    spool().put(waits, wire.to_json(circle_report(slot, series="noop-0")))
-    with spool().exclusive():  # another process is delivering its report
+    spool_report(circle_report(slot, series="noop-0"))
+    with delivering():  # another process
         run_claimed([waits, other])
         assert states() == [State.CLAIMED, State.RUNNING]
-        assert {entry.run for entry in spool().pending()} == {waits, other}
+        assert spooled_among([waits, other]) == {waits, other}
     assert deliver() == 2
     assert states() == [State.PASSED, State.PASSED]
     assert RawReport.objects.get(run=waits).parsed().seconds == 7.0  # the one that waited
