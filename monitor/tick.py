@@ -8,7 +8,7 @@ from django.db import transaction
 
 from monitor.alerts import deliver, evaluate, evaluate_reporters
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.ledger import claim, heartbeats, holds
+from monitor.ledger import agent_runs, claim, heartbeats, holds
 from monitor.ledger.expand import expand
 from monitor.ledger.reap import reap, renew_leases
 from monitor.ledger.retry import retry
@@ -30,7 +30,9 @@ def tick(now: datetime) -> None:
         expand(now)
         if heartbeats.was_silent(heartbeats.SCHEDULER, now):
             renew_leases(now)
+            agent_runs.postpone(now)
         reap(now)
+        agent_runs.reap_agent_runs(now)
         retry(now)
         heartbeats.record(heartbeats.SCHEDULER, now)
     dispatch(claim.claim_due(now))

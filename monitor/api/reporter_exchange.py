@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import uuid
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import StringConstraints
 
+from monitor.api.http import envelope
+from monitor.api.http.auth import AgentAuth, agent_key
 from monitor.api.http.client_address import client_address
+from monitor.api.http.envelope import EnvelopeError
 from monitor.api.http.problems import Refused, problem
+from monitor.api.http.request_body import read_body, refusal
 from monitor.fleet import enrolment, signatures
+from monitor.fleet.agent_state import MAX_BYTES
 from monitor.fleet.enrolment import EnrolmentRequest
-from monitor.fleet.exchange import EXCHANGE_SECONDS
+from monitor.fleet.exchange import EXCHANGE_SECONDS, exchange, sign
+from monitor.fleet.signatures import Purpose
+from monitor.ingest.http_senders import IngestBusy, ingest_records
+from reporters.fields import Unfit
+from reporters.report import rfc3339
+from reporters.spool.records import MOST_RECORDS, MalformedRecords, parse_parts
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["agents of reporters"])
+RECORDS = "application/vnd.gridcast.records"
+BUSY_SECONDS = 1
 
 
 class EnrolIn(Schema):
@@ -72,3 +87,118 @@ def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any] | HttpResponse:
         "server_fingerprint": signatures.server_fingerprint(),
         "exchange_seconds": EXCHANGE_SECONDS,
     }
+
+
+class SignedOut(Schema):
+    """JSON text, and the server's signature of it in the method of the agent."""
+
+    document: str
+    signature: str
+
+
+class RequestOut(Schema):
+    """A run that the agent is asked for: it does not start it after *expires_at*, nor twice."""
+
+    run: uuid.UUID
+    series: str
+    slot: datetime
+    expires_at: datetime
+
+
+class ExchangeOut(Schema):
+    """The times are in seconds since 1970, by the server's clock."""
+
+    received_at: float
+    answered_at: float
+    assignment: SignedOut | None
+    requests: list[RequestOut]
+    exchange_seconds: int
+
+
+class RecordsOut(Schema):
+    """The receipt: the agent deletes the records that it covers."""
+
+    receipt: SignedOut
+
+
+_STATE_BODY = {
+    "required": True,
+    "description": f"The state of the agent (docs/reporter-protocol.md), at most {MAX_BYTES} bytes.",
+    "content": {envelope.JSON: {"schema": {"type": "object"}}},
+}
+_RECORDS_BODY = {
+    "required": True,
+    "description": (
+        f"Records of chains (docs/reporter-protocol.md): at most {MOST_RECORDS} records and"
+        f" {envelope.MAX_BYTES} bytes, both compressed (Content-Encoding: gzip) and uncompressed."
+    ),
+    "content": {RECORDS: {"schema": {"type": "string", "format": "binary"}}},
+}
+
+
+@router.post(
+    "/reporters/{reporter}/exchange",
+    auth=AgentAuth(),
+    response=ExchangeOut,
+    operation_id="monitor_api_reporter_exchange",
+    summary="Exchange the agent's state for its assignment",
+    openapi_extra={"requestBody": _STATE_BODY},
+)
+def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
+    """Called by the agent every *exchange_seconds*. *assignment* is null if the agent has the newest one."""
+    received_at = timezone.now()
+    key = agent_key(request, reporter)
+    try:
+        answer = exchange(key, read_body(request), received_at)
+    except EnvelopeError as error:
+        raise refusal(error) from error
+    except Unfit as error:
+        raise Refused(422, "invalid", str(error)) from error
+    requests = [
+        {
+            "run": str(asked.run),
+            "series": asked.series,
+            "slot": rfc3339(asked.slot),
+            "expires_at": rfc3339(asked.expires_at),
+        }
+        for asked in answer.requests
+    ]
+    return _json(
+        received_at=received_at.timestamp(),
+        answered_at=timezone.now().timestamp(),
+        assignment=answer.assignment,
+        requests=requests,
+        exchange_seconds=EXCHANGE_SECONDS,
+    )
+
+
+@router.post(
+    "/reporters/{reporter}/records",
+    auth=AgentAuth(),
+    response=RecordsOut,
+    operation_id="monitor_api_reporter_records",
+    summary="Deliver records of the agent's spool; the answer follows the commit",
+    openapi_extra={"requestBody": _RECORDS_BODY},
+)
+def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
+    """Each record is stored once, so sending it again is harmless. 400 if the body is malformed; 503 and 507
+    with Retry-After: nothing was stored."""
+    key = agent_key(request, reporter)
+    content_type = request.content_type or ""
+    if content_type != RECORDS:
+        raise Refused(415, "unsupported", f"expected the type {RECORDS}, got {content_type[:100]!r}")
+    try:
+        receipt = ingest_records(reporter, parse_parts(read_body(request)))
+    except EnvelopeError as error:
+        raise refusal(error) from error
+    except MalformedRecords as error:
+        raise Refused(400, "malformed", str(error)) from error
+    except IngestBusy as error:
+        answer = problem(503, "busy", f"{error}; try again in a second")
+        answer["Retry-After"] = str(BUSY_SECONDS)
+        return answer
+    return _json(receipt=sign(key, Purpose.RECEIPT, receipt.to_document()))
+
+
+def _json(**fields: Any) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(fields), content_type="application/json; charset=utf-8")

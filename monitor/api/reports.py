@@ -6,13 +6,14 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from django.http import HttpResponse, UnreadablePostError
+from django.http import HttpResponse
 from ninja import Router, Schema
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import SenderAuth, report_rights
-from monitor.api.http.envelope import EnvelopeError, MalformedBody, TooMuch, Unsupported
-from monitor.api.http.problems import Refused, problem
+from monitor.api.http.envelope import EnvelopeError, MalformedBody
+from monitor.api.http.problems import problem
+from monitor.api.http.request_body import read_body, refusal
 from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
 
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 router = Router(tags=["reports"])
 BUSY_SECONDS = 1
 _ERROR_CHARACTERS = 500
-_STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
-    Unsupported: (415, "unsupported"),
-    TooMuch: (413, "too_large"),
-    MalformedBody: (400, "malformed"),
-}
 
 
 class ReceiptOut(Schema):
@@ -98,27 +94,16 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
     error; the others are stored."""
     rights = report_rights(request)
     try:
-        bodies = envelope.reports(_body(request), request.content_type or envelope.JSON)
+        bodies = envelope.reports(read_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise MalformedBody("expected a report, got none")
         return _answer(sender_commit.submit(SentReports(bodies, rights.reporter, rights.visible)))
     except EnvelopeError as error:
-        raise Refused(*_STATUS[type(error)], str(error)) from error
+        raise refusal(error) from error
     except (QueueFull, IngestBusy) as error:
         answer = problem(503, "busy", f"{error}; try again in a second")
         answer["Retry-After"] = str(BUSY_SECONDS)
         return answer
-
-
-def _body(request: HttpRequest) -> bytes:
-    """Return the uncompressed body. Raises EnvelopeError if it is too large or not as its headers say."""
-    # A chunked body has no length, so Django would read nothing. The web server ends the stream at its end.
-    is_chunked = "HTTP_TRANSFER_ENCODING" in request.META and request.META.get("wsgi.input_terminated")
-    stream = request.META["wsgi.input"] if is_chunked else request
-    try:
-        return envelope.read(stream, request.headers.get("Content-Encoding", "").strip().lower())
-    except (OSError, UnreadablePostError) as error:
-        raise MalformedBody(f"the body ended too early: {error}") from error
 
 
 def _answer(receipts: Sequence[ReportReceipt]) -> HttpResponse:

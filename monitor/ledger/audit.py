@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db.models import Count, Q
 
+from monitor.ledger import agent_runs
 from monitor.ledger.expand import slots_of
 from monitor.models import Run, Series
 from monitor.models.run import REPORTED
@@ -87,6 +88,11 @@ def _doubled(since: datetime, now: datetime) -> list[Finding]:
 
 def _overdue(since: datetime, now: datetime) -> list[Finding]:
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS) + _TICKS
-    overdue = Run.objects.overdue(now - grace) | Run.objects.silent(now - _TICKS)
-    rows = overdue.filter(slot__gt=since).order_by("slot").values_list("series__name", "slot", "state")
-    return [Finding(name, slot, f"is still {state}") for name, slot, state in rows]
+    of_agents = agent_runs.overdue(Run.objects.of_agents(), now - _TICKS)
+    late = [Run.objects.of_workers().overdue(now - grace), of_agents]
+    rows = [
+        row
+        for runs in (*late, Run.objects.silent(now - _TICKS))
+        for row in runs.filter(slot__gt=since).values_list("slot", "series__name", "state")
+    ]
+    return [Finding(name, slot, f"is still {state}") for slot, name, state in sorted(set(rows))]

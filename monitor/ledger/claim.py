@@ -59,12 +59,12 @@ def lease_until(now: datetime) -> datetime:
 
 @transaction.atomic
 def claim_due(now: datetime) -> list[Claim]:
-    """Claim the due runs that the admission rules let start, oldest first.
+    """Claim the due runs of Celery workers that the admission rules let start, oldest first.
 
     Concurrent callers are serialised by an advisory lock; rows that another transaction holds are skipped.
     """
     lock_until_commit(AdvisoryLock.CLAIM)
-    reporters = list(Reporter.objects.all())
+    reporters = list(Reporter.objects.workers())
     return _claim(
         reporters, [run for reporter in reporters for run in _due(reporter, now, MAX_DUE_RUNS)], now
     )
@@ -79,7 +79,7 @@ def claim_freed(now: datetime) -> list[Claim]:
     """
     if not try_lock_until_commit(AdvisoryLock.CLAIM):
         return []
-    reporters = list(Reporter.objects.all())
+    reporters = list(Reporter.objects.workers())
     busy = Counter(Run.objects.in_flight().order_by().values_list("series__reporter", flat=True))
     free = {reporter.pk: reporter.capacity - busy[reporter.pk] for reporter in reporters}
     due: list[Run] = []
@@ -94,13 +94,16 @@ def claim_freed(now: datetime) -> list[Claim]:
 def claim_one(run: Run, now: datetime) -> Claim | None:
     """Claim *run*, whatever the admission rules say.
 
-    Return None if *run* is no longer expected, or if its series has a run in flight.
+    Return None if *run* is no longer expected, if its series has a run in flight, or if an agent runs the
+    series.
     """
     lock_until_commit(AdvisoryLock.CLAIM)
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
-    queue = Reporter.objects.get(series=run.series_id).queue
-    return Claim(run.pk, run.slot, run.attempt + 1, queue) if _set_claimed([run], now) else None
+    reporter = Reporter.objects.workers().filter(series=run.series_id).first()
+    if reporter is None or not _set_claimed([run], now):
+        return None
+    return Claim(run.pk, run.slot, run.attempt + 1, reporter.queue)
 
 
 def release(claims: Iterable[Claim]) -> None:
@@ -145,7 +148,7 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
         else:
             rejected[verdict].append(runs[due_run.run])
     for verdict, rejected_runs in rejected.items():  # one statement for all runs with the same verdict
-        _record(verdict, rejected_runs)
+        record_rejection(verdict, rejected_runs)
     _set_claimed([runs[due_run.run] for due_run in admitted], now)
     queues = {reporter.name: reporter.queue for reporter in reporters}
     seconds = _last_durations({runs[due_run.run].series_id for due_run in admitted}, now)
@@ -161,7 +164,7 @@ def _claim(reporters: Iterable[Reporter], due: Iterable[Run], now: datetime) -> 
     ]
 
 
-def _record(verdict: Skip | Wait, runs: Sequence[Run]) -> None:
+def record_rejection(verdict: Skip | Wait, runs: Sequence[Run]) -> None:
     """End *runs* as skipped if *verdict* is Skip; else record why they wait, and until when they may wait."""
     if isinstance(verdict, Skip):
         keys, slots = [run.pk for run in runs], {run.slot for run in runs}

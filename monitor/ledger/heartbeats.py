@@ -13,7 +13,10 @@ SILENT_AFTER = timedelta(seconds=20)
 
 def record(component: str, now: datetime) -> None:
     """Record a heartbeat of *component*."""
-    Heartbeat.objects.update_or_create(name=component, defaults={"seen_at": now})
+    beat = Heartbeat(name=component, seen_at=now)
+    Heartbeat.objects.bulk_create(
+        [beat], update_conflicts=True, unique_fields=["name"], update_fields=["seen_at"]
+    )
 
 
 def was_silent(component: str, now: datetime) -> bool:

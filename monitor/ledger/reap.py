@@ -23,12 +23,13 @@ _LEASE_EXPIRED = "its lease expired"
 
 @transaction.atomic  # a late report of a lost run waits for the commit, and then corrects the run's usage
 def reap(now: datetime) -> None:
-    """Move runs with an expired lease to ``expected`` or ``lost``, and runs past grace time to ``missed``.
+    """Move runs with an expired lease to ``expected`` or ``lost``, and runs past grace time to ``missed``:
+    runs of Celery workers.
 
     A run is lost after ``GRIDCAST_MAX_ATTEMPTS`` starts. A run that was claimed and never started is not
     lost, because its probe cannot have run.
     """
-    silent = Run.objects.silent(now)
+    silent = Run.objects.of_workers().silent(now)
     max_attempts = settings.GRIDCAST_MAX_ATTEMPTS
     lost = _move(
         _started(silent, max_attempts),
@@ -44,7 +45,9 @@ def reap(now: datetime) -> None:
         record_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
-    _move(Run.objects.overdue(now - grace), State.MISSED, reason, cause="its grace time was over")
+    _move(
+        Run.objects.of_workers().overdue(now - grace), State.MISSED, reason, cause="its grace time was over"
+    )
 
 
 def renew_leases(now: datetime) -> None:
@@ -66,7 +69,8 @@ def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid
     Runs that another transaction has locked, for instance to store their reports, are skipped: waiting for
     that transaction could deadlock.
     """
-    locked = runs.order_by("pk").select_for_update(skip_locked=True, no_key=True)
+    locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
     slots = dict(locked.values_list("pk", "slot"))
-    transitions.move(runs, slots, to, cause=cause, slots=set(slots.values()), reason=reason)
+    if slots:
+        transitions.move(Run.objects.all(), slots, to, cause=cause, slots=set(slots.values()), reason=reason)
     return slots

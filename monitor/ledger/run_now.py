@@ -37,14 +37,16 @@ def run_now(
 ) -> Run:
     """Return a requested run of *series*: the one that already waits, or a new one that is due at once.
 
-    Works for a disabled series too. While the series runs, the new run waits.
+    Works for a disabled series too, unless an agent runs it. While the series runs, the new run waits.
 
     Raises:
         RunHeld: the series is held and *force* is not set. A forced run ignores the holds in force now.
-        InvalidRequest: *why* is invalid, or the series was imported.
+        InvalidRequest: *why* is invalid, the series was imported, or it is disabled and run by an agent.
     """
     if series.is_imported:
         raise InvalidRequest(f"{series.name} was imported: no reporter can run it")
+    if series.reporter.is_remote and not series.enabled:
+        raise InvalidRequest(f"{series.name} is disabled: the agent of {series.reporter} does not have it")
     slot = now or timezone.now()
     holds = covering_holds([series.pk], Hold.objects.at(slot))
     if holds and not force:

@@ -36,6 +36,10 @@ class ReporterQuerySet(models.QuerySet["Reporter"]):
     def remote(self) -> ReporterQuerySet:
         return self.filter(site__isnull=False)
 
+    def workers(self) -> ReporterQuerySet:
+        """Return the Celery workers."""
+        return self.filter(site=None)
+
 
 def _never(_permission: str) -> bool:
     return False

@@ -50,6 +50,14 @@ class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
         return self.filter(series__in=Series.objects.visible_to(user))
 
+    def of_workers(self) -> RunQuerySet:
+        """Return the runs of Celery workers; ``monitor.ledger.agent_runs`` has those of agents."""
+        return self.filter(series__reporter__site=None)
+
+    def of_agents(self) -> RunQuerySet:
+        """Return the runs of the agents of sites."""
+        return self.filter(series__reporter__site__isnull=False)
+
     def due(self, now: datetime) -> RunQuerySet:
         return self.filter(state=State.EXPECTED, due_at__lte=now)
 

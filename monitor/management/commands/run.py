@@ -46,6 +46,10 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _run_one(self, series: Series, why: str, *, force: bool, here: bool) -> None:
+        if here and series.reporter.is_remote:
+            raise CommandError(
+                f"the agent of {series.reporter} runs {series.name}; request it without --here"
+            )
         run = run_now(series, who=caller_name(), why=why, force=force)
         if here:
             _execute_here(run)

@@ -1,7 +1,13 @@
-"""The operations for agents over HTTP: enrolment."""
+"""The operations for agents over HTTP: enrolment, exchange and records, also by hostile agents."""
 
 from __future__ import annotations
 
+import fcntl
+import gzip
+import json
+import uuid
+from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +16,35 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from monitor.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code
+from monitor.api.http import envelope
+from monitor.api.reporter_exchange import RECORDS
+from monitor.fleet.agent_state import _COLUMNS, MAX_BYTES
+from monitor.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code, revoke
 from monitor.fleet.signatures import METHODS, server_fingerprint, server_public_key
-from monitor.models import EnrolmentAttempt, Reporter, ReporterKey
-from tests.monitor.fleet.agents import ROOT, SiteAgent, remote_reporter
+from monitor.gridfile.define import define
+from monitor.ingest.disk_guard import gauge
+from monitor.ingest.http_senders import places
+from monitor.ledger.run_now import run_now
+from monitor.models import (
+    ApiToken,
+    Chain,
+    ChainRecord,
+    EnrolmentAttempt,
+    Heartbeat,
+    Reporter,
+    ReporterKey,
+    ReporterStatus,
+    Run,
+    Series,
+)
+from monitor.models.run import State
+from reporters.report import parse_rfc3339, rfc3339, run_id
+from reporters.spool.receipts import Receipt, RecordRange
+from reporters.spool.records import encode_parts
+from tests.monitor.fleet.agents import ROOT, SiteAgent, admin, agent_state, enrolled_agent, remote_reporter
+from tests.monitor.fleet.remote_series import RESOURCES, disk, remote_grid
+from tests.monitor.fleet.site_keys import is_verified
+from tests.monitor.ingest.spooled import SpooledChain
 
 pytestmark = pytest.mark.django_db
 
@@ -74,3 +105,287 @@ def test_behind_a_proxy_the_client_is_the_last_forwarded_address(
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     agent.enrol("AAAA")
     assert set(EnrolmentAttempt.objects.values_list("address", flat=True)) == {"127.0.0.1", "192.0.2.9"}
+
+
+@pytest.fixture
+def agent(tmp_path: Path, settings: LazySettings) -> SiteAgent:
+    """The enrolled agent of the reporter ncsa, which runs an hourly series."""
+    settings.VAR_DIR = tmp_path
+    return enrolled_agent(remote_grid(), tmp_path)
+
+
+def hour() -> datetime:
+    return timezone.now().replace(minute=0, second=0, microsecond=0)
+
+
+def expected_run(slot: datetime, **fields: Any) -> Run:
+    series = Series.objects.get(name="disk-ncsa")
+    return Run.objects.create(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot, **fields)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_agent_gets_its_signed_assignment_once(tmp_path: Path, method: str) -> None:
+    agent = enrolled_agent(remote_grid(), tmp_path, method)
+    answer = agent.exchange()
+    assert (answer.status_code, answer["content-type"]) == (200, "application/json; charset=utf-8")
+    signed = answer.json()["assignment"]
+    key, text = server_public_key(method), signed["document"].encode()
+    assert is_verified(method, key, "gridcast assignment 1", text, signed["signature"], tmp_path)
+    assert not is_verified(method, key, "gridcast receipt 1", text, signed["signature"], tmp_path)
+    version = json.loads(signed["document"])["version"]
+    assert agent.exchange(assignment={"version": version, "error": ""}).json()["assignment"] is None
+    assert agent.exchange(assignment={"version": version + 1, "error": ""}).json()["assignment"] is not None
+
+
+def test_an_exchange_tells_the_time_of_the_server(agent: SiteAgent) -> None:
+    before = timezone.now().timestamp()
+    answer = agent.exchange().json()
+    assert before <= answer["received_at"] <= answer["answered_at"] <= timezone.now().timestamp()
+    assert answer["exchange_seconds"] == 60
+
+
+def test_an_exchange_records_the_state_of_the_agent(agent: SiteAgent) -> None:
+    message = {"at": "2026-03-01T12:00:00.000000Z", "level": "warning", "text": "refused assignment 8"}
+    answer = agent.exchange(
+        assignment={"version": 7, "error": "too old"},
+        policy={"status": "in_force", "sha256": "b" * 64, "error": "", "summary": {"probes": ["disk"]}},
+        pending_approvals=2,
+        spool={"records": 3, "bytes": 4711, "oldest_at": "2026-03-01T12:00:00Z", "dropped_records": 1},
+        clock={"offset_seconds": 0.012, "bound_seconds": 0.034},
+        messages=[message],
+    )
+    assert answer.status_code == 200
+    status = ReporterStatus.objects.get()
+    assert (status.reporter.name, status.hostname, status.python) == ("ncsa", "login1.example.org", "3.9.18")
+    assert (status.assignment_version, status.assignment_error) == (7, "too old")
+    assert (status.policy_status, status.policy_summary) == ("in_force", {"probes": ["disk"]})
+    assert (status.spool_records, status.spool_bytes, status.dropped_records) == (3, 4711, 1)
+    assert (status.clock_offset_seconds, status.clock_bound_seconds) == (0.012, 0.034)
+    assert (status.pending_approvals, status.messages) == (2, [message])
+    assert Heartbeat.objects.get(name="reporter.ncsa").seen_at == status.seen_at
+    agent.exchange()
+    assert ReporterStatus.objects.get().messages == [message]
+    later = {**message, "text": "later"}
+    agent.exchange(messages=[message, later])
+    status.refresh_from_db()
+    assert (status.messages, status.spool_records) == ([message, later], 0)
+
+
+def test_every_column_of_the_state_is_stored() -> None:
+    names = {field.name for field in ReporterStatus._meta.concrete_fields}
+    assert names - {"reporter", "messages"} == set(_COLUMNS)
+
+
+def test_an_exchange_declares_the_heads_of_chains(agent: SiteAgent) -> None:
+    chain = uuid.uuid4()
+    agent.exchange(chains=[{"chain": str(chain), "next": 12, "head": "c" * 64}])
+    stored = Chain.objects.get()
+    assert (stored.uuid, stored.declared_next, stored.declared_head) == (chain, 12, "c" * 64)
+
+
+def test_runs_in_flight_are_running(agent: SiteAgent) -> None:
+    run = expected_run(hour())
+    agent.exchange(in_flight=[str(run.pk), str(uuid.uuid4())])
+    run.refresh_from_db()
+    assert run.state == State.RUNNING
+    assert run.lease_until is not None
+    first_lease = run.lease_until
+    agent.exchange(in_flight=[str(run.pk)])
+    run.refresh_from_db()
+    assert run.lease_until > first_lease
+    assert list(run.transitions.values_list("target", flat=True)) == ["claimed", "running"]
+
+
+def test_a_requested_run_is_asked_for_until_it_runs(agent: SiteAgent) -> None:
+    run = run_now(Series.objects.get(), who="ada")
+    requests = [agent.exchange().json()["requests"] for _ in range(2)]
+    (asked,) = requests[0]
+    assert requests[1] == requests[0]
+    assert (asked["run"], asked["series"], asked["slot"]) == (str(run.pk), "disk-ncsa", rfc3339(run.slot))
+    assert parse_rfc3339(asked["expires_at"]) == run.slot + timedelta(days=1)
+    assert agent.exchange(in_flight=[str(run.pk)]).json()["requests"] == []
+
+
+def test_records_are_stored_and_receipted(agent: SiteAgent, tmp_path: Path) -> None:
+    chain = SpooledChain(reporter="ncsa").report(hour(), series="disk-ncsa")
+    answer = agent.deliver([chain.part()])
+    assert answer.status_code == 200, answer.content
+    signed = answer.json()["receipt"]
+    key, text = server_public_key("openssl"), signed["document"].encode()
+    assert is_verified("openssl", key, "gridcast receipt 1", text, signed["signature"], tmp_path)
+    receipt = Receipt.from_document(signed["document"])
+    assert receipt.records == (RecordRange(chain.name, 0, 1, chain.head),)
+    assert (receipt.reporter, receipt.refused) == ("ncsa", ())
+    assert Run.objects.get().state == State.PASSED
+    assert agent.deliver([chain.part()]).status_code == 200
+    assert ChainRecord.objects.count() == 2
+
+
+def test_a_skip_by_policy_is_an_ordinary_report(agent: SiteAgent) -> None:
+    slot = hour()
+    expected_run(slot)
+    skipped = {"outcome": "skipped", "reason": "policy: forbidden hours", "stages": [], "metrics": []}
+    chain = SpooledChain(reporter="ncsa").report(slot, series="disk-ncsa", **skipped)
+    agent.deliver([chain.part()])
+    run = Run.objects.get()
+    assert (run.state, run.reason) == (State.SKIPPED, "policy: forbidden hours")
+
+
+HOSTILE: dict[str, Any] = {
+    "a text as number": {"pending_approvals": "1"},
+    "a negative number": {"spool": {"records": -1, "bytes": 0, "oldest_at": None, "dropped_records": 0}},
+    "a huge number": {"spool": {"records": 2**63, "bytes": 0, "oldest_at": None, "dropped_records": 0}},
+    "an unknown status": {"policy": {"status": "<script>", "sha256": "", "error": "", "summary": {}}},
+    "a summary of a megabyte": {
+        "policy": {"status": "absent", "sha256": "", "error": "", "summary": {"a": "x" * 100_000}}
+    },
+    "a run that is no UUID": {"in_flight": ["../../etc/passwd"]},
+    "thousands of runs": {"in_flight": [str(uuid.uuid4())] * 1_001},
+    "a chain that is no UUID": {"chains": [{"chain": "x", "next": 1, "head": "c" * 64}]},
+    "a head that is no hash": {"chains": [{"chain": str(uuid.uuid4()), "next": 1, "head": "<script>"}]},
+    "thousands of chains": {"chains": [{"chain": str(uuid.uuid4()), "next": 1, "head": ""}] * 2_001},
+    "a NUL": {"hostname": "login\x00"},
+    "a hash with a tag": {"archive_sha256": "<script>"},
+    "a time without zone": {"started_at": "2026-03-01T12:00:00"},
+    "no messages": {"messages": None},
+    "an infinite clock": {"clock": {"offset_seconds": 1e300, "bound_seconds": None}},
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_state_out_of_bounds_is_refused(agent: SiteAgent, what: str) -> None:
+    assert problem(agent.exchange(**HOSTILE[what])) == (422, "invalid")
+    assert not ReporterStatus.objects.exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a": NaN}', b'{"a":' * 100_000, b"\xff", b"{}"])
+def test_a_body_that_is_no_state_is_refused(agent: SiteAgent, body: bytes) -> None:
+    assert problem(agent.post("exchange", body, "application/json")) == (422, "invalid")
+
+
+def test_texts_of_a_hostile_agent_are_cut_and_harmless(agent: SiteAgent) -> None:
+    script = "<script>alert(1)</script>" * 1_000
+    texts = [f"{number} {script[:2_000]}" for number in range(300)]
+    messages = [{"at": "2026-03-01T12:00:00Z", "level": "error", "text": text} for text in texts]
+    answer = agent.exchange(
+        hostname=script,
+        version=script,
+        python=script,
+        assignment={"version": 0, "error": script},
+        policy={"status": "unreadable", "sha256": "", "error": script, "summary": {script[:1_000]: 1}},
+        messages=messages,
+    )
+    assert answer.status_code == 200
+    assert b"<script>" not in answer.content
+    status = ReporterStatus.objects.get()
+    lengths = [len(status.hostname), len(status.version), len(status.python)]
+    lengths += [len(status.assignment_error), len(status.policy_error)]
+    assert lengths == [253, 50, 50, 2_000, 2_000]
+    assert [len(message["text"]) for message in status.messages] == [1_000] * 100
+    assert status.messages[-1]["text"].startswith("299 ")
+
+
+def test_a_token_opens_only_the_paths_of_its_reporter(agent: SiteAgent) -> None:
+    remote_reporter("sdsc")
+    for path in ("exchange", "records"):
+        answer = agent.post(f"{ROOT}/sdsc/{path}", b"{}", RECORDS)
+        assert problem(answer) == (403, "not_yours")
+    for path in ("/api/v1/series", "/api/v1/reporters"):
+        assert agent.client.get(path, headers=agent.bearer()).status_code == 401
+    assert agent.post("/api/v1/reports", b"[]", "application/json").status_code == 401
+
+
+def test_no_other_credential_opens_the_paths_of_agents(agent: SiteAgent) -> None:
+    user = admin()
+    token = ApiToken.objects.issue(user, "program", ["read", "report"])
+    browser = Client()
+    browser.force_login(user)
+    url = f"{ROOT}/ncsa/exchange"
+    assert browser.post(url, b"{}", "application/json").status_code == 401
+    headers = {"authorization": f"Bearer {token}"}
+    assert problem(Client().post(url, b"{}", "application/json", headers=headers)) == (401, "invalid_token")
+
+
+def test_a_wrong_clock_is_told_the_time(agent: SiteAgent) -> None:
+    now = int(timezone.now().timestamp())
+    for skew, code in ((-3_600, "token_expired"), (3_600, "token_not_yet_valid")):
+        headers = agent.bearer(issued_at=now + skew, expires_at=now + skew + 600)
+        answer = agent.client.post(f"{ROOT}/ncsa/exchange", b"{}", "application/json", headers=headers)
+        assert problem(answer) == (401, code)
+        assert abs(answer.json()["server_time"] - timezone.now().timestamp()) < 60
+
+
+def test_revocation_stops_the_next_request(agent: SiteAgent) -> None:
+    headers = agent.bearer()
+    body = json.dumps(agent_state()).encode()
+    url = f"{ROOT}/ncsa/exchange"
+    assert agent.client.post(url, body, "application/json", headers=headers).status_code == 200
+    revoke(Reporter.objects.get(name="ncsa"), "ada", timezone.now())
+    assert problem(agent.client.post(url, body, "application/json", headers=headers)) == (401, "revoked")
+    assert problem(agent.deliver([SpooledChain(reporter="ncsa").part()])) == (401, "revoked")
+    assert not ChainRecord.objects.exists()
+
+
+def test_a_series_of_another_reporter_cannot_be_reported(agent: SiteAgent) -> None:
+    define(RESOURCES, [disk("home-disk", reporter="home")])
+    chain = SpooledChain(reporter="ncsa").report(hour(), series="home-disk")
+    receipt = Receipt.from_document(agent.deliver([chain.part()]).json()["receipt"]["document"])
+    assert [refused.sequence for refused in receipt.refused] == [1]
+    assert not Run.objects.filter(state=State.PASSED).exists()
+    run = Run.objects.create(
+        id=run_id("home-disk", hour()),
+        series=Series.objects.get(name="home-disk"),
+        slot=hour(),
+        due_at=hour(),
+    )
+    agent.exchange(in_flight=[str(run.pk)])
+    run.refresh_from_db()
+    assert run.state == State.EXPECTED
+
+
+def test_a_chain_of_another_reporter_cannot_be_continued(agent: SiteAgent, tmp_path: Path) -> None:
+    chain = SpooledChain(reporter="ncsa").report(hour(), series="disk-ncsa")
+    agent.deliver([chain.part([0])])
+    (tmp_path / "other").mkdir()
+    other = enrolled_agent(remote_reporter("sdsc"), tmp_path / "other")
+    receipt = Receipt.from_document(other.deliver([chain.part([1])]).json()["receipt"]["document"])
+    assert [refused.error for refused in receipt.refused] == ["the chain is of another reporter"]
+
+
+def test_malformed_records_are_refused_as_a_whole(agent: SiteAgent) -> None:
+    good = encode_parts([SpooledChain(reporter="ncsa").report(hour(), series="disk-ncsa").part()])
+    for body in (good[:-10], good.replace(b"passed", b"failed"), b"chain ../..\n", good + good):
+        assert problem(agent.post("records", body, RECORDS)) == (400, "malformed")
+    assert problem(agent.post("records", good, "application/json")) == (415, "unsupported")
+    assert problem(agent.post("records", good, RECORDS, **{"content-encoding": "gzip"})) == (400, "malformed")
+    assert not ChainRecord.objects.exists()
+
+
+def test_a_compression_bomb_is_refused(agent: SiteAgent) -> None:
+    bomb = gzip.compress(bytes(envelope.MAX_BYTES + 1))
+    encoding = {"content-encoding": "gzip"}
+    assert problem(agent.post("records", bomb, RECORDS, **encoding)) == (413, "too_large")
+    assert problem(agent.post("exchange", bomb, "application/json", **encoding)) == (413, "too_large")
+    assert problem(agent.post("exchange", b" " * (2 * MAX_BYTES), "application/json")) == (422, "invalid")
+
+
+def test_while_all_places_are_taken_the_agent_is_to_try_again(agent: SiteAgent) -> None:
+    with ExitStack() as stack:
+        for file in places():
+            stream = stack.enter_context(file.open("w"))
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        answer = agent.deliver([SpooledChain(reporter="ncsa").part()])
+    assert (problem(answer), answer["retry-after"]) == ((503, "busy"), "1")
+    assert agent.deliver([SpooledChain(reporter="ncsa").part()]).status_code == 200
+
+
+def test_while_the_disk_is_full_the_agent_is_to_try_again(agent: SiteAgent, settings: LazySettings) -> None:
+    settings.GRIDCAST_DEPOT_RESERVE_BYTES = 2**62
+    settings.GRIDCAST_DEPOT_DIRECTORY = settings.VAR_DIR
+    gauge.reset()
+    try:
+        answer = agent.deliver([SpooledChain(reporter="ncsa").part()])
+    finally:
+        gauge.reset()
+    assert problem(answer) == (507, "depot_full")
+    assert int(answer["retry-after"]) > 0

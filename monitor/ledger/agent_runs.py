@@ -1,0 +1,197 @@
+"""Runs of remote reporters: their agents start them by the schedule, and report when they can.
+
+No such run is claimed. It is ``expected`` until an exchange of the agent lists it as running, or its report
+arrives. What no agent reported in time is ``missed`` or ``lost``; a late report corrects both. The agent
+itself enforces schedules, holds and maintenance windows (``monitor.fleet.assignment``); the admission rules
+apply to the runs that it is asked for: requested runs and retries.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import transaction
+from django.db.models import DurationField, Exists, ExpressionWrapper, F, OuterRef, Q, Value
+
+from monitor.ledger import transitions
+from monitor.ledger.admission import decide, rules
+from monitor.ledger.admission_context import load_context, load_due_runs
+from monitor.ledger.claim import record_rejection
+from monitor.ledger.usage import record_lost
+from monitor.models import Reporter, ReporterStatus, Run
+from monitor.models.reporter import PolicyStatus
+from monitor.models.run import ENDED, PENDING, PLANNED, RETRY, SCHEDULE, State
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Collection, Iterable
+
+    from monitor.ledger.admission import Skip, Wait
+    from monitor.models.run import RunQuerySet
+
+GRACE = timedelta(minutes=10)  # for the report or the exchange that lists the run
+LEASE = timedelta(minutes=5)  # of a running run: five exchanges
+SILENT_AFTER = timedelta(minutes=5)
+REQUEST_AGE = timedelta(days=1)  # after it, a requested run that no agent started is missed
+MAX_REQUESTS = 200  # in one exchange
+_RECENT = timedelta(days=31)
+_SECOND = timedelta(seconds=1)
+_GRACE_TEXT = f"{GRACE.total_seconds():.0f} s"
+
+
+@dataclass(frozen=True)
+class RequestedRun:
+    """A run that an agent is asked for; it must not start the run after *expires_at*."""
+
+    run: uuid.UUID
+    series: str
+    slot: datetime
+    expires_at: datetime
+
+
+@transaction.atomic
+def requested_runs(reporter: Reporter, now: datetime) -> list[RequestedRun]:
+    """Return the requested runs and retries of *reporter* that the admission rules let start, oldest first.
+
+    Runs that the rules skip end as skipped. The other runs are returned again until the agent lists them as
+    running or reports them: an answer may be lost.
+    """
+    due = Run.objects.due(now).filter(series__reporter=reporter, series__enabled=True)
+    asked = due.filter(slot__gt=now - REQUEST_AGE, due_at__gt=now - REQUEST_AGE).exclude(trigger=SCHEDULE)
+    runs = {run.pk: run for run in asked.select_related("series").order_by("due_at", "pk")[:MAX_REQUESTS]}
+    if not runs:
+        return []
+    rejected: dict[Skip | Wait, list[Run]] = defaultdict(list)
+    admitted: list[Run] = []
+    for due_run, verdict in decide(load_due_runs(list(runs.values())), load_context(now), rules.in_order()):
+        if verdict is None:
+            admitted.append(runs[due_run.run])
+        else:
+            rejected[verdict].append(runs[due_run.run])
+    for verdict, rejected_runs in rejected.items():
+        record_rejection(verdict, rejected_runs)
+    return [RequestedRun(run.pk, run.series.name, run.slot, _expires_at(run)) for run in admitted]
+
+
+def _expires_at(run: Run) -> datetime:
+    return run.due_at + (GRACE if run.trigger == RETRY else REQUEST_AGE)
+
+
+@transaction.atomic
+def renew_leases(reporter: Reporter, run_ids: Iterable[uuid.UUID], now: datetime) -> int:
+    """Move the expected runs of *run_ids* to ``running``, and renew the leases of the running ones.
+
+    Return the number of these runs. Runs of other reporters, and runs that have ended, are left out.
+    """
+    own = Run.objects.filter(pk__in=list(run_ids), series__reporter=reporter, slot__gt=now - _RECENT)
+    states = (State.EXPECTED, State.RUNNING)
+    locked = (
+        own.filter(state__in=states)
+        .order_by("pk")
+        .select_for_update(
+            of=("self",),
+            skip_locked=True,
+            no_key=True,  # a transaction that stores the report may have it
+        )
+    )
+    rows = list(locked.values_list("pk", "slot", "state"))
+    slots = {slot for _, slot, _ in rows}
+    started = [pk for pk, _, state in rows if state == State.EXPECTED]
+    if started:
+        fields = {"claimed_at": now, "attempt": F("attempt") + 1, "reason": ""}
+        transitions.move(own, started, State.CLAIMED, cause="its reporter started it", slots=slots, **fields)
+        transitions.move(
+            own, started, State.RUNNING, cause="its reporter started it", slots=slots, started_at=now
+        )
+    Run.objects.filter(pk__in=[pk for pk, _, _ in rows], slot__in=slots).update(lease_until=now + LEASE)
+    return len(rows)
+
+
+@transaction.atomic
+def reap_agent_runs(now: datetime) -> None:
+    """Move runs past their grace time to ``missed``, and running runs with an expired lease to ``lost``."""
+    remote = Run.objects.of_agents()
+    late = _locked(overdue(remote, now))
+    silent = _locked(remote.silent(now))
+    absences = _absences({run.reporter for run in (*late, *silent)}, now)
+    reasons: dict[tuple[State, str], list[_LockedRun]] = defaultdict(list)
+    for run in late:
+        waited = "within a day of its request" if run.is_requested else f"within {_GRACE_TEXT} of its time"
+        present = f"reporter {run.reporter} did not report it {waited}"
+        reasons[State.MISSED, absences[run.reporter] or present].append(run)
+    for run in silent:
+        absence = absences[run.reporter] or f"reporter {run.reporter} lists it no longer"
+        reasons[State.LOST, f"{absence}; it is not known whether it ended"].append(run)
+    for (state, reason), runs in reasons.items():
+        keys, slots = [run.key for run in runs], {run.slot for run in runs}
+        cause = "its lease expired" if state == State.LOST else "its grace time was over"
+        transitions.move(Run.objects.all(), keys, state, cause=cause, slots=slots, reason=reason)
+        if state == State.LOST:
+            lost = Run.objects.filter(pk__in=keys, slot__in=slots, state=State.LOST)
+            record_lost(lost.prefetch_related("series__bindings__resource"))
+
+
+class _LockedRun(NamedTuple):
+    key: uuid.UUID
+    slot: datetime
+    reporter: str
+    is_requested: bool
+
+
+def _locked(runs: RunQuerySet) -> list[_LockedRun]:
+    """Lock and return *runs*; runs whose reports another transaction is storing are left out."""
+    locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
+    rows = locked.values_list("pk", "slot", "series__reporter__name", "trigger")
+    return [_LockedRun(key, slot, name, trigger not in PLANNED) for key, slot, name, trigger in rows]
+
+
+def overdue(runs: RunQuerySet, now: datetime) -> RunQuerySet:
+    """Return the expected runs among *runs*, all of agents, whose grace time is over.
+
+    A run may wait for exclusive series and for its leader's run; these waits are not part of the grace time.
+    """
+    wait = ExpressionWrapper(F("series__exclusive_wait_seconds") * Value(_SECOND), DurationField())
+    delay = ExpressionWrapper(F("series__delay_seconds") * Value(_SECOND), DurationField())
+    leader_runs = Run.objects.filter(
+        series=OuterRef("series__leader"), slot=OuterRef("slot"), trigger=SCHEDULE
+    )
+    is_led = Q(series__follows="after", trigger=SCHEDULE)
+    may_follow = leader_runs.filter(
+        Q(state__in=PENDING) | Q(state__in=ENDED, ended_at__gt=now - GRACE - OuterRef("delay"))
+    )
+    is_late = Q(trigger__in=PLANNED, due_at__lte=now - GRACE) | Q(due_at__lte=now - REQUEST_AGE - GRACE)
+    late = runs.due(now - GRACE).filter(is_late).exclude(wait_until__gt=now)
+    late = late.annotate(wait=wait, delay=delay)
+    late = late.exclude(~Q(series__exclusive=""), due_at__gt=now - GRACE - F("wait"))
+    return late.exclude(is_led & Exists(may_follow))
+
+
+def postpone(now: datetime) -> None:
+    """Give agents time to deliver what they measured during an outage of the server: extend every wait."""
+    remote = Reporter.objects.remote().values("pk")
+    expected = Run.objects.due(now).filter(series__reporter__in=remote)
+    expected.update(wait_until=now + GRACE)
+    Run.objects.in_flight().filter(series__reporter__in=remote).update(lease_until=now + LEASE)
+
+
+def _absences(reporters: Collection[str], now: datetime) -> dict[str, str]:
+    """Return, by name, why each of *reporters* runs nothing; empty if it was seen lately."""
+    if not reporters:
+        return {}
+    columns = ("reporter__name", "seen_at", "policy_status", "assignment_error")
+    rows = ReporterStatus.objects.filter(reporter__name__in=reporters).values_list(*columns)
+    never = "has never been seen: its agent has not enrolled, or does not run"
+    return {name: f"reporter {name} {never}" for name in reporters} | {
+        name: _absence(name, now, seen_at, policy, refusal) for name, seen_at, policy, refusal in rows
+    }
+
+
+def _absence(reporter: str, now: datetime, seen_at: datetime, policy: str, refusal: str) -> str:
+    if now - seen_at > SILENT_AFTER:
+        return f"reporter {reporter} was not seen since {seen_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if policy == PolicyStatus.UNREADABLE:
+        return f"reporter {reporter} runs nothing: its site policy is unreadable"
+    return f"reporter {reporter} refused its assignment" if refusal else ""
