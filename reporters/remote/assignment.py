@@ -43,7 +43,7 @@ class AssignmentRefused(Exception):
 
 @dataclass(frozen=True)
 class AssignedSeries:
-    """A series of the assignment. *after* names the leader after whose run it runs; empty: none.
+    """A series of the assignment.
 
     The slots are those of *schedule*, hashed by *schedule_name*, shifted by ``delay``. Without a schedule the
     series runs on request only. A run with a leader starts *delay_seconds* after the end of the leader's run.
@@ -171,8 +171,8 @@ def _assignment(fields: Fields, reporter: str) -> SiteAssignment:
         if by_name.setdefault(one.name, one) is not one:
             raise described.refuse("name", "a unique name")
     for one, described in zip(series, each):
-        if one.after and (one.after not in by_name or one.after == one.name):
-            raise described.refuse("after", "another series of the assignment")
+        if one.after == one.name:
+            raise described.refuse("after", "another series")
     windows = [_window(window) for window in _limited(fields, "windows", MAX_WINDOWS)]
     return SiteAssignment(reporter, version, issued_at, by_name, resources, windows, capacity)
 

@@ -36,6 +36,7 @@ class AssignmentStore:
     def __init__(self, state: StateDirectory, identity: ReporterIdentity) -> None:
         self._state, self._identity = state, identity
         self._method = signing.load(identity.method)
+        self._version: tuple[int, ...] = ()  # of the file of the assignment in force, as last seen
 
     def current(self) -> SignedAssignment | None:
         """Return the assignment in force, or None if there is none.
@@ -44,7 +45,20 @@ class AssignmentStore:
             AssignmentRefused: the file is damaged, or its signature is not the server's.
             StateError: the file cannot be read.
         """
+        self._version = self._file_version()
         return self._read(ASSIGNMENT)
+
+    def current_if_changed(self) -> SignedAssignment | None:
+        """Return the assignment in force if its file has changed since the last call, else None.
+
+        The errors are those of ``current``.
+        """
+        return None if self._file_version() == self._version else self.current()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether a file waits for approval; its signature is not verified."""
+        return (self._state.path / PENDING_ASSIGNMENT).exists()
 
     def pending(self) -> SignedAssignment | None:
         """Return the assignment that waits for approval, or None; the errors are those of ``current``."""
@@ -96,7 +110,15 @@ class AssignmentStore:
     def _put_in_force(self, offered: SignedAssignment) -> SignedAssignment:
         self._state.write(ASSIGNMENT, offered.to_bytes())
         self._state.remove(PENDING_ASSIGNMENT)
+        self._version = self._file_version()
         return offered
+
+    def _file_version(self) -> tuple[int, ...]:
+        try:
+            status = (self._state.path / ASSIGNMENT).stat()
+        except OSError:
+            return ()
+        return (status.st_ino, status.st_size, status.st_mtime_ns)
 
     def _read(self, name: str) -> SignedAssignment | None:
         envelope = self._state.read_object(name)

@@ -14,7 +14,7 @@ SERIES: dict[str, Any] = {
     "name": "noop-ncsa",
     "probe": "noop",
     "parameters": {},
-    "bindings": {},
+    "bindings": {"target": ["ncsa-login"]},
     "schedule": "* * * * *",
     "schedule_name": "noop-ncsa",
     "timezone": "UTC",

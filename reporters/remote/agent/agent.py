@@ -1,0 +1,193 @@
+"""Assemble the agent and run it until it is told to stop."""
+
+from __future__ import annotations
+
+import platform
+import queue
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from reporters.remote import identity, this_archive
+from reporters.remote.agent.delivery import Delivery
+from reporters.remote.agent.exchange import AgentState, Exchange, Listener
+from reporters.remote.agent.gate import PolicyGate
+from reporters.remote.agent.log import AgentLog
+from reporters.remote.agent.notices import ERROR, INFO, Notices
+from reporters.remote.agent.ownership import Ownership
+from reporters.remote.agent.runner import RunEnd, Runner
+from reporters.remote.agent.runs import RequestedRun, Runs
+from reporters.remote.assignment import SiteAssignment
+from reporters.remote.assignment_store import AssignmentStore
+from reporters.remote.clock import SiteClock
+from reporters.remote.gateway import Gateway
+from reporters.remote.server import ServerClient, parse_url, proxy_for
+from reporters.remote.state_directory import LOG, STATUS, StateDirectory, StateError
+from reporters.remote.token import TokenSource
+from reporters.report import rfc3339
+from reporters.spool.files import SpoolError
+from reporters.spool.spool import Spool
+
+STOP_SECONDS = 40.0  # for runs to end after SIGTERM; a service manager waits longer
+_DELIVER_SECONDS = 5.0  # for the last delivery and exchange
+_BEAT_SECONDS = 60.0
+_OWNER = "owner"
+
+Mail = Callable[[], None]
+
+
+class Agent:
+    """The agent of *state*.
+
+    Raises:
+        StateError: the reporter is not enrolled, or a file cannot be used.
+        UsageFault: the server's URL, the proxy or the authorities cannot be used.
+    """
+
+    def __init__(self, state: StateDirectory, clock: SiteClock | None = None) -> None:
+        self._state, self._clock = state, clock or SiteClock()
+        self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
+        self._is_stopping = False
+        self._started_at = self._clock.now()
+        self._notices = Notices(AgentLog(state.path / LOG), self._clock.now, self._clock.steady)
+        self._ownership = Ownership(state.path / _OWNER, tell=lambda text: self._notices.log(INFO, text))
+        self._beat_at = self._clock.steady()
+        self._snapshot = AgentState(self._started_at)
+        self._published: dict[str, object] = {}
+        self._assemble()
+
+    def _assemble(self) -> None:
+        me = identity.load(self._state)
+        self._identity = me
+        url = parse_url(me.url)
+        client = ServerClient(url, ca_file=me.ca_file, proxy=proxy_for(url, me.proxy))
+        gateway = Gateway(me, client, TokenSource(me, self._state, self._clock), self._clock)
+        gate, spool = PolicyGate(self._state), Spool(self._state.spool, me.reporter)
+        self._spool = spool
+        self._delivery = Delivery(spool, gateway, me, self._notices, self._look_again)
+        self._runner = Runner(lambda end: self._mail.put(lambda: self._ended(end)))
+        self._runs = Runs(
+            self._state, self._clock, gate, spool, self._runner, self._notices, self._delivery.wake
+        )
+        listener = Listener(self._assigned, self._requested, self._revoked, lambda: self._snapshot)
+        store = AssignmentStore(self._state, me)
+        self._exchange = Exchange(gateway, me, store, gate, spool, self._clock, self._notices, listener)
+
+    def serve(self) -> int:
+        """Run until SIGTERM or SIGINT; return the exit status.
+
+        Raises:
+            StateError: another agent runs with the state directory.
+        """
+        self._ownership.take()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: self._mail.put(self._stop))
+        self._notices.log(INFO, f"reporter {self._identity.reporter} runs for {self._identity.url}")
+        assignment = self._exchange.begin()
+        if assignment is not None:
+            self._runs.assign(assignment)
+        threads = [
+            threading.Thread(target=self._delivery.serve, name="delivery", daemon=True),
+            threading.Thread(target=self._exchange.serve, name="exchange", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        while not self._is_stopping:
+            self._turn(self._runs.look())
+        self._end(threads)
+        return 0
+
+    def _turn(self, seconds: float) -> None:
+        """Handle mail for *seconds*, at least one message if there is any."""
+        self._publish()
+        try:
+            self._mail.get(timeout=seconds)()
+            while True:
+                self._mail.get_nowait()()
+        except queue.Empty:
+            return
+
+    def _end(self, threads: list[threading.Thread]) -> None:
+        """End the runs, spool their reports, and tell the server."""
+        self._runs.stop("the reporter was stopped during the run")
+        until = self._clock.steady() + STOP_SECONDS
+        while not self._runs.is_idle and self._clock.steady() < until:
+            self._turn(min(1.0, self._runs.look()))
+        self._publish()
+        self._exchange.stop()
+        self._delivery.stop()
+        for thread in threads:
+            thread.join(_DELIVER_SECONDS)
+        self._runner.close()
+        self._spool.close()
+        self._notices.log(INFO, "stopped")
+        self._publish()
+        self._ownership.release()
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+
+    def _ended(self, end: RunEnd) -> None:
+        self._runs.ended(end)
+
+    def _assigned(self, assignment: SiteAssignment) -> None:
+        self._mail.put(lambda: self._runs.assign(assignment))
+
+    def _requested(self, requests: Sequence[RequestedRun]) -> None:
+        self._mail.put(lambda: self._runs.request(requests))
+
+    def _revoked(self, is_revoked: bool) -> None:
+        self._mail.put(self._pause if is_revoked else self._runs.resume)
+
+    def _pause(self) -> None:
+        self._runs.stop("the key of the reporter was revoked")
+
+    def _look_again(self) -> None:
+        self._mail.put(lambda: None)
+
+    def _publish(self) -> None:
+        """Write the status of the agent for the command ``status`` when it changed, and once a minute."""
+        self._snapshot = AgentState(self._started_at, self._runs.in_flight, self._runs.waiting)
+        try:
+            status = self._status()
+            is_beat = self._clock.steady() - self._beat_at > _BEAT_SECONDS
+            if status != self._published or is_beat:
+                self._published, self._beat_at = status, self._clock.steady()
+                self._state.write_object(STATUS, {"at": rfc3339(self._clock.now()), **status})
+        except (StateError, SpoolError) as error:
+            self._notices.add(ERROR, str(error))
+        else:
+            if is_beat:
+                self._beat()
+
+    def _beat(self) -> None:
+        """Write a heartbeat, and stop if another agent has taken the directory over."""
+        self._ownership.beat()
+        if self._ownership.is_lost:
+            self._notices.log(ERROR, "another agent owns the state directory: this one stops")
+            self._stop()
+
+    def _status(self) -> dict[str, object]:
+        spool, offset, exchange = self._spool.status(), self._clock.offset(), self._exchange
+        return {
+            "started_at": rfc3339(self._started_at),
+            "hostname": platform.node(),
+            "archive_sha256": this_archive.sha256(),
+            "assignment": exchange.assignment_version,
+            "assignment_error": exchange.assignment_error,
+            "is_revoked": exchange.is_revoked,
+            "exchanged_at": _time(exchange.last_at),
+            "error": exchange.error,
+            "in_flight": list(self._snapshot.in_flight),
+            "waiting": self._snapshot.waiting,
+            "spool_records": spool.records,
+            "spool_bytes": spool.bytes,
+            "spool_oldest_at": _time(spool.oldest_at),
+            "spool_dropped_records": spool.dropped_records,
+            "clock_offset_seconds": offset and round(offset.offset_seconds, 2),
+        }
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else rfc3339(time)

@@ -1,0 +1,126 @@
+"""Deliver the spool: a record leaves it only against a receipt with the server's signature.
+
+Runs in a thread. A failure is followed by a wait that grows; fresh records travel beside a backlog.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reporters.remote import signing
+from reporters.remote.agent.backoff import Backoff
+from reporters.remote.agent.notices import ERROR, INFO, WARNING, Notices
+from reporters.remote.gateway import Gateway, Revoked
+from reporters.remote.identity import ReporterIdentity
+from reporters.remote.server import ServerError, ServerRefused, ServerUnavailable
+from reporters.remote.signing.base import InvalidSignature, SigningError
+from reporters.spool.files import SpoolError
+from reporters.spool.receipts import MalformedReceipt, Receipt
+from reporters.spool.records import MOST_RECORDS, Part, encode_parts
+from reporters.spool.spool import Spool
+
+FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS = 2.0, 600.0
+REVOKED_SECONDS = 3600.0
+_GATHER_SECONDS = 0.5  # reports that end together travel together
+_IDLE_SECONDS = 60.0  # records of other processes, and those of an agent before
+
+
+class Delivery:
+    """Delivers *spool* through *gateway* until ``stop``. *delivered* is called after each delivery."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        gateway: Gateway,
+        identity: ReporterIdentity,
+        notices: Notices,
+        delivered: Callable[[], None],
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._spool, self._gateway, self._notices, self._delivered = spool, gateway, notices, delivered
+        self._server_key, self._method = identity.server_key, signing.load(identity.method)
+        self._backoff = backoff or Backoff(FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS)
+        self._most_records = MOST_RECORDS
+        self._wake, self._stopped = threading.Event(), threading.Event()
+
+    def wake(self) -> None:
+        """Deliver soon: a report has been spooled."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._wake.set()
+
+    def serve(self) -> None:
+        """Deliver until ``stop`` is called."""
+        while not self._stopped.is_set():
+            wait_seconds = self.deliver()
+            if wait_seconds is not None:
+                self._stopped.wait(wait_seconds)
+            elif self._wake.wait(_IDLE_SECONDS):
+                self._stopped.wait(_GATHER_SECONDS)
+
+    def deliver(self) -> float | None:
+        """Deliver batches until the spool is empty: return None, or the seconds to wait after a failure."""
+        self._wake.clear()
+        try:
+            while not self._stopped.is_set():
+                parts = self._spool.batch(most_records=self._most_records)
+                if not parts:
+                    return None
+                self._deliver_batch(parts)
+                self._backoff.succeeded()
+                self._most_records = MOST_RECORDS
+        except Revoked:
+            return REVOKED_SECONDS  # the exchange tells the operator
+        except ServerUnavailable as error:
+            self._notices.add(WARNING, f"reports stay in the spool: {error}")
+            return self._backoff.failed(error.retry_after_seconds)
+        except (ServerError, SigningError, SpoolError, InvalidReceipt) as error:
+            self._notices.add(ERROR, f"reports stay in the spool: {error}")
+            return self._backoff.failed()
+        return None
+
+    def _deliver_batch(self, parts: Sequence[Part]) -> None:
+        try:
+            answer = self._gateway.records(encode_parts(parts))
+            receipt = self._verified(answer.get("receipt"))
+            acknowledged = self._spool.acknowledge(receipt)
+        except ServerRefused:
+            self._most_records = max(1, self._most_records // 4)  # one of them may be at fault
+            raise
+        finally:
+            self._spool.release(parts)
+        for reason in acknowledged.ignored:
+            self._notices.add(WARNING, f"ignored a part of a receipt: {reason}")
+        for refused in receipt.refused:
+            self._notices.add(
+                WARNING, f"the server refused a report, which is in the spool's refused/: {refused.error}"
+            )
+        for conflict in receipt.conflicts:
+            self._notices.add(
+                WARNING, f"the server already has another report of run {conflict.run}; it keeps both"
+            )
+        if not acknowledged.records:
+            raise InvalidReceipt("the receipt of the server covers none of the records that were sent")
+        self._notices.log(INFO, f"delivered {acknowledged.records} records")
+        self._delivered()
+
+    def _verified(self, envelope: Any) -> Receipt:
+        values = envelope if isinstance(envelope, dict) else {}
+        document, signature = values.get("document"), values.get("signature")
+        if not isinstance(document, str) or not isinstance(signature, str):
+            raise InvalidReceipt("the answer has no receipt")
+        try:
+            self._method.verify(self._server_key, signing.RECEIPT, document, signature)
+            return Receipt.from_document(document)
+        except InvalidSignature as error:
+            raise InvalidReceipt(f"the receipt is not signed by the server: {error}") from None
+        except MalformedReceipt as error:
+            raise InvalidReceipt(f"the receipt is malformed: {error}") from None
+
+
+class InvalidReceipt(Exception):
+    """The server's answer acknowledges nothing."""

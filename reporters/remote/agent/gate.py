@@ -1,0 +1,136 @@
+"""The policy of a running agent: which runs it admits, what their reports tell, and what the server learns.
+
+One gate for one state directory. The policy is read again when its file changes. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import probes
+from probes.base import UnknownProbe
+from reporters.config import Assignment, ResourceConfig
+from reporters.remote.policy.disclosure import Disclosure, known_words
+from reporters.remote.policy.file import PolicyFile
+from reporters.remote.policy.pseudonyms import secret_of
+from reporters.remote.policy.rules import Situation
+from reporters.remote.policy.scratch_use import scratch_used_bytes
+from reporters.remote.policy.site_policy import SitePolicy
+from reporters.remote.policy.usage import DayUsage, UsageAccount, of_run
+from reporters.remote.state_directory import SITE_POLICY, StateDirectory, StateError
+from reporters.report import Report
+from reporters.run import identity
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Whether a run may start.
+
+    *assignment* is the run with the caps of the policy; None if it is refused, and *reason* says why.
+    """
+
+    assignment: Assignment | None
+    reason: str = ""
+
+
+def host_load1() -> float | None:
+    """Return the one-minute load average of this host; None where the system has none."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+class PolicyGate:
+    """Applies the site policy of *state*; *load1* returns the load average of this host.
+
+    Raises:
+        StateError: the secret of the pseudonyms can be neither read nor written.
+    """
+
+    def __init__(self, state: StateDirectory, *, load1: Callable[[], float | None] = host_load1) -> None:
+        self._file = PolicyFile(state.path / SITE_POLICY)
+        self._account = UsageAccount(state)
+        self._secret = secret_of(state)
+        self._load1 = load1
+        self._reading, self._counting = threading.Lock(), threading.Lock()
+
+    @property
+    def policy(self) -> SitePolicy:
+        """The policy as it is now."""
+        with self._reading:
+            return self._file.current()
+
+    def admit(self, assignment: Assignment, *, running_runs: int, now: datetime) -> Admission:
+        """Return whether *assignment* may start while *running_runs* other runs are running."""
+        policy = self.policy
+        situation = Situation(
+            now=now,
+            probe_sha256=_digest(assignment.probe),
+            running_runs=running_runs,
+            used=self._used(policy.day(now)),
+            load1=self._load1(),
+            scratch_used_bytes=0 if policy.scratch_bytes is None else scratch_used_bytes(assignment),
+        )
+        reason = policy.refusal(assignment, situation)
+        return Admission(None, reason) if reason else Admission(policy.constrained(assignment))
+
+    def count(self, report: Report, *, process_cpu_seconds: float, now: datetime) -> None:
+        """Count what a run used for the caps of the day.
+
+        *process_cpu_seconds* is the CPU time of the run's processes on this host.
+
+        Raises:
+            StateError: the counters cannot be written; they still count until the next start.
+        """
+        used, day = of_run(report.usage, process_cpu_seconds), self.policy.day(now)
+        if used != DayUsage():
+            with self._counting:
+                self._account.add(day, used)
+
+    def disclosed(self, report: Report, resources: Iterable[ResourceConfig]) -> bytes:
+        """Return the JSON of *report*, a run on *resources*, as the site discloses it.
+
+        Raises:
+            MalformedReport: *report* is too large.
+        """
+        return self._disclosure(resources).report(report)
+
+    def disclosed_status(
+        self, document: Mapping[str, Any], resources: Iterable[ResourceConfig]
+    ) -> dict[str, Any]:
+        """Return *document*, the JSON of an exchange, as the site discloses it."""
+        return self._disclosure(resources).status(document)
+
+    def status(self) -> dict[str, Any]:
+        """Return the field ``policy`` of an exchange."""
+        policy = self.policy
+        return {
+            "status": policy.status,
+            "sha256": policy.sha256,
+            "error": policy.told_error,
+            "summary": dict(policy.summary()),
+        }
+
+    def _disclosure(self, resources: Iterable[ResourceConfig]) -> Disclosure:
+        level = self.policy.disclosure
+        return Disclosure(level, self._secret, known_words(resources) if level == "redacted" else {})
+
+    def _used(self, day: str) -> DayUsage | None:
+        with self._counting:
+            try:
+                return self._account.of(day)
+            except StateError:
+                return None
+
+
+def _digest(name: str) -> str:
+    try:
+        return identity(name, probes.load(name)).sha256
+    except UnknownProbe:
+        return ""

@@ -1,0 +1,162 @@
+"""Start the runs of the agent: a process without threads, which forks for each run.
+
+The agent writes pickled messages to stdin and reads lines of JSON from stdout. A run's process writes its
+report to a file and ends. At the end of stdin the server ends the runs and itself: so nothing is left when
+the agent is killed. When the server itself is killed, the kernel sends SIGTERM to the runs' processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from types import FrameType
+
+import probes
+from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob, StopRun
+from reporters.remote.files import write_atomically
+from reporters.report import Report, to_json
+from reporters.run import run
+from reporters.skipped import skipped
+
+STOP_SECONDS = 75.0  # longer than the cleanup of a run
+_PR_SET_PDEATHSIG = 1
+_STOPPED = 143  # exit status of a process that SIGTERM ended
+
+
+class RunServer:
+    """Serves the messages at descriptor *source*, and announces ended runs at descriptor *target*."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self._source, self._target = source, target
+        self._runs: dict[int, str] = {}
+        self._received = b""
+        self._woken, wake = os.pipe()
+        for end in (self._woken, wake):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the agent decides
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Serve until the end of the source; then end all runs."""
+        poller = select.poll()
+        for descriptor in (self._source, self._woken):
+            poller.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in poller.poll():
+                if descriptor == self._source and not self._receive():
+                    self._end_all()
+                    return
+            self._reap()
+
+    def _receive(self) -> bool:
+        """Read and obey messages; return whether there may be more."""
+        data = os.read(self._source, 1 << 20)
+        self._received += data
+        while len(self._received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES], "big")
+            if len(self._received) < end:
+                break
+            message = pickle.loads(self._received[LENGTH_BYTES:end])  # noqa: S301  # of our own agent
+            self._received = self._received[end:]
+            self._obey(message)
+        return bool(data)
+
+    def _obey(self, message: RunJob | StopRun) -> None:
+        if isinstance(message, StopRun):
+            for pid, name in self._runs.items():
+                if name == message.name:
+                    os.kill(pid, message.signal_number)
+            return
+        with contextlib.suppress(Exception):  # the run reports it; here it only saves time for later runs
+            probes.load(message.assignment.probe)
+        pid = os.fork()
+        if pid == 0:
+            self._run(message)
+        self._runs[pid] = message.name
+
+    def _run(self, job: RunJob) -> None:
+        """Run *job* in this child process. Does not return."""
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGTERM, _end_run)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            parent = os.getppid()
+            with contextlib.suppress(AttributeError, OSError):  # other systems than Linux
+                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, self._source)
+            os.dup2(null, self._target)
+            if os.getppid() == parent:
+                execute(job)
+                status = 0
+        except SystemExit:
+            status = _STOPPED
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 4096)
+        while self._runs:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            name = self._runs.pop(pid, None)
+            if name is not None:
+                code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                self._announce({"run": name, "status": code, "cpu_seconds": used.ru_utime + used.ru_stime})
+
+    def _announce(self, document: Mapping[str, object]) -> None:
+        with contextlib.suppress(OSError):  # the agent is gone
+            os.write(self._target, f"{json.dumps(document)}\n".encode())
+
+    def _end_all(self) -> None:
+        until = time.monotonic() + STOP_SECONDS
+        self._send_all(signal.SIGTERM)
+        while self._runs and time.monotonic() < until:
+            select.select([self._woken], [], [], 1.0)
+            self._reap()
+        self._send_all(signal.SIGKILL)
+
+    def _send_all(self, number: int) -> None:
+        for pid in self._runs:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def execute(job: RunJob) -> None:
+    """Run *job* and write its result.
+
+    Raises:
+        OSError: the result could not be written.
+    """
+    write_atomically(job.result, to_json(_report(job)), 0o600)
+
+
+def _report(job: RunJob) -> Report:
+    if not job.outcome:
+        return run(job.assignment)
+    return replace(skipped(job.assignment, job.reason), outcome=job.outcome)
+
+
+def _end_run(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the cleanup comes next
+    sys.exit(_STOPPED)
+
+
+def main() -> None:
+    """Serve stdin and stdout."""
+    RunServer(0, 1).serve()

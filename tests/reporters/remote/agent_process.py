@@ -1,0 +1,58 @@
+"""The agent as a process, as an operator starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class AgentProcess:
+    """The process, and the directory of its state."""
+
+    process: subprocess.Popen[str]
+    state: Path
+
+    @property
+    def log(self) -> str:
+        file = self.state / "agent.log"
+        return file.read_text() if file.exists() else ""
+
+    @property
+    def status(self) -> dict[str, Any]:
+        file = self.state / "status.json"
+        return dict(json.loads(file.read_text())) if file.exists() else {}
+
+    def stop(self) -> int:
+        """Send SIGTERM; return the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@contextlib.contextmanager
+def agent_process(state: Path, program: Path | None = None, **environment: str) -> Iterator[AgentProcess]:
+    """Run ``run`` with *state* until the context ends; *program* is an archive, else the sources."""
+    start = [str(program)] if program else ["-c", "from reporters.remote.main import main; main()"]
+    argv = [sys.executable, *(["-I"] if program else []), *start, "run", "--state", str(state)]
+    with subprocess.Popen(
+        argv,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        text=True,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield AgentProcess(process, state)
+        finally:
+            process.kill()
