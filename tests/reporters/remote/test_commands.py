@@ -123,7 +123,7 @@ def test_a_command_loads_no_other_command(pyz: Path) -> None:
 
 def test_help_names_every_command(pyz: Path) -> None:
     done = subprocess.run([sys.executable, str(pyz), "--help"], capture_output=True, text=True, check=True)
-    assert all(f"\n    {name} " in done.stdout for name in commands.names())
+    assert set(commands.names()) <= set(done.stdout.split())
 
 
 def test_a_closed_output_is_no_traceback(pyz: Path, tmp_path: Path) -> None:
