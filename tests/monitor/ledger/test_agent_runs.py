@@ -1,0 +1,261 @@
+"""Runs of agents: never claimed; running while listed; missed or lost when nothing is heard."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from monitor.ledger import agent_runs, heartbeats
+from monitor.ledger.agent_runs import GRACE, LEASE, REQUEST_AGE, SILENT_AFTER
+from monitor.ledger.audit import audit
+from monitor.ledger.claim import claim_due, claim_freed, claim_one
+from monitor.ledger.expand import expand
+from monitor.ledger.holds import InvalidRequest, RunHeld, hold
+from monitor.ledger.run_now import run_all, run_now
+from monitor.models import MaintenanceWindow, Reporter, ReporterStatus, Run, Series, Site, Usage
+from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.run import RETRY, State
+from monitor.tick import tick
+from reporters.report import run_id
+from tests.monitor.fleet.remote_series import disk, remote_grid
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+NEVER_SEEN = "reporter ncsa has never been seen: its agent has not enrolled, or does not run"
+
+
+@pytest.fixture
+def reporter(db: None) -> Reporter:
+    """The agent of ncsa, which runs the hourly series disk-ncsa, known since eleven."""
+    made = remote_grid()
+    Series.objects.update(created_at=NOON - timedelta(hours=1))
+    return made
+
+
+def seen(reporter: Reporter, at: datetime, **fields: object) -> None:
+    defaults = {"seen_at": at, "started_at": at, "hostname": "login1", **fields}
+    ReporterStatus.objects.update_or_create(reporter=reporter, defaults=defaults)
+
+
+def expected(slot: datetime = NOON, series: str = "disk-ncsa", **fields: object) -> Run:
+    row = Series.objects.get(name=series)
+    values = {"due_at": slot, **fields}
+    return Run.objects.create(id=run_id(series, slot), series=row, slot=slot, **values)
+
+
+def state_of(run: Run) -> tuple[str, str]:
+    run.refresh_from_db()
+    return run.state, run.reason
+
+
+def test_no_run_of_an_agent_is_claimed(reporter: Reporter) -> None:
+    run = expected()
+    assert claim_due(NOON) == claim_freed(NOON) == []
+    assert claim_one(run, NOON) is None
+    assert state_of(run) == (State.EXPECTED, "")
+
+
+def test_the_ledger_expects_the_slots_of_an_agent(reporter: Reporter) -> None:
+    expand(NOON)
+    assert Run.objects.filter(slot=NOON, state=State.EXPECTED).count() == 1
+
+
+def test_a_run_waits_for_its_report_during_its_grace_time(reporter: Reporter) -> None:
+    run = expected()
+    agent_runs.reap_agent_runs(NOON + GRACE - SECOND)
+    assert state_of(run) == (State.EXPECTED, "")
+    assert audit(NOON - MINUTE, NOON + GRACE - SECOND).overdue == []
+    assert [finding.what for finding in audit(NOON - MINUTE, NOON + GRACE + MINUTE).overdue] == [
+        "is still expected"
+    ]
+    agent_runs.reap_agent_runs(NOON + GRACE)
+    assert state_of(run) == (State.MISSED, NEVER_SEEN)
+
+
+def test_the_reason_of_a_missed_run_says_why_the_agent_ran_nothing(reporter: Reporter) -> None:
+    late = NOON + GRACE
+    states = [
+        ({"at": NOON - MINUTE}, "reporter ncsa was not seen since 2026-03-01 11:59:00 UTC"),
+        (
+            {"at": late, "policy_status": "unreadable"},
+            "reporter ncsa runs nothing: its site policy is unreadable",
+        ),
+        (
+            {"at": late, "policy_status": "absent", "assignment_error": "x"},
+            "reporter ncsa refused its assignment",
+        ),
+        (
+            {"at": late - SILENT_AFTER, "assignment_error": ""},
+            "reporter ncsa did not report it within 600 s of its time",
+        ),
+    ]
+    for number, (state, reason) in enumerate(states):
+        seen(reporter, **state)  # type: ignore[arg-type]
+        run = expected(NOON - number * SECOND)
+        agent_runs.reap_agent_runs(late)
+        assert state_of(run) == (State.MISSED, reason)
+
+
+def test_a_worker_does_not_miss_the_runs_of_an_agent(reporter: Reporter) -> None:
+    run = expected(trigger="schedule")
+    heartbeats.record(heartbeats.SCHEDULER, NOON + GRACE - 3 * SECOND)
+    tick(NOON + GRACE - 2 * SECOND)
+    assert state_of(run) == (State.EXPECTED, "")
+
+
+def test_after_an_outage_of_the_server_agents_have_time_to_deliver(reporter: Reporter) -> None:
+    back = NOON + timedelta(hours=5, minutes=30)
+    heartbeats.record(heartbeats.SCHEDULER, NOON - MINUTE)
+    running = expected(NOON - MINUTE)
+    agent_runs.renew_leases(reporter, [running.pk], NOON)
+    tick(back)
+    due = Run.objects.filter(slot__gte=NOON, slot__lte=back)
+    assert set(due.values_list("state", flat=True)) == {State.EXPECTED}
+    assert state_of(running)[0] == State.RUNNING
+    heartbeats.record(heartbeats.SCHEDULER, back + GRACE - SECOND)
+    tick(back + GRACE)
+    assert due.count() == 6
+    assert set(due.values_list("state", "reason")) == {(State.MISSED, NEVER_SEEN)}
+
+
+def test_a_listed_run_is_running_until_its_lease_expires(reporter: Reporter) -> None:
+    run = expected()
+    assert agent_runs.renew_leases(reporter, [run.pk, uuid.uuid4()], NOON) == 1
+    assert agent_runs.renew_leases(reporter, [run.pk], NOON + MINUTE) == 1
+    agent_runs.reap_agent_runs(NOON + MINUTE + LEASE)
+    assert state_of(run) == (State.RUNNING, "")
+    assert run.started_at == NOON
+    seen(reporter, NOON + MINUTE)
+    agent_runs.reap_agent_runs(NOON + MINUTE + LEASE + SECOND)
+    unseen = "reporter ncsa was not seen since 2026-03-01 12:01:00 UTC; it is not known whether it ended"
+    assert state_of(run) == (State.LOST, unseen)
+    assert Usage.objects.get().site.name == "ncsa"
+
+
+def test_a_run_that_its_agent_lists_no_longer_is_lost(reporter: Reporter) -> None:
+    run = expected()
+    agent_runs.renew_leases(reporter, [run.pk], NOON)
+    seen(reporter, NOON + LEASE)
+    agent_runs.reap_agent_runs(NOON + LEASE + SECOND)
+    assert state_of(run) == (
+        State.LOST,
+        "reporter ncsa lists it no longer; it is not known whether it ended",
+    )
+
+
+def test_an_ended_run_does_not_run_again(reporter: Reporter) -> None:
+    run = expected(state=State.PASSED)
+    assert agent_runs.renew_leases(reporter, [run.pk], NOON) == 0
+    assert state_of(run)[0] == State.PASSED
+
+
+def test_a_run_may_wait_for_exclusive_series(reporter: Reporter) -> None:
+    Series.objects.update(exclusive="site", exclusive_wait_seconds=1800)
+    run = expected()
+    agent_runs.reap_agent_runs(NOON + GRACE + timedelta(seconds=1799))
+    assert state_of(run)[0] == State.EXPECTED
+    agent_runs.reap_agent_runs(NOON + GRACE + timedelta(seconds=1800))
+    assert state_of(run)[0] == State.MISSED
+
+
+def test_a_run_waits_for_the_run_of_its_leader(reporter: Reporter) -> None:
+    follower = disk("after", schedule="", leader="disk-ncsa", follows="after", delay_seconds=60)
+    remote_grid(disk(), follower)
+    leader, run = expected(), expected(series="after")
+    agent_runs.renew_leases(reporter, [leader.pk], NOON)
+    later = NOON + timedelta(hours=1)
+    Run.objects.filter(pk=leader.pk).update(lease_until=later + LEASE)
+    agent_runs.reap_agent_runs(later)
+    assert state_of(run)[0] == State.EXPECTED
+    Run.objects.filter(pk=leader.pk).update(state=State.PASSED, ended_at=later)
+    agent_runs.reap_agent_runs(later + GRACE + timedelta(seconds=59))
+    assert state_of(run)[0] == State.EXPECTED
+    agent_runs.reap_agent_runs(later + GRACE + timedelta(seconds=60))
+    assert state_of(run)[0] == State.MISSED
+
+
+def test_a_requested_run_goes_to_its_agent_and_expires(reporter: Reporter) -> None:
+    run = run_now(Series.objects.get(), who="ada", now=NOON)
+    (asked,) = agent_runs.requested_runs(reporter, NOON + MINUTE)
+    assert (asked.run, asked.series, asked.expires_at) == (run.pk, "disk-ncsa", NOON + REQUEST_AGE)
+    assert agent_runs.requested_runs(reporter, NOON + REQUEST_AGE) == []
+    agent_runs.reap_agent_runs(NOON + REQUEST_AGE + GRACE - SECOND)
+    assert state_of(run)[0] == State.EXPECTED
+    seen(reporter, NOON + REQUEST_AGE + GRACE)
+    agent_runs.reap_agent_runs(NOON + REQUEST_AGE + GRACE)
+    assert state_of(run) == (State.MISSED, "reporter ncsa did not report it within a day of its request")
+
+
+def test_retries_go_to_the_agent_and_slots_of_the_schedule_do_not(reporter: Reporter) -> None:
+    expected(NOON - MINUTE)
+    retry = expected(trigger=RETRY)
+    assert agent_runs.requested_runs(reporter, NOON - SECOND) == []
+    (asked,) = agent_runs.requested_runs(reporter, NOON)
+    assert (asked.run, asked.expires_at) == (retry.pk, NOON + GRACE)
+
+
+def test_another_reporter_gets_no_requests_of_the_agent(reporter: Reporter) -> None:
+    run_now(Series.objects.get(), who="ada", now=NOON)
+    other = Reporter.objects.create(name="sdsc", site=Site.objects.get(name="sdsc"))
+    assert agent_runs.requested_runs(other, NOON) == []
+
+
+def test_a_hold_stops_requests_and_force_overrules_it(reporter: Reporter) -> None:
+    series = Series.objects.get()
+    run = run_now(series, who="ada", now=NOON)
+    hold(Scope(HoldKind.SERIES, series.name), HoldMode.DRAIN, who="ada", why="disk swap", now=NOON + SECOND)
+    with pytest.raises(RunHeld):
+        run_now(series, who="ada", now=NOON + MINUTE)
+    forced = run_now(series, who="ada", force=True, now=NOON + MINUTE)
+    assert [asked.run for asked in agent_runs.requested_runs(reporter, NOON + MINUTE)] == [forced.pk]
+    assert state_of(run) == (State.SKIPPED, "drained by ada: disk swap")
+
+
+def test_a_retry_during_maintenance_is_skipped(reporter: Reporter) -> None:
+    MaintenanceWindow.objects.create(name="disks", starts_at=NOON, ends_at=NOON + MINUTE)
+    retry = expected(trigger=RETRY)
+    assert agent_runs.requested_runs(reporter, NOON) == []
+    assert state_of(retry) == (State.SKIPPED, "maintenance: disks, until 2026-03-01 12:01 UTC")
+
+
+def test_a_request_waits_while_its_series_runs(reporter: Reporter) -> None:
+    running = expected(NOON - MINUTE)
+    agent_runs.renew_leases(reporter, [running.pk], NOON)
+    run = run_now(Series.objects.get(), who="ada", now=NOON)
+    assert agent_runs.requested_runs(reporter, NOON) == []
+    assert state_of(run) == (State.EXPECTED, "queued: overlap: another run of the series has not ended")
+
+
+def test_a_disabled_series_of_an_agent_cannot_be_requested(reporter: Reporter) -> None:
+    Series.objects.update(enabled=False)
+    with pytest.raises(InvalidRequest, match="disk-ncsa is disabled: the agent of ncsa does not have it"):
+        run_now(Series.objects.get(), who="ada", now=NOON)
+    with pytest.raises(InvalidRequest):
+        run_all(Scope(HoldKind.REPORTER, "ncsa"), who="ada", why="test", now=NOON)
+
+
+def test_a_worker_waits_for_the_runs_of_an_agent_at_a_busy_site(reporter: Reporter) -> None:
+    remote_grid(disk(), disk("home-disk", reporter="home"))
+    Site.objects.update(runs_at_once=1)
+    agent_runs.renew_leases(reporter, [expected().pk], NOON)
+    run = expected(series="home-disk")
+    assert claim_due(NOON) == []
+    assert state_of(run) == (State.EXPECTED, "queued: room: the site ncsa already takes part in 1 runs")
+
+
+def test_many_agents_cost_few_queries(
+    reporter: Reporter, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    site = Site.objects.get(name="ncsa")
+    for number in range(20):
+        Reporter.objects.create(name=f"agent-{number}", site=site)
+        remote_grid(disk(f"disk-{number}", reporter=f"agent-{number}"))
+        expected(series=f"disk-{number}")
+    with django_assert_max_num_queries(4):
+        agent_runs.reap_agent_runs(NOON + GRACE - SECOND)
+    agent_runs.reap_agent_runs(NOON + GRACE)
+    assert Run.objects.filter(state=State.MISSED).count() == 20
