@@ -24,6 +24,7 @@ import os
 import select
 import sys
 import time
+from _collections_abc import Iterator  # loaded already, unlike its public name
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 10.0
@@ -38,21 +39,16 @@ def prctl(option: int, value: int) -> bool:
         return False
 
 
-def descendants() -> "list[int]":
-    """Return the process ids of all descendants of this process."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc") if os.path.exists("/proc/self/stat") else ():  # noqa: PTH110, PTH208
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-            children.setdefault(parent, []).append(int(name))
-    below = children.get(os.getpid(), [])
-    for pid in below:
-        below.extend(children.get(pid, ()))  # the list grows during the iteration: breadth first
-    return below
+def processes() -> "Iterator[tuple[int, int]]":
+    """Yield all processes with their parents, newest first; nothing on systems without ``/proc``."""
+    names = os.listdir("/proc") if os.path.exists("/proc/self/stat") else ()  # noqa: PTH110, PTH208
+    for pid in sorted((int(name) for name in names if name.isdigit()), reverse=True):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        yield pid, parent
 
 
 class Guardian:
@@ -147,13 +143,29 @@ class Guardian:
                 self.wait(min(0.05, self.grace))
 
     def send(self, number: int) -> None:
-        for pid in descendants() or [-self.group]:
-            try:
-                os.kill(pid, number)
-            except OSError:  # it has ended, or belongs to another user
-                continue
-            if number == signal.SIGKILL:
-                self.killed.add(pid)
+        """Signal all descendants; children at once, since a child may be about to fork and exit."""
+        this = os.getpid()
+        children: dict[int, list[int]] = {}
+        for pid, parent in processes():
+            if parent == this:
+                self.kill(pid, number)
+            children.setdefault(parent, []).append(pid)
+        if not children:
+            self.kill(-self.group, number)
+        below = list(children.get(this, ()))
+        for pid in below:
+            deeper = children.get(pid, ())
+            below.extend(deeper)  # the list grows during the iteration: breadth first
+            for descendant in deeper:
+                self.kill(descendant, number)
+
+    def kill(self, pid: int, number: int) -> None:
+        try:
+            os.kill(pid, number)
+        except OSError:  # it has ended, or belongs to another user
+            return
+        if number == signal.SIGKILL:
+            self.killed.add(pid)
 
     def report_end(self, status: int, seconds: float) -> None:
         if os.WIFSIGNALED(status):

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 
 VARIABLE = "GRIDCAST_RUN"
 GIVE_UP_SECONDS = 10.0  # of processes that cannot be killed, such as those stuck in the kernel
-_PAUSE_SECONDS = 0.01
+_EXITING, _KERNEL_THREAD = 0x4, 0x200000  # flags in /proc/PID/stat
+_UNCLEAR_SECONDS = 2.0  # of scans without a hit that may have missed a process
 _PREFIX = f"{VARIABLE}=".encode()
 
 
@@ -41,27 +42,72 @@ def is_over(other_life: str) -> bool:
 
 def kill_tagged(is_wanted: Callable[[str], bool]) -> int:
     """Kill this user's processes whose tag *is_wanted*, until none is left; return how many were killed."""
-    killed: set[int] = set()
-    until = time.monotonic() + GIVE_UP_SECONDS
+    search = _Search(is_wanted)
+    began = last_hit_at = time.monotonic()
     while True:
-        alive = [pid for pid in _own_processes() if _kill(pid, is_wanted)]
-        killed.update(alive)
-        if not alive or time.monotonic() > until:
-            return len(killed)
-        time.sleep(_PAUSE_SECONDS)  # the kernel needs a moment to end them
+        has_hit, is_complete = search.scan()
+        now = time.monotonic()
+        last_hit_at = now if has_hit else last_hit_at
+        is_done = not has_hit and (is_complete or now > last_hit_at + _UNCLEAR_SECONDS)
+        if is_done or now > began + GIVE_UP_SECONDS:
+            return len(search.killed)
 
 
-def _kill(pid: int, is_wanted: Callable[[str], bool]) -> bool:
-    """Send SIGKILL to *pid* if it is alive and its tag *is_wanted*; return whether it was."""
-    with contextlib.suppress(OSError), _handle(pid) as handle:
-        tag = _tag(pid)
-        if tag and is_wanted(tag):
+class _Search:
+    """Repeated scans for tagged processes.
+
+    A process that forks and exits, again and again, ends before a scan reaches it. But its newest child has
+    the highest process id, so the scan begins with that, and it is incomplete if a process ended meanwhile.
+    """
+
+    def __init__(self, is_wanted: Callable[[str], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._ended: set[int] = set()  # zombies stay in /proc
+        self._others: set[int] = set()  # later scans need only look at the new ones
+        self.killed: set[int] = set()
+
+    def scan(self) -> tuple[bool, bool]:
+        """Kill the processes found; return whether there was any, and whether the scan was complete."""
+        has_hit, is_complete = False, True
+        for pid in _newest_first():
+            if pid in self._others:
+                continue
+            try:
+                is_hit = self._kill(pid)
+            except (ProcessLookupError, FileNotFoundError):
+                is_complete = is_complete and pid in self._ended
+                self._ended.add(pid)
+                continue
+            except OSError:  # another user's meanwhile, or protected
+                is_hit = False
+            if is_hit:
+                self.killed.add(pid)
+                has_hit = True
+            else:
+                self._others.add(pid)
+        return has_hit, is_complete
+
+    def _kill(self, pid: int) -> bool:
+        """Send SIGKILL to *pid* if it is this user's and its tag *is_wanted*; return whether it was.
+
+        Raises FileNotFoundError or ProcessLookupError if *pid* has ended, or may be about to end.
+        """
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116  # called for every process
+            if _flags(pid) & _EXITING:  # its files belong to root then
+                raise ProcessLookupError
+            return False
+        with _handle(pid) as handle:
+            environment = _environment(pid)
+            if not environment and not _flags(pid) & _KERNEL_THREAD:  # it exits, or executes a program
+                raise ProcessLookupError
+            tag = _tag(environment)
+            if not tag or not self._is_wanted(tag):
+                return False
             if handle is None:
                 os.kill(pid, signal.SIGKILL)
             else:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
             return True
-    return False
 
 
 @contextlib.contextmanager
@@ -80,23 +126,22 @@ def _handle(pid: int) -> Iterator[int | None]:
         os.close(handle)
 
 
-def _own_processes() -> Iterator[int]:
-    user, this = os.geteuid(), os.getpid()
+def _newest_first() -> list[int]:
+    """Return the ids of all processes but this one, in descending order."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  # thousands of names, of which few become paths
     except OSError:
-        return
-    for name in names:
-        if name.isdigit() and int(name) != this:
-            with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116
-                    yield int(name)
+        return []
+    return sorted((int(name) for name in names if name.isdigit() and int(name) != os.getpid()), reverse=True)
 
 
-def _tag(pid: int) -> str:
+def _environment(pid: int) -> bytes:
     with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
-        variables = file.read().split(b"\0")
-    tags = [text[len(_PREFIX) :] for text in variables if text.startswith(_PREFIX)]
+        return file.read()
+
+
+def _tag(environment: bytes) -> str:
+    tags = [text[len(_PREFIX) :] for text in environment.split(b"\0") if text.startswith(_PREFIX)]
     return tags[-1].decode(errors="replace") if tags else ""
 
 
@@ -110,8 +155,18 @@ def _namespace() -> str:
 def _start_time(pid: int) -> str:
     """Return the start of *pid* in ticks since the boot; empty if there is no such process, or a zombie."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-            fields = file.read().rpartition(b")")[2].split()
+        fields = _stat(pid)
     except OSError:
         return ""
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def _flags(pid: int) -> int:
+    """Return the kernel's flags of *pid*. Raises FileNotFoundError or ProcessLookupError if it has ended."""
+    return int(_stat(pid)[6])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of ``/proc/PID/stat`` after the name of the program."""
+    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        return file.read().rpartition(b")")[2].split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import secrets
@@ -43,6 +44,22 @@ with open(file + ".part", "w") as ready:
 os.rename(file + ".part", file)
 if stay:
     time.sleep(600)
+"""
+# FILE WORD: writes its parent into FILE; leaves a process that forks and exits, and so on, again and again.
+CHAIN = """
+import os, signal, sys, time
+file, word, *stay = sys.argv[1:]
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+guardian = os.getppid()
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        if os.fork():
+            os._exit(0)
+with open(file + ".part", "w") as ready:
+    ready.write(str(guardian))
+os.rename(file + ".part", file)
+time.sleep(600 if stay else 0.1)
 """
 REPORTER = """
 import sys
@@ -86,7 +103,8 @@ def escape(tmp_path: Path) -> Iterator[Escape]:
     made = Escape(100, tmp_path / "ready", "keep", f"escape-{secrets.token_hex(8)}")
     yield made
     for pid in made.processes():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(params=["tags", "scope"])
@@ -148,6 +166,25 @@ def test_nothing_survives_a_killed_reporter(
     subprocess.run([sys.executable, "-c", SWEEP], cwd=ROOT, check=True)
     assert escape.are_gone()
     assert group is None or not list(group.glob(f"gridcast-*-{reporter.pid}-*"))
+
+
+@pytest.mark.parametrize("is_guardian_killed", [False, True], ids=["alive", "guardian-killed"])
+def test_processes_that_fork_and_exit_again_and_again_are_caught(
+    escape: Escape, group: Path | None, is_guardian_killed: bool
+) -> None:
+    escape.number = 0
+    stay = ["stay"] if is_guardian_killed else []
+    argv = [sys.executable, "-I", "-S", "-c", CHAIN, str(escape.file), escape.word, *stay]
+    containment = Containment(group=group)
+    with process.start(argv, containment=containment) as running:
+        if is_guardian_killed:
+            os.kill(escape.guardian(), signal.SIGKILL)
+            with pytest.raises(process.GuardianLost):
+                running.wait(60)
+        else:
+            assert running.wait(60).returncode == 0
+    assert containment.end()[0] > 0
+    assert not any(escape.processes() for _ in range(30))  # a look may miss such a process
 
 
 def test_a_scope_holds_a_process_that_forgot_its_environment(escape: Escape) -> None:
