@@ -89,6 +89,7 @@ class ChainView:
         for segment in self.segments:
             if segment.first >= changed_from:
                 appeared += self._read_on(segment)
+            self.unload(segment)
         return appeared
 
     def load(self, segment: SegmentView) -> list[Record]:

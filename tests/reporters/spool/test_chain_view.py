@@ -57,8 +57,11 @@ def test_the_head_is_found_when_the_last_segment_is_still_empty(tmp_path: Path) 
 
 
 def test_memory_holds_the_records_of_the_last_segment_only(tmp_path: Path) -> None:
-    _, view = spooled(tmp_path, 40)
+    spool, view = spooled(tmp_path, 20)
     view.refresh()
+    for number in range(20, 40):
+        spool.append(report(number))
+        view.refresh()
     assert [segment.first for segment in view.segments if segment.records] == [view.segments[-1].first]
     for segment in view.segments:
         view.load(segment)
