@@ -146,6 +146,11 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 2},
     },
     "roll-up": {"task": "monitor.tasks.roll_up", "schedule": 5.0, "options": {"expires": 5}},
+    "watch-reporters": {
+        "task": "monitor.tasks.watch_reporters",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 

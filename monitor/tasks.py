@@ -10,6 +10,7 @@ from django.utils import timezone
 from monitor import housekeeping
 from monitor import tick as scheduler
 from monitor.alerts import deliver
+from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
 from monitor.forecasts import refresh
@@ -31,6 +32,11 @@ def heartbeat() -> None:
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
     deliver.deliver_due(timezone.now())
+
+
+@app.task(name="monitor.tasks.watch_reporters")
+def watch_reporters() -> None:
+    evaluate_reporters(timezone.now())
 
 
 @app.task(name="monitor.tasks.gather_dirty_hours")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.alerts import deliver, evaluate, evaluate_reporters
+from monitor.alerts import deliver, evaluate
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.ledger import agent_runs, claim, heartbeats, holds
 from monitor.ledger.expand import expand
@@ -37,5 +37,4 @@ def tick(now: datetime) -> None:
         heartbeats.record(heartbeats.SCHEDULER, now)
     dispatch(claim.claim_due(now))
     evaluate.evaluate(now)
-    evaluate_reporters.evaluate_reporters(now)
     deliver.dispatch_due(now)

@@ -1,8 +1,8 @@
 """Open and close alerts about remote reporters: silent, lagging, dropping records, or with a wrong clock.
 
-Every evaluation judges every enrolled reporter: what they said last is one row each. The number of queries
-depends on neither rules nor reporters. A grid has a default rule for each condition; the service creates it
-with the first remote reporter, and evaluates it while no other rule has its condition.
+Every evaluation, four a minute, judges every enrolled reporter: what they said last is one row each. The
+number of queries depends on neither rules nor reporters. A grid has a default rule for each condition; the
+service creates it with the first remote reporter, and evaluates it while no other rule has its condition.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey,
 from monitor.models.alert import DEFAULT_PREFIX
 
 logger = logging.getLogger(__name__)
+_UNUSED = ("status__messages", "status__policy_summary", "status__policy_error", "status__assignment_error")
 MOST_NOTES = 10_000  # newest notes of dropped records that are read
 
 
@@ -51,7 +52,7 @@ def evaluate_reporters(now: datetime) -> None:
     """
     if not try_lock_until_commit(AdvisoryLock.ALERTS):
         return
-    reporters = list(Reporter.objects.remote().select_related("status"))
+    reporters = list(Reporter.objects.remote().select_related("status").defer(*_UNUSED))
     misplaced = Q(series__isnull=False, rule__condition__in=reporter_conditions.names())
     rows = list(Alert.objects.open().filter(Q(reporter__isnull=False) | misplaced))
     if not reporters and not rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, OuterRef, Subquery
@@ -22,6 +22,7 @@ LATEST_RUNS = 20
 LATEST_CHAINS = 20
 LATEST_KEYS = 10
 MOST_MESSAGES = 50
+MESSAGE_CHARACTERS = 2000
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ class ReporterMessage:
     at: str
     level: str
     text: str
+
+    @property
+    def stamp(self) -> str:
+        """The time to the second; as the agent sent it, if that is no time."""
+        try:
+            return f"{datetime.fromisoformat(self.at).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        except (ValueError, OverflowError):
+            return self.at
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ def newest_messages(messages: Any) -> list[ReporterMessage]:
     entries = messages if isinstance(messages, list) else []
     shown = [entry for entry in entries if isinstance(entry, Mapping)][-MOST_MESSAGES:]
     return [
-        ReporterMessage(*(str(entry.get(key, ""))[:2000] for key in ("at", "level", "text")))
+        ReporterMessage(*(str(entry.get(key, ""))[:MESSAGE_CHARACTERS] for key in ("at", "level", "text")))
         for entry in reversed(shown)
     ]
 

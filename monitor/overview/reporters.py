@@ -6,8 +6,9 @@ The number of queries does not depend on the number of reporters.
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models.reporter import ReporterQuerySet
+    from monitor.models.series import SeriesQuerySet
 
+PAGE_ROWS = 100
 OUTCOMES_WINDOW = timedelta(hours=24)
 SILENT_AFTER = timedelta(seconds=3 * EXCHANGE_SECONDS)
 
@@ -91,6 +94,24 @@ class ReporterSummary:
         return PolicyStatus(self.status.policy_status) if self.status else None
 
 
+@dataclass(frozen=True)
+class ReporterPage:
+    """One page of reporters, of *count* reporters in all; *page* counts from 1."""
+
+    rows: Sequence[ReporterSummary]
+    count: int
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class _Standing:
+    reporter: Reporter
+    state: ReporterState
+    seen_at: datetime | None
+    status: ReporterStatus | None
+
+
 @functools.cache
 def server_archive_sha256() -> str:
     """Return the digest of the reporter that ``make reporter`` writes from the sources of this server."""
@@ -101,51 +122,85 @@ def list_reporters(
     reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> list[ReporterSummary]:
     """Return *reporters*, the worst state first, with the series and runs that *user* may see."""
+    return _summaries(_states(reporters, now), user, now)
+
+
+def page_of_reporters(
+    reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime, page: int
+) -> ReporterPage:
+    """Return one page of ``list_reporters``; runs are counted for the reporters of this page only."""
+    states = _states(reporters, now)
+    pages = max(math.ceil(len(states) / PAGE_ROWS), 1)
+    page = min(max(page, 1), pages)
+    rows = _summaries(states[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], user, now)
+    return ReporterPage(rows, len(states), page, pages)
+
+
+def _states(reporters: ReporterQuerySet, now: datetime) -> list[_Standing]:
+    """Return *reporters* with their states, the worst first."""
     active_keys = ReporterKey.objects.active().filter(reporter=OuterRef("pk"))
     all_keys = ReporterKey.objects.filter(reporter=OuterRef("pk"))
-    rows = list(
+    rows = (
         reporters.select_related("site", "status")
         .annotate(is_enrolled=Exists(active_keys), was_enrolled=Exists(all_keys))
         .order_by("name")
     )
-    seen = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    series, outcomes = _series_and_outcomes(rows, user, now)
-    names = [row.name for row in rows]
-    holds = {
-        hold.name: hold.reason for hold in Hold.objects.at(now).filter(kind=HoldKind.REPORTER, name__in=names)
-    }
-    alerts = Counter(Alert.objects.open().filter(reporter__in=rows).values_list("reporter", flat=True))
-    summaries = [
-        _summary(
-            row, seen.get(row.component), now, len(series[row.pk]), dict(outcomes[row.pk]), holds, alerts
-        )
-        for row in rows
-    ]
-    return sorted(summaries, key=lambda summary: (_ORDER[summary.state], summary.name))
+    heartbeat_at = dict(Heartbeat.objects.values_list("name", "seen_at"))
+    standings = [_standing(row, heartbeat_at.get(row.component), now) for row in rows]
+    return sorted(standings, key=lambda each: (_ORDER[each.state], each.reporter.name))
 
 
-def _summary(
-    row: Reporter,
-    heartbeat_at: datetime | None,
-    now: datetime,
-    series: int,
-    outcomes: Mapping[str, int],
-    holds: Mapping[str, str],
-    alerts: Mapping[int, int],
-) -> ReporterSummary:
+def _standing(row: Reporter, heartbeat_at: datetime | None, now: datetime) -> _Standing:
     status: ReporterStatus | None = getattr(row, "status", None)
-    seen_at = (status.seen_at if status else None) if row.is_remote else heartbeat_at
-    state = _remote_state(row, status, now) if row.is_remote else _worker_state(heartbeat_at, now)
-    return ReporterSummary(
-        row,
-        state,
-        seen_at,
-        status,
-        series,
-        outcomes,
-        holds.get(row.name, ""),
-        alerts.get(row.pk, 0),
-    )
+    if row.is_remote:
+        return _Standing(row, _remote_state(row, status, now), status.seen_at if status else None, status)
+    return _Standing(row, _worker_state(heartbeat_at, now), heartbeat_at, None)
+
+
+def _summaries(
+    standings: Sequence[_Standing], user: AbstractBaseUser | AnonymousUser, now: datetime
+) -> list[ReporterSummary]:
+    rows = [each.reporter for each in standings]
+    names = [row.name for row in rows]
+    visible = Series.objects.visible_to(user).filter(reporter__in=rows)
+    reporter_of = dict(visible.order_by().values_list("pk", "reporter"))
+    series, outcomes = Counter(reporter_of.values()), _outcomes(visible, reporter_of, now)
+    in_force = Hold.objects.at(now).filter(kind=HoldKind.REPORTER, name__in=names)
+    holds = {hold.name: hold.reason for hold in in_force}
+    alerts = Counter(Alert.objects.open().filter(reporter__in=rows).values_list("reporter", flat=True))
+    return [
+        ReporterSummary(
+            each.reporter,
+            each.state,
+            each.seen_at,
+            each.status,
+            series=series[each.reporter.pk],
+            outcomes=_ordered(outcomes[each.reporter.pk]),
+            held=holds.get(each.reporter.name, ""),
+            alerts=alerts[each.reporter.pk],
+        )
+        for each in standings
+    ]
+
+
+def _outcomes(
+    visible: SeriesQuerySet, reporter_of: Mapping[int, int], now: datetime
+) -> Mapping[int, Counter[str]]:
+    """Return the outcomes of the recent runs of *visible* series, by the primary key of the reporter.
+
+    PostgreSQL counts by series, because grouping by reporter would join every run with its series.
+    """
+    recent = Run.objects.ended().filter(slot__gt=now - OUTCOMES_WINDOW, slot__lte=now)
+    of_visible = recent.filter(series__in=visible.order_by().values("pk")).order_by()
+    outcomes: dict[int, Counter[str]] = defaultdict(Counter)
+    for series, state, runs in of_visible.values_list("series_id", "state").annotate(Count("pk")):
+        outcomes[reporter_of[series]][state] += runs
+    return outcomes
+
+
+def _ordered(outcomes: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of runs of each outcome that occurs, passed runs first."""
+    return {state: outcomes[state] for state in ENDED if state in outcomes}
 
 
 def _worker_state(heartbeat_at: datetime | None, now: datetime) -> ReporterState:
@@ -165,24 +220,3 @@ def _remote_state(row: Reporter, status: ReporterStatus | None, now: datetime) -
     if status.policy_status == PolicyStatus.UNREADABLE:
         return ReporterState.POLICY_UNREADABLE
     return ReporterState.REPORTING
-
-
-def _series_and_outcomes(
-    rows: Iterable[Reporter], user: AbstractBaseUser | AnonymousUser, now: datetime
-) -> tuple[Mapping[int, list[int]], Mapping[int, Counter[str]]]:
-    """Return the visible series of each reporter, and the outcomes of their runs, by its primary key."""
-    visible = Series.objects.visible_to(user).filter(reporter__in=[row.pk for row in rows])
-    reporter_of = dict(visible.order_by().values_list("pk", "reporter_id"))
-    series: dict[int, list[int]] = defaultdict(list)
-    for pk, reporter in reporter_of.items():
-        series[reporter].append(pk)
-    # Grouped by series, not by reporter: PostgreSQL then counts without a join.
-    ended = Run.objects.filter(slot__gt=now - OUTCOMES_WINDOW, slot__lte=now, state__in=ENDED)
-    if len(series) == 1:  # the page of one reporter
-        ended = ended.filter(series__in=list(reporter_of))
-    counts = ended.order_by().values_list("series_id", "state").annotate(runs=Count("pk"))
-    outcomes: dict[int, Counter[str]] = defaultdict(Counter)
-    for pk, state, runs in counts:
-        if pk in reporter_of:
-            outcomes[reporter_of[pk]][state] += runs
-    return series, outcomes

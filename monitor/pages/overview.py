@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,6 +14,7 @@ from monitor.models import Suite
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
 from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     if query["order"] not in orders:
         query["order"] = orders[0]
     chosen = series_list.SeriesFilter(query["site"], query["suite"], query["state"])
-    order, number = query["order"], _page_number(request.GET.get("page", ""))
+    order, number = query["order"], page_number(request.GET.get("page", ""))
     user = request.user
     return {
         "part": "parts/series_list.html" if is_list else "parts/overview.html",
@@ -68,11 +68,6 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "suites": Suite.objects.visible_to(user).order_by("name"),
         "query": urlencode({name: value for name, value in query.items() if value}),
     }
-
-
-def _page_number(text: str) -> int:
-    """Return *text* as the number of a page; 1 if *text* is not a number."""
-    return int(text) if re.fullmatch("[0-9]{1,6}", text) else 1
 
 
 urlpatterns = [path("", page, name="overview")]

@@ -98,7 +98,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         "skipped": skipped,
         "keys": keys,
         "open_codes": open_codes,
-        "open_alerts": open_alerts,
+        "alerts_of_reporter": open_alerts,
         "status": status,
         "series": series,
         "policy": policy_lines(status.policy_summary) if status else [],

@@ -15,8 +15,9 @@ from django.views.decorators.http import require_http_methods
 from monitor.fleet.create import InvalidReporter, create_reporter
 from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.overview.reporters import list_reporters, server_archive_sha256
+from monitor.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current
 
 DEFAULT_CAPACITY = 4
@@ -31,17 +32,16 @@ def page(request: HttpRequest) -> HttpResponse:
 def _show(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Reporter.objects.manageable_or_visible_to(request.user)
-    summaries = list_reporters(visible, request.user, now)
-    digest = digest_of(
-        [
-            (row.name, row.state, row.seen_at, row.series, row.outcomes, row.held, row.alerts)
-            for row in summaries
-        ]
-    )
+    content = page_of_reporters(visible, request.user, now, page_number(request.GET.get("page", "")))
+    shown = [
+        (row.name, row.state, row.seen_at, row.series, row.outcomes, row.held, row.alerts)
+        for row in content.rows
+    ]
+    digest = digest_of([shown, content.count])
     if is_current(request, digest):
         return HttpResponse(status=204)
     context = {
-        "reporters": summaries,
+        "overview": content,
         "server_archive": server_archive_sha256(),
         "digest": digest,
         "now": now,
@@ -60,13 +60,8 @@ def _create(request: HttpRequest) -> HttpResponse:
         number = int(capacity) if capacity.isascii() and capacity.isdecimal() and len(capacity) < 10 else 0
         reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number)
     except InvalidReporter as error:
-        summaries = list_reporters(Reporter.objects.all(), request.user, now)
-        context = {
-            "reporters": summaries,
-            "server_archive": server_archive_sha256(),
-            "digest": "",
-            "now": now,
-        }
+        content = page_of_reporters(Reporter.objects.all(), request.user, now, 1)
+        context = {"overview": content, "server_archive": server_archive_sha256(), "digest": "", "now": now}
         form = {**_form(request), "error": str(error)}
         return render(request, "pages/reporters.html", {**context, **form}, status=409)
     messages.success(request, f"Reporter {reporter.name} created. Now make an enrolment code for it.")

@@ -83,9 +83,9 @@ from django.urls import reverse
 
 from monitor.api import api
 
-assert reverse("reporters") == "/reporters/"
-get_template("pages/reporters.html")
-assert "/api/v1/reporters" in api.get_openapi_schema()["paths"]
+assert reverse("sites") == "/sites/"
+get_template("pages/sites.html")
+assert "/api/v1/sites" in api.get_openapi_schema()["paths"]
 """
 
 

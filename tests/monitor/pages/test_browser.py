@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection, connections, transaction
 from django.test import Client
 from django.utils import timezone
@@ -22,6 +23,7 @@ from monitor.alerts import evaluate
 from monitor.ledger import heartbeats, transitions
 from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Series, Site
 from monitor.models.run import State
+from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.waiting import eventually
 
@@ -133,9 +135,44 @@ def build_page_set() -> PageSet:
         opened_by=runs[-1],
         text=opened.text,
     )
+    build_reporter(resources[0].site)
+    operator = builders.user("operator", may_run=True)
+    operator.user_permissions.add(Permission.objects.get(codename="manage_reporters"))
     session = Client()
-    session.force_login(builders.user("operator", may_run=True))
+    session.force_login(operator)
     return PageSet(session.cookies["sessionid"].value, failed=runs[-1], passed=runs[-2])
+
+
+def build_reporter(site: Site) -> None:
+    """Create an agent that has something to say in every field, at length."""
+    now, long = timezone.now(), "a-word-that-does-not-end" * 10
+    reporter = reporter_rows.enrolled("site1-login-with-a-long-name", now - 90 * MINUTE, site=site.name)
+    reporter_rows.key(reporter, now - 200 * MINUTE, revoked_at=now - 90 * MINUTE, revoked_by=long[:150])
+    rules = {"probes": {"forbid": ["madbench", "gather"]}, "hours": {"forbid": ["mon-fri 08:00-18:00"]}}
+    rules["caps"] = {"concurrent_runs": 1, "scratch_bytes": 10**10}  # type: ignore[dict-item]
+    reporter_rows.status(
+        reporter,
+        now - MINUTE,
+        hostname=long[:200],
+        assignment_version=7,
+        assignment_error=long,
+        policy_status="in_force",
+        policy_sha256="cafe" * 16,
+        policy_error=long,
+        policy_summary={"disclosure": "full", "approval": "ask", "timezone": "Europe/Berlin", "rules": rules},
+        pending_approvals=2,
+        spool_records=123_456,
+        spool_bytes=5 * 10**9,
+        spool_oldest_at=now - 200 * MINUTE,
+        dropped_records=17,
+        clock_offset_seconds=-41.5,
+        clock_bound_seconds=0.3,
+        messages=[{"at": now.isoformat(), "level": "warning", "text": f"refused assignment 8: {long}"}],
+    )
+    for _ in range(2):
+        reporter_rows.record(reporter_rows.chain(reporter, now, declared=1000), 0, now)
+    rule = AlertRule.objects.create(name="lags", condition="lag_seconds", threshold=600, everything=True)
+    Alert.objects.create(rule=rule, reporter=reporter, since=now, opened_at=now, text=f"it lags {long}")
 
 
 @pytest.fixture
@@ -205,7 +242,9 @@ def is_web_idle() -> bool:
 def paths(watched: PageSet) -> list[str]:
     runs = [f"/runs/{run.pk}/" for run in (watched.failed, watched.passed)]
     of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
-    return ["/", *of_series, *runs, "/alerts/", "/holds/", "/holds/site/site2/", "/login/", "/no-such-page"]
+    reporters = ["/reporters/", "/reporters/home/", "/reporters/site1-login-with-a-long-name/"]
+    holds = ["/holds/", "/holds/site/site2/"]
+    return ["/", *of_series, *runs, "/alerts/", *holds, *reporters, "/login/", "/no-such-page"]
 
 
 def overflow(page: Page) -> int:
@@ -469,3 +508,18 @@ def test_a_hidden_tab_sends_no_requests(visitors: Visitors, watched: PageSet) ->
     page.evaluate(is_hidden % "false")
     with page.expect_request("**/?seen=*"):
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_a_reporter_is_created_enrolled_and_revoked_without_scripts(visitors: Visitors) -> None:
+    page = visitors.come("phone", with_scripts=False).open("/reporters/")
+    page.get_by_text("New reporter").click()
+    page.get_by_label("Name").fill("site3-login")
+    page.get_by_label("Site").select_option("site3")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="site3-login")).to_be_visible()
+    page.get_by_role("button", name="Enrolment code").click()
+    expect(page.get_by_text("python3 gridcast-reporter.pyz enrol")).to_be_visible()
+    assert overflow(page) <= 0
+    page.get_by_text("Revoke", exact=True).click()
+    page.get_by_role("button", name="Revoke the key of site3-login").click()
+    expect(page.get_by_text("open enrolment codes are withdrawn")).to_be_visible()

@@ -90,6 +90,7 @@ def test_state_assignment_messages_and_chains_are_shown(
     for sequence in (0, 1, 3):
         reporter_rows.record(chain, sequence, now)
     shown = text(client)
+    assert ">2026-03-04 11:30:00<" in shown
     for part in ("version 8", "version 7", "outdated", "series gather: unknown probe", str(chain.uuid)):
         assert part in shown, part
     assert re.findall(r'data-label="(\w+)">(\d+)<', shown) == [
@@ -158,6 +159,16 @@ def test_whatever_a_reporter_says_is_harmless(ncsa: Reporter, manager: Client, n
         assert "<script>alert" not in shown
         assert "&lt;script&gt;" in shown.lower()
         assert not re.search(r'="[^"]*<', shown.split('id="content"')[1])
+
+
+def test_open_alerts_are_shown_and_counted_in_the_navigation(
+    ncsa: Reporter, client: Client, now: datetime
+) -> None:
+    rule = AlertRule.objects.create(name="r", condition="lag_seconds", threshold=600)
+    Alert.objects.create(rule=rule, reporter=ncsa, since=now, opened_at=now, text="it lags")
+    shown = text(client)
+    assert "It lags" in shown
+    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in shown
 
 
 @pytest.mark.parametrize("summary", [[], "text", 7, None, {"rules": 7}, {"rules": {"caps": {"x": 1e300}}}])

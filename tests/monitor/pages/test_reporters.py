@@ -202,6 +202,16 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_reporters(
             client.get(PATH, headers=HTMX)
 
 
+def test_many_reporters_have_pages(grid: Grid, manager: Client, now: datetime) -> None:
+    site = Site.objects.get(name="site1")
+    Reporter.objects.bulk_create(Reporter(name=f"r{i:03}", site=site) for i in range(150))
+    first, second, beyond = (text(manager, f"{PATH}?page={page}") for page in ("1", "2", "99"))
+    assert "Page 1 of 2" in first
+    assert ("/reporters/r098/" in first, "/reporters/r099/" in first) == (True, False)
+    assert ("/reporters/r099/" in second, "/reporters/r149/" in second) == (True, True)
+    assert "Page 2 of 2" in beyond
+
+
 def test_a_manager_creates_a_reporter_for_a_site(grid: Grid, manager: Client) -> None:
     assert "New reporter" in text(manager)
     answer = manager.post(PATH, {"name": "uc-login", "site": "site1", "capacity": "2"})
