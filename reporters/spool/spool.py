@@ -56,6 +56,20 @@ class Acknowledgement:
     ignored: tuple[str, ...]
 
 
+def pending_records(directory: Path) -> int:
+    """Return how many records of the spool in *directory* need delivery; change nothing there.
+
+    Raises:
+        SpoolError: the directory cannot be read.
+    """
+    if not directory.exists():
+        return 0
+    chains = Chains(directory, Observer(Process.current(), time.monotonic), is_durable=False)
+    with spool_errors(f"cannot read the spool {directory}"):
+        chains.refresh()
+    return sum(view.pending_count() for view in chains.views.values())
+
+
 def _utc_now() -> datetime:
     return datetime.now(timezone.utc)
 

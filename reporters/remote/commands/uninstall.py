@@ -12,6 +12,8 @@ from reporters.remote.errors import UsageFault
 from reporters.remote.installation import RECORD, SiteInstallation
 from reporters.remote.service import ServiceFault
 from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError
+from reporters.spool.files import SpoolError
+from reporters.spool.spool import pending_records
 
 
 class Command:
@@ -73,9 +75,14 @@ def _purge(state: StateDirectory, options: argparse.Namespace) -> None:
 
 
 def _check_spool(state: StateDirectory, options: argparse.Namespace) -> None:
-    files = [file for file in state.spool.rglob("*") if file.is_file() and file.stat().st_size]
-    if files and not options.drop_records:
+    if options.drop_records:
+        return
+    try:
+        records = pending_records(state.spool)
+    except SpoolError as error:
+        raise UsageFault(f"--purge: {error}; --drop-records removes it unread") from None
+    if records:
         raise UsageFault(
-            f"--purge: {state.spool} has results that are not delivered; start the agent and wait until "
-            "`status` shows an empty spool, or lose them with --drop-records"
+            f"--purge: {state.spool} has {records} records that are not delivered; start the agent and wait "
+            "until `status` shows an empty spool, or lose them with --drop-records"
         )

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from reporters.remote import archive
+from reporters.spool.spool import Spool
 from tests.reporters.remote.services.site_programs import install_cron_programs
+from tests.reporters.spool.delivery import REPORTER, Depot, report
 
 
 class Operator:
@@ -92,6 +94,24 @@ def test_purge_removes_the_state_directory_once_confirmed(operator: Operator) ->
     assert operator.call("uninstall", "--purge", "--yes").stdout == (
         f"nothing to remove: there is no {operator.state}\n"
     )
+
+
+def test_purge_keeps_results_that_are_not_delivered(operator: Operator) -> None:
+    spool = Spool(operator.state / "spool", REPORTER)
+    spool.append(report(1))
+    spool.close()
+    refused = operator.call("uninstall", "--purge", "--yes")
+    assert refused.returncode == 2
+    assert "has 2 records that are not delivered" in refused.stderr  # the start of the chain, and the report
+    Depot().deliver(spool)
+    assert operator.call("uninstall", "--purge", "--yes").returncode == 0
+    assert not operator.state.exists()
+
+
+def test_purge_drops_results_on_demand(operator: Operator) -> None:
+    Spool(operator.state / "spool", REPORTER).append(report(1))
+    assert operator.call("uninstall", "--purge", "--yes", "--drop-records").returncode == 0
+    assert not operator.state.exists()
 
 
 def test_purge_removes_no_directory_of_something_else(operator: Operator, tmp_path: Path) -> None:
