@@ -48,7 +48,7 @@ class Gateway:
 
         def body() -> bytes:  # of each try: it has the time
             sent.append(self._clock.steady())
-            return json.dumps({"sent_at": self._clock.wall_seconds(), **request}).encode()
+            return exchange_body(request, self._clock.wall_seconds())
 
         answer = self._post("exchange", body, {"Content-Type": "application/json"})
         arrived, document = self._clock.steady(), answer.document()
@@ -94,6 +94,11 @@ class Gateway:
         arrived = self._clock.steady() + _HALF_SECOND
         self._clock.add(ExchangeTimes(sent - _HALF_SECOND, middle, middle, arrived))
         return True
+
+
+def exchange_body(request: Mapping[str, Any], sent_at: float) -> bytes:
+    """Return the bytes of an exchange that is sent at *sent_at*, in seconds since 1970."""
+    return json.dumps({"sent_at": sent_at, **request}).encode()
 
 
 def _number(fields: Mapping[str, Any], name: str) -> float | None:

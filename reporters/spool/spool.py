@@ -29,23 +29,14 @@ from reporters.spool.owner import Observer, Process
 from reporters.spool.ranges import Ranges
 from reporters.spool.receipts import Receipt, RecordRange, RefusedRecord
 from reporters.spool.records import DROPPED, MOST_BYTES, MOST_RECORDS, REPORT, Part, Record, encode
-from reporters.spool.run_index import RunIndex, time_of
+from reporters.spool.run_index import RunIndex
 from reporters.spool.set_aside import set_aside
+from reporters.spool.status import SpoolStatus, status_of
 
 SEGMENT_BYTES = 1024 * 1024
 REFUSED, DAMAGED = "refused", "damaged"
 _LEAST_SEGMENTS = 8  # of a full spool: the bounds are kept by whole segments
 _TIDY_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class SpoolStatus:
-    """The state of a spool; *bytes* are those of its segment files."""
-
-    records: int  # that need delivery
-    bytes: int
-    oldest_at: datetime | None  # of the oldest of them
-    dropped_records: int  # ever
 
 
 @dataclass(frozen=True)
@@ -189,13 +180,7 @@ class Spool:
 
     def status(self) -> SpoolStatus:
         with self._reading("read") as chains:
-            views = list(chains.views.values())
-            return SpoolStatus(
-                records=sum(view.pending_count() for view in views),
-                bytes=sum(view.bytes for view in views),
-                oldest_at=min((time for time in map(self._oldest_at, views) if time), default=None),
-                dropped_records=chains.dropped_records(),
-            )
+            return status_of(chains)
 
     def heads(self) -> list[ChainHead]:
         """Return the heads of the chains, the oldest first. The newest stays when its chain is removed."""
@@ -274,14 +259,6 @@ class Spool:
                         self._runs.add(view.chain, record)
                     view.unload(segment)
         return self._runs
-
-    def _oldest_at(self, view: ChainView) -> datetime | None:
-        segment = view.oldest()
-        if segment is None:
-            return None
-        records = view.load(segment)
-        view.unload(segment)
-        return (time_of(records[0]) if records else None) or segment.created_at
 
     def _why_ignored(self, view: ChainView, covered: RecordRange) -> str:
         """Return why a range of a receipt is ignored; empty if its hash is that of our record."""

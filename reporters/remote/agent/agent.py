@@ -11,7 +11,8 @@ from datetime import datetime
 
 from reporters.remote import identity, this_archive
 from reporters.remote.agent.delivery import Delivery
-from reporters.remote.agent.exchange import AgentState, Exchange, Listener
+from reporters.remote.agent.exchange import Exchange, Listener
+from reporters.remote.agent.exchange_document import AgentActivity
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import ERROR, INFO, Notices
@@ -53,7 +54,7 @@ class Agent:
         self._notices = Notices(AgentLog(state.path / LOG), self._clock.now, self._clock.steady)
         self._ownership = Ownership(state.path / _OWNER, tell=lambda text: self._notices.log(INFO, text))
         self._beat_at = self._clock.steady()
-        self._snapshot = AgentState(self._started_at)
+        self._snapshot = AgentActivity(self._started_at)
         self._published: dict[str, object] = {}
         self._assemble()
 
@@ -148,7 +149,7 @@ class Agent:
 
     def _publish(self) -> None:
         """Write the status of the agent for the command ``status`` when it changed, and once a minute."""
-        self._snapshot = AgentState(self._started_at, self._runs.in_flight, self._runs.waiting)
+        self._snapshot = AgentActivity(self._started_at, self._runs.in_flight, self._runs.waiting)
         try:
             status = self._status()
             is_beat = self._clock.steady() - self._beat_at > _BEAT_SECONDS

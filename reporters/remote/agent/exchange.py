@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +10,15 @@ from datetime import datetime
 from typing import Any
 
 from reporters.fields import Fields, Unfit
-from reporters.remote import VERSION, this_archive
 from reporters.remote.agent.backoff import Backoff
+from reporters.remote.agent.exchange_document import (
+    AgentActivity,
+    HeldAssignment,
+    SpoolState,
+    exchange_document,
+)
 from reporters.remote.agent.gate import PolicyGate
-from reporters.remote.agent.notices import ERROR, INFO, Notices
+from reporters.remote.agent.notices import ERROR, INFO, Notice, Notices
 from reporters.remote.agent.runs import RequestedRun
 from reporters.remote.assignment import AssignmentRefused, SiteAssignment
 from reporters.remote.assignment_store import AssignmentStore
@@ -24,7 +28,6 @@ from reporters.remote.identity import ReporterIdentity
 from reporters.remote.server import ServerError, ServerUnavailable
 from reporters.remote.signing.base import SigningError
 from reporters.remote.state_directory import StateError
-from reporters.report import rfc3339
 from reporters.spool.files import SpoolError
 from reporters.spool.spool import Spool
 
@@ -32,17 +35,7 @@ REVOKED_SECONDS = 3600.0
 MOST_WAIT_SECONDS = 300.0
 _LEAST_SECONDS, _MOST_SECONDS = 5.0, 3600.0
 _JITTER = 0.1
-_MAX_CHAINS = 1000
 _MAX_REQUESTS = 1000
-
-
-@dataclass(frozen=True)
-class AgentState:
-    """What only the main thread knows."""
-
-    started_at: datetime
-    in_flight: Sequence[str] = ()
-    waiting: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class Listener:
     assigned: Callable[[SiteAssignment], None]
     requested: Callable[[Sequence[RequestedRun]], None]
     revoked: Callable[[bool], None]
-    state: Callable[[], AgentState]
+    state: Callable[[], AgentActivity]
 
 
 class Exchange:
@@ -153,35 +146,15 @@ class Exchange:
             self.is_revoked = is_revoked
             self._listener.revoked(is_revoked)
 
-    def _request(self, notices: Sequence[Any]) -> Mapping[str, Any]:
-        state, spool, offset = self._listener.state(), self._spool.status(), self._clock.offset()
-        document = {
-            "started_at": rfc3339(state.started_at),
-            "hostname": platform.node(),
-            "archive_sha256": this_archive.sha256(),
-            "version": VERSION,
-            "python": platform.python_version(),
-            "assignment": {
-                "version": self.assignment_version,
-                "error": self._assignment_error,
-            },
-            "policy": self._gate.status(),
-            "pending_approvals": int(self._store.has_pending),
-            "in_flight": list(state.in_flight),
-            "spool": {
-                "records": spool.records,
-                "bytes": spool.bytes,
-                "oldest_at": rfc3339(spool.oldest_at) if spool.oldest_at else None,
-                "dropped_records": spool.dropped_records,
-            },
-            "chains": [
-                {"chain": str(head.chain), "next": head.next, "head": head.head}
-                for head in self._spool.heads()[-_MAX_CHAINS:]
-            ],
-            "clock": offset
-            and {"offset_seconds": offset.offset_seconds, "bound_seconds": offset.bound_seconds},
-            "messages": [notice.document() for notice in notices],
-        }
+    def _request(self, notices: Sequence[Notice]) -> Mapping[str, Any]:
+        document = exchange_document(
+            self._listener.state(),
+            HeldAssignment(self.assignment_version, self._assignment_error, self._store.has_pending),
+            self._gate.status(),
+            SpoolState(self._spool.status(), self._spool.heads()),
+            self._clock.offset(),
+            notices,
+        )
         resources = self._assignment.resources.values() if self._assignment else ()
         return self._gate.disclosed_status(document, resources)
 

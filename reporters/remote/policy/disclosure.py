@@ -21,12 +21,11 @@ from reporters.config import ResourceConfig
 from reporters.remote.policy import options
 from reporters.remote.policy.hosts import UnknownHost, parse_contact, parse_hops, parse_host
 from reporters.remote.policy.pseudonyms import Pseudonyms
-from reporters.remote.policy.site_policy import PREFIX
+from reporters.remote.policy.site_policy import PREFIX, UNREADABLE
 from reporters.report import Environment, Failure, MalformedReport, MetricValue, Report, to_json
 from reporters.truncate import Unwritable, encoded
 
 WITHHELD = "withheld by the site's policy"
-_UNDISCLOSED_RULE = f"{PREFIX}not disclosed"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _UNITS = frozenset(("seconds", "bytes", "bytes_per_second", "ratio", "count"))
 _LONGEST_NAME = 200
@@ -169,7 +168,7 @@ def _minimal(report: Report, names: Pseudonyms) -> Report:
         parameters={
             safe("parameter")(name): _number_or(value, names) for name, value in report.parameters.items()
         },
-        reason=_UNDISCLOSED_RULE if report.reason.startswith(PREFIX) else "",
+        reason=_minimal_reason(report.reason),
         stages=tuple(replace(stage, name=safe("stage")(stage.name)) for stage in report.stages),
         metrics=_renamed(
             report.metrics,
@@ -186,6 +185,13 @@ def _minimal(report: Report, names: Pseudonyms) -> Report:
         usage={name: used for name, used in report.usage.items() if _bound(report, name)},
         extra={},
     )
+
+
+def _minimal_reason(reason: str) -> str:
+    """Return that the policy refused the run, if it did, and no more."""
+    if not reason.startswith(PREFIX):
+        return ""
+    return UNREADABLE if reason.startswith(UNREADABLE) else f"{PREFIX}not disclosed"
 
 
 def _names_metrics_freely(report: Report) -> bool:

@@ -11,6 +11,7 @@ from reporters.config import Assignment
 from reporters.remote.policy.rules import PolicyRule, Situation
 
 PREFIX = "policy: "
+UNREADABLE = f"{PREFIX}unreadable"
 
 Limit = TypeVar("Limit", int, float)
 
@@ -42,7 +43,7 @@ class SitePolicy:
     def refusal(self, assignment: Assignment, situation: Situation) -> str:
         """Return why the policy refuses the run *assignment* now: "policy: ...", or an empty text."""
         if self.status == "unreadable":
-            return f"{PREFIX}unreadable: {self.told_error}"
+            return f"{UNREADABLE}: {self.told_error}"
         local = replace(situation, clock=self.clock, clock_name=self.clock_name)
         in_order = sorted(self.rules.values(), key=lambda rule: not rule.is_lasting)
         refusals = (rule.refusal(assignment, local) for rule in in_order)
