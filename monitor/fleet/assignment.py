@@ -29,6 +29,7 @@ FORMAT = 1
 FORECASTS_AGE = timedelta(days=1)
 FORECASTS_FACTOR = 1.5  # a forecast that changed by less is no reason for a new version
 KEPT_VERSIONS = 10
+MAX_CAPACITY = 1_000  # of an agent
 _DIGITS = 3
 _MOST_COMPARED = 10_000
 _compared_at: dict[int, datetime] = {}  # when this process last compared the forecasts of an assignment
@@ -133,8 +134,8 @@ def _content(reporter: Reporter, now: datetime) -> dict[str, Any]:
     return {
         "series": [_series(row, bindings[row.pk]) for row in rows],
         "resources": dict(sorted(resources.items())),
-        "windows": [window.as_document() for window in windows.windows(reporter.name, scopes, now)],
-        "capacity": reporter.capacity,
+        "windows": [window.as_document() for window in windows.windows(reporter, scopes, now)],
+        "capacity": min(max(reporter.capacity, 1), MAX_CAPACITY),
     }
 
 

@@ -15,9 +15,12 @@ from reporters.report import rfc3339
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from monitor.models import Reporter
+
 AHEAD = timedelta(weeks=5)  # an agent works for weeks while the server is away
 MAX_WINDOWS = 5_000
 _DAY = timedelta(days=1)
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class ClosedWindow:
         }
 
 
-def windows(reporter: str, series: Sequence[SeriesScopes], now: datetime) -> list[ClosedWindow]:
+def windows(reporter: Reporter, series: Sequence[SeriesScopes], now: datetime) -> list[ClosedWindow]:
     """Return the windows of *series*, which *reporter* runs: maintenance first, as it gives the reason.
 
     Windows of maintenance are those of this week and the weeks after it, so the list of a recurring window
@@ -55,7 +58,9 @@ def windows(reporter: str, series: Sequence[SeriesScopes], now: datetime) -> lis
     """
     if not series:
         return []
-    closed = [*_maintenance(series, now), *_holds(reporter, series, now), *_budgets(series, now)]
+    closed = [*_maintenance(series, now), *_holds(reporter.name, series, now), *_budgets(series, now)]
+    if reporter.capacity == 0:
+        closed.insert(0, ClosedWindow(_names(series), _LONG_AGO, None, "the reporter has a capacity of 0"))
     return closed[:MAX_WINDOWS]
 
 

@@ -10,6 +10,9 @@ from monitor.gridfile.problems import Fault, Path
 from monitor.models.reporter import MAX_AGENT_SERIES
 from monitor.models.series import Follows
 
+MAX_AGENT_SECONDS = 7 * 86_400  # agents refuse longer times
+_BOUNDED = ("limit_seconds", "delay_seconds", "jitter_seconds", "exclusive_wait_seconds")
+
 
 def faults(
     expanded: Mapping[str, tuple[str, SeriesDefinition]],
@@ -24,6 +27,12 @@ def faults(
     remote = [pair for pair in expanded.values() if reporters.get(pair[1].reporter) is not None]
     first: dict[Path, str] = {}
     for template, series in remote:
+        for key in _BOUNDED:
+            if getattr(series, key) > MAX_AGENT_SECONDS:
+                message = f"expected at most {MAX_AGENT_SECONDS:,} for a series of an agent"
+                first.setdefault(("series", template, key), message)
+        if series.name.startswith("-"):
+            first.setdefault(("series", template), "expected another first character: an agent runs it")
         if not _is_at_site(series, reporters[series.reporter], resources):
             message = (
                 f"reporter {series.reporter} runs at site {reporters[series.reporter]}; expected a resource"

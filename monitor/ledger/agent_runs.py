@@ -39,6 +39,7 @@ REQUEST_AGE = timedelta(days=1)  # after it, a requested run that no agent start
 MAX_REQUESTS = 200  # in one exchange
 _RECENT = timedelta(days=31)
 _SECOND = timedelta(seconds=1)
+_EXPIRED = "its lease expired"
 _GRACE_TEXT = f"{GRACE.total_seconds():.0f} s"
 
 
@@ -115,7 +116,11 @@ def reap_agent_runs(now: datetime) -> None:
     """Move runs past their grace time to ``missed``, and running runs with an expired lease to ``lost``."""
     remote = Run.objects.of_agents()
     late = _locked(overdue(remote, now))
-    silent = _locked(remote.silent(now))
+    in_flight = _locked(remote.silent(now))
+    silent = [run for run in in_flight if run.state == State.RUNNING]
+    for run in in_flight:
+        if run.state == State.CLAIMED:  # by a worker that ran the series before
+            transitions.move(Run.objects.all(), [run.key], State.EXPECTED, cause=_EXPIRED, slots=[run.slot])
     absences = _absences({run.reporter for run in (*late, *silent)}, now)
     reasons: dict[tuple[State, str], list[_LockedRun]] = defaultdict(list)
     for run in late:
@@ -127,7 +132,7 @@ def reap_agent_runs(now: datetime) -> None:
         reasons[State.LOST, f"{absence}; it is not known whether it ended"].append(run)
     for (state, reason), runs in reasons.items():
         keys, slots = [run.key for run in runs], {run.slot for run in runs}
-        cause = "its lease expired" if state == State.LOST else "its grace time was over"
+        cause = _EXPIRED if state == State.LOST else "its grace time was over"
         transitions.move(Run.objects.all(), keys, state, cause=cause, slots=slots, reason=reason)
         if state == State.LOST:
             lost = Run.objects.filter(pk__in=keys, slot__in=slots, state=State.LOST)
@@ -138,14 +143,17 @@ class _LockedRun(NamedTuple):
     key: uuid.UUID
     slot: datetime
     reporter: str
+    state: str
     is_requested: bool
 
 
 def _locked(runs: RunQuerySet) -> list[_LockedRun]:
     """Lock and return *runs*; runs whose reports another transaction is storing are left out."""
     locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
-    rows = locked.values_list("pk", "slot", "series__reporter__name", "trigger")
-    return [_LockedRun(key, slot, name, trigger not in PLANNED) for key, slot, name, trigger in rows]
+    rows = locked.values_list("pk", "slot", "series__reporter__name", "state", "trigger")
+    return [
+        _LockedRun(key, slot, name, state, trigger not in PLANNED) for key, slot, name, state, trigger in rows
+    ]
 
 
 def overdue(runs: RunQuerySet, now: datetime) -> RunQuerySet:

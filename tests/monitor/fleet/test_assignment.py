@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.fleet.assignment import FORECASTS_AGE, KEPT_VERSIONS, current_assignment
+from monitor.gridfile.agents import MAX_AGENT_SECONDS
 from monitor.ledger.expand import slots_of
 from monitor.ledger.holds import hold, resume
 from monitor.models import Forecast, ForecastState, MaintenanceWindow, Reporter, Series, Site, Usage
@@ -211,6 +212,23 @@ def test_a_site_without_budget_left_is_closed_until_midnight() -> None:
         "budget: ncsa has none left today",
         "2026-03-02T00:00:00.000000Z",
     )
+
+
+def test_a_reporter_with_a_capacity_of_0_runs_nothing() -> None:
+    reporter = remote_grid()
+    Reporter.objects.update(capacity=0)
+    reporter.refresh_from_db()
+    assignment = parse(current_assignment(reporter, NOW).document, "ncsa")
+    assert assignment.capacity == 1
+    assert assignment.windows[0].covers("disk-ncsa", NOW + 1000 * DAY)
+
+
+def test_an_agent_accepts_the_longest_times_that_a_grid_file_may_give_it() -> None:
+    times: dict[str, Any] = dict.fromkeys(
+        ("delay_seconds", "jitter_seconds", "exclusive_wait_seconds"), MAX_AGENT_SECONDS
+    )
+    remote_grid(disk(limit_seconds=float(MAX_AGENT_SECONDS), **times))
+    assert series_of(Reporter.objects.get(name="ncsa"))["disk-ncsa"]["limit_seconds"] == MAX_AGENT_SECONDS
 
 
 def forecast(upper: float) -> None:

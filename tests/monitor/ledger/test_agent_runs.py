@@ -147,6 +147,12 @@ def test_a_run_that_its_agent_lists_no_longer_is_lost(reporter: Reporter) -> Non
     )
 
 
+def test_a_run_that_a_worker_had_claimed_goes_to_the_new_reporter(reporter: Reporter) -> None:
+    run = expected(state=State.CLAIMED, lease_until=NOON)
+    agent_runs.reap_agent_runs(NOON + SECOND)
+    assert state_of(run)[0] == State.EXPECTED
+
+
 def test_an_ended_run_does_not_run_again(reporter: Reporter) -> None:
     run = expected(state=State.PASSED)
     assert agent_runs.renew_leases(reporter, [run.pk], NOON) == 0
