@@ -14,12 +14,19 @@ LEADER_WAIT = timedelta(days=1)
 
 @dataclass(frozen=True)
 class SiteRun:
-    """A run that waits or is running. A requested one has been asked for by a user or a retry."""
+    """A run that waits or is running.
+
+    One with *expires_at* was requested, by a user or as a retry, and does not start after that time.
+    """
 
     series: AssignedSeries
     slot: datetime
     due_at: datetime
-    is_requested: bool = False
+    expires_at: datetime | None = None
+
+    @property
+    def is_requested(self) -> bool:
+        return self.expires_at is not None
 
 
 @dataclass(frozen=True)

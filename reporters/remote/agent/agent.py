@@ -18,7 +18,7 @@ from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import ERROR, INFO, Notices
 from reporters.remote.agent.ownership import Ownership
 from reporters.remote.agent.runner import RunEnd, Runner
-from reporters.remote.agent.runs import RequestedRun, Runs
+from reporters.remote.agent.runs import RunRequest, Runs
 from reporters.remote.assignment import SiteAssignment
 from reporters.remote.assignment_store import AssignmentStore
 from reporters.remote.clock import SiteClock
@@ -31,7 +31,7 @@ from reporters.spool.files import SpoolError
 from reporters.spool.spool import Spool
 
 STOP_SECONDS = 40.0  # for runs to end after SIGTERM; a service manager waits longer
-_DELIVER_SECONDS = 5.0  # for the last delivery and exchange
+_LAST_SECONDS = 5.0  # for the last delivery, and for the last exchange
 _BEAT_SECONDS = 60.0
 _OWNER = "owner"
 
@@ -116,10 +116,9 @@ class Agent:
         while not self._runs.is_idle and self._clock.steady() < until:
             self._turn(min(1.0, self._runs.look()))
         self._publish()
-        self._exchange.stop()
-        self._delivery.stop()
-        for thread in threads:
-            thread.join(_DELIVER_SECONDS)
+        for stop, thread in zip((self._delivery.stop, self._exchange.stop), threads):
+            stop()
+            thread.join(_LAST_SECONDS)
         self._runner.close()
         self._spool.close()
         self._notices.log(INFO, "stopped")
@@ -135,7 +134,7 @@ class Agent:
     def _assigned(self, assignment: SiteAssignment) -> None:
         self._mail.put(lambda: self._runs.assign(assignment))
 
-    def _requested(self, requests: Sequence[RequestedRun]) -> None:
+    def _requested(self, requests: Sequence[RunRequest]) -> None:
         self._mail.put(lambda: self._runs.request(requests))
 
     def _revoked(self, is_revoked: bool) -> None:

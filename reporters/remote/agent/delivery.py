@@ -54,25 +54,25 @@ class Delivery:
         self._wake.set()
 
     def serve(self) -> None:
-        """Deliver until ``stop`` is called."""
+        """Deliver until ``stop`` is called, then one batch more: the reports of the runs that were ended."""
         while not self._stopped.is_set():
             wait_seconds = self.deliver()
             if wait_seconds is not None:
                 self._stopped.wait(wait_seconds)
             elif self._wake.wait(_IDLE_SECONDS):
                 self._stopped.wait(_GATHER_SECONDS)
+        self.deliver()
 
     def deliver(self) -> float | None:
         """Deliver batches until the spool is empty: return None, or the seconds to wait after a failure."""
         self._wake.clear()
         try:
-            while not self._stopped.is_set():
-                parts = self._spool.batch(most_records=self._most_records)
-                if not parts:
-                    return None
+            while parts := self._spool.batch(most_records=self._most_records):
                 self._deliver_batch(parts)
                 self._backoff.succeeded()
                 self._most_records = MOST_RECORDS
+                if self._stopped.is_set():
+                    break
         except Revoked:
             return REVOKED_SECONDS  # the exchange tells the operator
         except ServerUnavailable as error:

@@ -19,7 +19,7 @@ from reporters.remote.agent.exchange_document import (
 )
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.notices import ERROR, INFO, Notice, Notices
-from reporters.remote.agent.runs import RequestedRun
+from reporters.remote.agent.runs import RunRequest
 from reporters.remote.assignment import AssignmentRefused, SiteAssignment
 from reporters.remote.assignment_store import AssignmentStore
 from reporters.remote.clock import SiteClock
@@ -43,7 +43,7 @@ class Listener:
     """What the thread calls: with the assignment in force, with requests, and at the ends of exchanges."""
 
     assigned: Callable[[SiteAssignment], None]
-    requested: Callable[[Sequence[RequestedRun]], None]
+    requested: Callable[[Sequence[RunRequest]], None]
     revoked: Callable[[bool], None]
     state: Callable[[], AgentActivity]
 
@@ -215,8 +215,8 @@ class Exchange:
             self._put_in_force(signed.assignment)
 
 
-def _requested(fields: Fields) -> RequestedRun:
-    return RequestedRun(
+def _requested(fields: Fields) -> RunRequest:
+    return RunRequest(
         fields.text("run", maximum=100),
         fields.text("series", maximum=200),
         fields.time("slot"),

@@ -72,6 +72,9 @@ def exchange_document(
             {"chain": str(head.chain), "next": head.next, "head": head.head}
             for head in spool.heads[-_MAX_CHAINS:]
         ],
-        "clock": offset and {"offset_seconds": offset.offset_seconds, "bound_seconds": offset.bound_seconds},
+        "clock": {
+            "offset_seconds": offset and offset.offset_seconds,
+            "bound_seconds": offset and offset.bound_seconds,
+        },
         "messages": [notice.document() for notice in notices],
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -39,7 +39,7 @@ SUFFIX = ".report"
 
 
 @dataclass(frozen=True)
-class RequestedRun:
+class RunRequest:
     """A run that the server asks for; not started after *expires_at*."""
 
     run: str
@@ -110,26 +110,22 @@ class Runs:
             return
         self._timetable = Timetable(assignment, self._cursor, lambda text: self._notices.add(WARNING, text))
         present = [run for run in self._waiting if run.series.name in assignment.series]
-        self._waiting = deque(
-            SiteRun(assignment.series[run.series.name], run.slot, run.due_at, run.is_requested)
-            for run in present
-        )
+        self._waiting = deque(replace(run, series=assignment.series[run.series.name]) for run in present)
 
-    def request(self, requests: Iterable[RequestedRun]) -> None:
+    def request(self, requests: Iterable[RunRequest]) -> None:
         """Let the requested runs wait for their start, each once."""
         now = self._clock.now()
-        new = [one for one in requests if one.run not in self._requests and one.expires_at > now]
-        for one in new:
+        present = {str(run_id(run.series.name, run.slot)) for run in self._waiting} | self._in_flight.keys()
+        for one in requests:
+            if one.run in self._requests or one.run in present or one.expires_at <= now:
+                continue
             series = self._assignment.series.get(one.series) if self._assignment else None
             if series is None or str(run_id(one.series, one.slot)) != one.run:
                 self._notices.add(
                     WARNING, f"ignored the request of a run of {one.series}: it is not assigned"
                 )
             else:
-                self._waiting.append(SiteRun(series, one.slot, now, is_requested=True))
-            self._requests[one.run] = one.expires_at
-        if new:
-            self._keep_cursor()
+                self._waiting.append(SiteRun(series, one.slot, now, one.expires_at))
 
     def look(self) -> float:
         """Start what is due; return the seconds until the next look."""
@@ -202,6 +198,9 @@ class Runs:
 
     def _start_waiting(self, assignment: SiteAssignment, now: datetime) -> None:
         for run in [run for run in self._waiting if run.due_at <= now]:
+            if run.expires_at is not None and run.expires_at <= now:
+                self._waiting.remove(run)
+                continue
             verdict = judge(run, self._site_state(assignment, now))
             if verdict.is_start or verdict.reason:
                 self._waiting.remove(run)
@@ -219,6 +218,9 @@ class Runs:
 
     def _begin(self, assignment: SiteAssignment, run: SiteRun, verdict: SiteVerdict) -> None:
         wanted = assignment.run_of(run.series, run.slot)
+        if run.expires_at is not None:
+            self._requests[str(run_id(run.series.name, run.slot))] = run.expires_at
+            self._keep_cursor()  # before it starts: it is run at most once
         outcome = "" if verdict.is_start else "skipped"
         if verdict.is_start:
             wanted = self._gate.policy.constrained(wanted)

@@ -1,0 +1,126 @@
+"""An agent, from its archive, with the real server and the real depot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from monitor.fleet.enrolment import create_code, revoke
+from monitor.gridfile.define import SeriesDefinition, define
+from monitor.ingest.audit_chains import audit_chains
+from monitor.ledger.run_now import run_now
+from monitor.models import Reporter, ReporterStatus, Run, Series
+from monitor.models.run import State
+from reporters.config import ResourceConfig
+from reporters.remote import archive
+from tests.monitor.fleet.agents import admin, remote_reporter
+from tests.relay import Relay
+from tests.reporters.needs import needs
+from tests.reporters.remote.agent_process import agent_process
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("archive") / "gridcast-reporter.pyz"
+    archive.write(file, archive.build())
+    return file
+
+
+@pytest.fixture
+def reporter(transactional_db: None, tmp_path: Path) -> Reporter:
+    """A reporter with two series, which run on request."""
+    reporter = remote_reporter()
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    resource = ResourceConfig("ncsa-login", "ncsa", str(scratch))
+    bound = {"target": ["ncsa-login"]}
+    define(
+        [resource],
+        [
+            SeriesDefinition("noop-ncsa", "noop", bound, reporter="ncsa"),
+            SeriesDefinition("login-ncsa", "login", bound, reporter="ncsa"),
+        ],
+    )
+    return reporter
+
+
+def enrol(pyz: Path, url: str, reporter: Reporter, state: Path, method: str = "openssl") -> None:
+    code = create_code(reporter, admin(), timezone.now())
+    argv = [sys.executable, "-I", "-S", str(pyz), "enrol", url, code, "--state", str(state)]
+    done = subprocess.run([*argv, "--method", method], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"enrolled as ncsa at {url}")
+
+
+def ended(state: State = State.PASSED) -> int:
+    return Run.objects.filter(state=state).count()
+
+
+def request_runs() -> None:
+    for series in Series.objects.all():
+        run_now(series, who="ada")
+
+
+def is_clean(reporter: Reporter) -> bool:
+    return not audit_chains(reporter).findings
+
+
+@pytest.mark.parametrize("method", ["openssl", "ssh"])
+def test_an_enrolled_agent_runs_what_is_requested(
+    live_server: LiveServer, reporter: Reporter, pyz: Path, tmp_path: Path, method: str
+) -> None:
+    needs("openssl", "ssh-keygen")
+    enrol(pyz, live_server.url, reporter, tmp_path / "state", method)
+    request_runs()
+    with agent_process(tmp_path / "state", pyz) as agent:
+        assert eventually(lambda: ended() == 2), agent.log
+        assert agent.stop() == 0
+    status = ReporterStatus.objects.get()
+    assert status.archive_sha256 == archive.digest(pyz.read_bytes())
+    assert abs(status.clock_offset_seconds or 9) < 5
+    assert (status.spool_records, status.assignment_error) == (0, "")
+    assert is_clean(reporter)
+
+
+def test_what_ran_while_the_server_was_away_arrives(
+    live_server: LiveServer, reporter: Reporter, pyz: Path, tmp_path: Path
+) -> None:
+    needs("openssl")
+    with Relay(urlsplit(live_server.url).port or 0) as network:
+        enrol(pyz, f"http://127.0.0.1:{network.port}", reporter, tmp_path / "state")
+        request_runs()
+        with agent_process(tmp_path / "state", pyz) as agent:
+            assert eventually(lambda: agent.status.get("assignment")), agent.log
+            network.close()
+            assert eventually(lambda: agent.status.get("spool_records") and not agent.status["in_flight"])
+            assert agent.stop() == 0
+        with agent_process(tmp_path / "state", pyz) as agent:
+            network.open()
+            assert eventually(lambda: ended() == 2), agent.log
+            assert eventually(lambda: agent.status.get("spool_records") == 0), agent.log
+            assert agent.stop() == 0
+    assert is_clean(reporter)
+
+
+def test_a_revoked_agent_stops_and_keeps_its_spool(
+    live_server: LiveServer, reporter: Reporter, pyz: Path, tmp_path: Path
+) -> None:
+    needs("openssl")
+    enrol(pyz, live_server.url, reporter, tmp_path / "state")
+    with agent_process(tmp_path / "state", pyz) as agent:
+        assert eventually(lambda: agent.status.get("assignment")), agent.log
+        agent.stop()
+        revoke(reporter, "ada", timezone.now())
+    with agent_process(tmp_path / "state", pyz) as agent:
+        assert eventually(lambda: agent.status.get("is_revoked")), agent.log
+        assert agent.stop() == 0
+    assert "the key of this reporter was revoked" in agent.log
