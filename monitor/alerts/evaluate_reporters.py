@@ -7,7 +7,6 @@ service creates it with the first remote reporter, and evaluates it while no oth
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections import defaultdict
@@ -25,6 +24,9 @@ from monitor.alerts.reporter_conditions.dropped_records import WINDOW
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus
 from monitor.models.alert import DEFAULT_PREFIX
+from monitor.models.chain import Disposition
+from reporters.spool.notes import DroppedNote, MalformedNote
+from reporters.spool.records import DROPPED
 
 logger = logging.getLogger(__name__)
 _UNUSED = ("status__messages", "status__policy_summary", "status__policy_error", "status__assignment_error")
@@ -172,7 +174,10 @@ def _finite(value: float | None) -> float | None:
 def _drops(reporters: Collection[int], now: datetime) -> Mapping[int, list[Drop]]:
     """Return the notes of dropped records that arrived within ``WINDOW``, oldest first, by reporter."""
     notes = ChainRecord.objects.filter(
-        kind="dropped", received_at__gt=now - WINDOW, chain__reporter__in=reporters
+        kind=DROPPED,
+        disposition=Disposition.NOTE,
+        received_at__gt=now - WINDOW,
+        chain__reporter__in=reporters,
     ).order_by("-received_at")
     drops: dict[int, list[Drop]] = defaultdict(list)
     rows = notes.values_list("chain__reporter_id", "received_at", "text")[:MOST_NOTES]
@@ -182,9 +187,9 @@ def _drops(reporters: Collection[int], now: datetime) -> Mapping[int, list[Drop]
 
 
 def _dropped_records(text: str) -> int:
-    """Return the number of records that the note *text* says were dropped; 1 if it gives no range."""
+    """Return the number of records that the note *text* reports; 1 if it is malformed."""
     try:
-        note = json.loads(text)
-        return max(int(note["last"]) - int(note["first"]) + 1, 1)
-    except (ValueError, TypeError, KeyError, OverflowError):
+        note = DroppedNote.from_body(text.encode())
+    except MalformedNote:
         return 1
+    return note.last - note.first + 1

@@ -12,11 +12,11 @@ from django.db.models.functions import Coalesce
 
 from monitor.models import Chain, ChainRecord, Reporter, Run, Series
 from monitor.models.run import State
+from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-POLICY_PREFIX = "policy: "  # of the reason of a slot that a site policy refused
 RECENT = timedelta(days=7)
 LATEST_RUNS = 20
 LATEST_CHAINS = 20

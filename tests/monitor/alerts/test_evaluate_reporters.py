@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.models import Alert, AlertRule, Notification, Reporter, ReporterKey, ReporterStatus, Series
 from monitor.models.alert import Event
 from monitor.models.chain import Disposition
+from reporters.spool.notes import DroppedNote
 from tests.monitor import reporter_rows
 from tests.monitor.receivers import hook
 
@@ -38,6 +40,10 @@ def says(reporter: Reporter, **fields: Any) -> None:
 def dropped(reporter: Reporter, at: datetime, text: str) -> None:
     chain = reporter_rows.chain(reporter, at)
     reporter_rows.record(chain, 0, at, kind="dropped", disposition=Disposition.NOTE, text=text)
+
+
+def note(first: int, last: int) -> str:
+    return DroppedNote(uuid.uuid4(), first, last, "too old").to_body().decode()
 
 
 def rule(name: str, condition: str, threshold: int, **fields: Any) -> AlertRule:
@@ -99,7 +105,7 @@ def test_a_silent_reporter_opens_an_alert_and_its_next_exchange_closes_it(
 
 def test_lag_drops_and_clock_open_an_alert_each(ncsa: Reporter, noon: datetime) -> None:
     says(ncsa, spool_oldest_at=noon - HOUR, clock_offset_seconds=-90.0, dropped_records=10)
-    dropped(ncsa, noon, json.dumps({"chain": "x", "first": 5, "last": 14, "reason": "age"}))
+    dropped(ncsa, noon, note(5, 14))
     evaluate_reporters(noon)
     assert open_rules() == ["default-clock-offset-seconds", "default-dropped-records", "default-lag-seconds"]
     texts = " ".join(Alert.objects.values_list("text", flat=True))
@@ -109,7 +115,7 @@ def test_lag_drops_and_clock_open_an_alert_each(ncsa: Reporter, noon: datetime) 
 
 def test_a_drop_is_an_alert_for_a_day(ncsa: Reporter, noon: datetime) -> None:
     says(ncsa, dropped_records=1, seen_at=noon + 30 * HOUR)
-    dropped(ncsa, noon, '{"first": 5, "last": 5}')
+    dropped(ncsa, noon, note(5, 5))
     evaluate_reporters(noon + 23 * HOUR)
     assert open_rules() == ["default-dropped-records"]
     evaluate_reporters(noon + 24 * HOUR)
