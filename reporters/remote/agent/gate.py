@@ -5,17 +5,16 @@ One gate for one state directory. The policy is read again when its file changes
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import probes
-from probes.base import UnknownProbe
 from reporters.config import Assignment, ResourceConfig
-from reporters.remote.policy.disclosure import Disclosure, known_words
 from reporters.remote.policy.file import PolicyFile
 from reporters.remote.policy.pseudonyms import secret_of
 from reporters.remote.policy.rules import Situation
@@ -23,8 +22,10 @@ from reporters.remote.policy.scratch_use import scratch_used_bytes
 from reporters.remote.policy.site_policy import SitePolicy
 from reporters.remote.policy.usage import DayUsage, UsageAccount, of_run
 from reporters.remote.state_directory import SITE_POLICY, StateDirectory, StateError
-from reporters.report import Report
-from reporters.run import identity
+
+if TYPE_CHECKING:
+    from reporters.remote.policy.disclosure import Disclosure
+    from reporters.report import Report
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class PolicyGate:
         policy = self.policy
         situation = Situation(
             now=now,
-            probe_sha256=_digest(assignment.probe),
+            probe_sha256=probe_sha256(assignment.probe),
             running_runs=running_runs,
             used=self._used(policy.day(now)),
             load1=self._load1(),
@@ -118,6 +119,9 @@ class PolicyGate:
         }
 
     def _disclosure(self, resources: Iterable[ResourceConfig]) -> Disclosure:
+        # Imported here, with the probes' classes that it needs: most agents never disclose less than all.
+        from reporters.remote.policy.disclosure import Disclosure, known_words  # noqa: PLC0415
+
         level = self.policy.disclosure
         return Disclosure(level, self._secret, known_words(resources) if level == "redacted" else {})
 
@@ -129,8 +133,13 @@ class PolicyGate:
                 return None
 
 
-def _digest(name: str) -> str:
+def probe_sha256(name: str) -> str:
+    """Return the SHA-256 of the source of the probe *name*, as its reports have it; empty if there is none.
+
+    The probe is not imported: the agent keeps its memory small.
+    """
     try:
-        return identity(name, probes.load(name)).sha256
-    except UnknownProbe:
+        source = pkgutil.get_data("probes", f"{name}.py") if name.isidentifier() else None
+    except OSError:
         return ""
+    return "" if source is None else hashlib.sha256(source).hexdigest()

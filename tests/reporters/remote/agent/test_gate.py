@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+import probes
 from reporters.config import ResourceConfig
-from reporters.remote.agent.gate import PolicyGate
+from reporters.remote.agent.gate import PolicyGate, probe_sha256
 from reporters.remote.state_directory import StateDirectory
 from reporters.report import from_json
-from reporters.run import run
+from reporters.run import identity, run
 from reporters.skipped import skipped
 from tests.reporters.remote.policy.assignments import NOW, assignment, resource, ssh
 
@@ -59,6 +60,16 @@ def test_a_probe_is_allowed_by_the_digest_that_its_reports_have(gate: PolicyGate
     assert refusal(gate, probe="gone") == "policy: the probe gone is not allowed"
     write(tmp_path, probes={"allow": [f"disk@{'0' * 64}"]})
     assert refusal(gate) == f"policy: the probe disk with the SHA-256 {digest} is not allowed"
+
+
+@pytest.mark.parametrize("name", probes.names())
+def test_the_digest_of_a_probe_is_that_of_its_reports(name: str) -> None:
+    assert probe_sha256(name) == identity(name, probes.load(name)).sha256
+
+
+@pytest.mark.parametrize("name", ["gone", "", "../run", "grid/../disk"])
+def test_what_is_no_probe_has_no_digest(name: str) -> None:
+    assert probe_sha256(name) == ""
 
 
 def test_the_use_of_a_day_is_counted_across_restarts(gate: PolicyGate, tmp_path: Path) -> None:
