@@ -28,8 +28,8 @@ _COLUMNS = "metric_id, time, known_at, value, passed"
 
 
 def measure() -> list[Result]:
-    _define_series()
-    bodies = _bodies()
+    define_series()
+    reports = drawn_bodies()
     ingest_seconds, copied, sizes = [], [], []
     with connection.cursor() as cursor:
         cursor.execute(
@@ -40,13 +40,13 @@ def measure() -> list[Result]:
             " TO ('2027-01-01')"
         )
     for _ in range(BATCHES):
-        batch = [next(bodies) for _ in range(BATCH)]
-        _expect(batch)
+        batch = [next(reports) for _ in range(BATCH)]
+        expect(batch)
         ingest_seconds.append(seconds(lambda batch=batch: _ingest(batch)))  # type: ignore[misc]
         copied.append(_copy([wire.from_json(body).slot for body in batch]))
         sizes.append(sum(map(len, batch)))
-    alone = [next(bodies) for _ in range(ONE_BY_ONE)]
-    _expect(alone)
+    alone = [next(reports) for _ in range(ONE_BY_ONE)]
+    expect(alone)
     alone_seconds = statistics.median(seconds(lambda body=body: ingest(body)) for body in alone)  # type: ignore[misc]
     return [
         _batch_result(statistics.median(ingest_seconds), statistics.median(copied)),
@@ -95,13 +95,13 @@ def _size_result(json_bytes: int) -> Result:
     )
 
 
-def _define_series() -> None:
+def define_series() -> None:
     resources = [ResourceConfig(name, f"site-of-{name}", f"/{name}") for name in ("alpha", "beta", "gamma")]
     bindings = {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]}
     define(resources, [SeriesDefinition(f"gather-{n}", "gather", bindings) for n in range(SERIES)])
 
 
-def _bodies() -> Iterator[bytes]:
+def drawn_bodies() -> Iterator[bytes]:
     """Yield reports of 12 samples, of all series in turn."""
     numbers = random.Random(1)
     slot = START
@@ -111,7 +111,7 @@ def _bodies() -> Iterator[bytes]:
         slot += EVERY
 
 
-def _expect(bodies: Sequence[bytes]) -> None:
+def expect(bodies: Sequence[bytes]) -> None:
     """Put the runs of the reports into the ledger, as the schedule does."""
     keys = dict(Series.objects.values_list("name", "pk"))
     reports = [wire.from_json(body) for body in bodies]
