@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from reporters.remote.agent.agent import Agent
 from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
+from reporters.remote.state_directory import StateDirectory, StateError
 
 
 class Command:
@@ -17,10 +19,6 @@ class Command:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        # Here, because the help of every command loads this module.
-        from reporters.remote.agent.agent import Agent  # noqa: PLC0415
-        from reporters.remote.state_directory import StateDirectory, StateError  # noqa: PLC0415
-
         try:
             return Agent(StateDirectory.open(state_path(options))).serve()
         except StateError as error:
