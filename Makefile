@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench soak chaos fuzz kills clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench soak chaos agents fuzz kills clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -31,7 +31,7 @@ test: check ## check, and run the tests: the verdict on a change, in minutes
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
 	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
-	$(MAKE) soak fuzz kills chaos
+	$(MAKE) soak fuzz kills chaos agents
 
 CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
 .PHONY: $(CHECKS)
@@ -74,6 +74,11 @@ chaos: .venv/.development ## twenty thousand runs while beat, workers and broker
 	GRIDCAST_CHAOS_RUNS=$${GRIDCAST_CHAOS_RUNS:-20000} GRIDCAST_CHAOS_ROUNDS=$${GRIDCAST_CHAOS_ROUNDS:-4} \
 		GRIDCAST_CHAOS_SEED=$${GRIDCAST_CHAOS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_chaos.py
+
+agents: .venv/.development ## twenty sites' agents on a bad network, with a thousand kills of agents and server
+	GRIDCAST_AGENT_SITES=$${GRIDCAST_AGENT_SITES:-20} GRIDCAST_AGENT_KILLS=$${GRIDCAST_AGENT_KILLS:-1000} \
+		GRIDCAST_AGENT_SEED=$${GRIDCAST_AGENT_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/monitor/test_agent_chaos.py
 
 fuzz: .venv/.development ## ten thousand malformed bodies, sent to the API
 	GRIDCAST_FUZZ_BODIES=$${GRIDCAST_FUZZ_BODIES:-10000} GRIDCAST_FUZZ_SEED=$${GRIDCAST_FUZZ_SEED:-$$(date +%s)} \
