@@ -6,6 +6,7 @@ Every step may be repeated: a deployment that failed continues where it stopped.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
@@ -13,9 +14,11 @@ from django.utils import timezone
 from monitor.deployment.heartbeat import await_heartbeat
 from monitor.deployment.site_host import DeploymentFault, SiteHost
 from monitor.fleet.enrolment import create_code
+from monitor.fleet.exchange import EXCHANGE_SECONDS
 from monitor.models import Deployment, Reporter, ReporterKey
 from reporters import resolve
 from reporters.config import ResourceConfig
+from reporters.remote.commands.install import UNCHANGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,12 +71,16 @@ def deploy(reporter: Reporter, options: DeployOptions, say: Callable[[str], None
         version = host.stage(options.archive)
         if options.policy is not None and not host.write_policy(options.policy):
             say("the site has a policy of its own, which stays")
+        restart = []
         if not _is_enrolled(host, reporter, options.url):
             say("enrol")
             _enrol(host, reporter, version, options)
+            restart = ["--restart"]  # a running agent goes on with the earlier enrolment
         say("install the service")
         since = timezone.now()
-        host.call(version, "install", *options.install, seconds=INSTALL_SECONDS)
+        installed = host.call(version, "install", *restart, *options.install, seconds=INSTALL_SECONDS)
+        if installed.startswith(UNCHANGED):
+            since -= timedelta(seconds=2 * EXCHANGE_SECONDS)  # it reports at its own times
         _keep(reporter, options, host, version)
         say("wait for the first heartbeat")
         if await_heartbeat(reporter, version, since, options.wait_seconds) is None:

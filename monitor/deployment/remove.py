@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from monitor.models import Deployment
 
+DELIVER_SECONDS = 120.0
 _STOP_SECONDS = 180.0  # of the agent and its service
 
 
@@ -25,13 +26,14 @@ def remove(
     say: Callable[[str], None],
     *,
     drops_records: bool = False,
+    deliver_seconds: float = DELIVER_SECONDS,
 ) -> None:
     """Remove the reporter of *deployment* from its site and revoke its key, for the user *who*.
 
     *archive* is a reporter that can uninstall; the installed one may be incomplete after a failed removal.
 
-    Results that are not delivered keep the state directory and the key, unless *drops_records*. The reporter
-    itself stays in the depot, with the history of its series.
+    Results that are not delivered within *deliver_seconds* keep the state directory and the key, unless
+    *drops_records*. The reporter itself stays in the depot, with the history of its series.
 
     Raises:
         DeploymentFault: a step failed. A repetition continues.
@@ -41,14 +43,14 @@ def remove(
     with SiteHost(shell_of(reporter.name, deployment.shell), reporter.name) as host:
         host.find(deployment.python, deployment.state_directory)
         if host.exists():
-            say("stop the agent and remove its files")
-            options = ["--purge", "--yes"]
+            say("stop the agent, deliver its results, remove its files")
+            options = ["--purge", "--yes", f"--deliver-seconds={deliver_seconds:g}"]
             host.call(
                 host.stage(archive),
                 "uninstall",
                 *options,
                 *(["--drop-records"] if drops_records else []),
-                seconds=_STOP_SECONDS,
+                seconds=deliver_seconds + _STOP_SECONDS,
             )
     forget(deployment, who)
     say("removed")

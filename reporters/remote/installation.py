@@ -85,11 +85,18 @@ class SiteInstallation:
         return services.load(record.kind)(Launch(self.state, record.options)) if record else None
 
     def install(
-        self, service: str, options: Sequence[str], content: bytes, variables: Mapping[str, str]
-    ) -> AgentService:
-        """Install the reporter *content*, to be started by the kind *service*; return the service.
+        self,
+        service: str,
+        options: Sequence[str],
+        content: bytes,
+        variables: Mapping[str, str],
+        *,
+        restarts: bool = False,
+    ) -> tuple[AgentService, bool]:
+        """Install the reporter *content*, to be started by the kind *service*.
 
-        The agent is restarted if anything changed. A repetition changes nothing.
+        The agent is restarted if anything changed, or if *restarts*. Else a repetition changes nothing.
+        Return the service, and whether the agent was started or restarted.
 
         Raises:
             OSError: a file cannot be written.
@@ -98,8 +105,10 @@ class SiteInstallation:
         version, old = archive.digest(content), self.record()
         self._keep(version, content)
         installed = self.service()
+        restarts = restarts or installed is None
         if installed is not None and old is not None and (old.kind, old.options) != (service, list(options)):
             installed.remove()
+            restarts = True
         previous = old.previous if old and old.version == version else old.version if old else ""
         kept = {name: variables[name] for name in KEPT_VARIABLES if variables.get(name)}
         self._write_record(InstallRecord(service, list(options), version, previous, kept))
@@ -108,10 +117,12 @@ class SiteInstallation:
         script = start_script(launch, sys.executable, self.file(version), kept).encode()
         if _content(launch.start) != script:
             write_atomically(launch.start, script, mode=0o700)
+            restarts = True
+        if restarts:
             created.stop()
         created.install()
         self._forget_versions({version, previous})
-        return created
+        return created, restarts
 
     def remove(self) -> str:
         """Stop the agent and remove everything that ``install`` wrote; return the kind, empty if none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -10,11 +11,12 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor import env
+from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
-from monitor.models import ApiToken, Series
+from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
-from monitor.testbed.sites.description import load_description
+from monitor.testbed.sites.description import GridDescription, load_description
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -42,11 +44,25 @@ class Command(BaseCommand):
                 _disable_series(other)
         series = definition.series(demo_grid, scheduled=not unscheduled)
         define(list(grid.resources.values()), series, definition.alerts())
+        if not wan:
+            _define_remote_series(grid)
+
+
+def _define_remote_series(grid: GridDescription) -> None:
+    for name in definition.REMOTE_REPORTERS:
+        if not Reporter.objects.filter(name=name).exists():
+            create_reporter(name, name, capacity=1)
+    nodes = [definition.node(grid.resources[name]) for name in definition.REMOTE_REPORTERS]
+    for resource in nodes:
+        Path(resource.scratch).mkdir(exist_ok=True)
+    define(nodes, definition.remote_series())
 
 
 def _disable_series(demo_grid: definition.DemoGrid) -> None:
     """Disable the series of a grid whose test-bed is not running."""
     names = [series.name for series in definition.series(demo_grid, scheduled=False)]
+    if demo_grid == definition.LOCAL:
+        names += [series.name for series in definition.remote_series()]
     Series.objects.filter(name__in=names, enabled=True).update(enabled=False)
 
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from monitor import env
 from monitor.deployment import many
 from monitor.deployment.deploy import WAIT_SECONDS, DeployOptions, deploy
-from monitor.deployment.remove import forget, remove
+from monitor.deployment.remove import DELIVER_SECONDS, forget, remove
 from monitor.deployment.targets import NoTarget, find_deployments, find_target
 from monitor.deployment.upgrade import upgrade
 from monitor.management.caller import caller_name
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VERBS = {
     "deploy": "install a reporter at sites, over SSH",
     "upgrade": "replace deployed reporters by this version",
-    "remove": "remove deployed reporters from their sites",
+    "remove": "deliver what deployed reporters have, and remove them from their sites",
 }
 OF_ONE_SITE = ("host", "name", "state")
 
@@ -91,6 +91,13 @@ def _add_deploy_options(parser: ArgumentParser) -> None:
 
 
 def _add_remove_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--deliver",
+        type=float,
+        default=DELIVER_SECONDS,
+        metavar="SECONDS",
+        help=f"how long to deliver results (default: {DELIVER_SECONDS:g})",
+    )
     parser.add_argument("--drop-records", action="store_true", help="give up results that are not delivered")
     parser.add_argument(
         "--unreachable", action="store_true", help="only revoke the key: the site cannot be reached any more"
@@ -142,6 +149,7 @@ def _removals(archive: bytes, options: dict[str, Any]) -> dict[str, SiteWork]:
             caller_name(),
             say,
             drops_records=options["drop_records"],
+            deliver_seconds=options["deliver"],
         )
 
     return {name: partial(work, deployment) for name, deployment in _chosen(options).items()}

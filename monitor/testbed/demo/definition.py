@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import probes
 from monitor.gridfile.define import AlertDefinition, SeriesDefinition
 from monitor.testbed.wan.services import RESOURCE_SUFFIX
+from reporters import config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +18,8 @@ RESULT_BYTES = 5_000_000
 PROJECTIONS, PROJECTION_SIZE = 61, 64
 LIMIT_SECONDS = 90.0
 SITES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc")
+REMOTE_REPORTERS = ("ornl", "tacc")  # sites with a reporter of their own, of the same name
+DISK_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,39 @@ def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
         _series(grid, "gather", gather, {**files, "result_bytes": RESULT_BYTES}, every_minute, scheduled),
         _series(grid, "circle", circle, files, every_minute, scheduled),
         _series(grid, "preco", preco, image, every_other_minute, scheduled),
+    ]
+
+
+def node(site: config.ResourceConfig) -> config.ResourceConfig:
+    """Return the host of *site* as the reporter there sees it: without SSH, and with a scratch of its own."""
+    return config.ResourceConfig(  # noqa: S604 - describes access to a host, runs no program
+        name=f"{site.name}-node",
+        site=site.site,
+        scratch=f"{site.scratch}-node",
+        shell={"kind": "local"},
+        transfer={"kind": "local"},
+        batch={"kind": "fork"},
+    )
+
+
+def remote_series() -> list[SeriesDefinition]:
+    """Return the series that the remote reporters run on their own hosts: a disk every minute, and memory."""
+    return [
+        SeriesDefinition(
+            name=f"{probe}-{site}",
+            probe=probe,
+            bindings={"target": [f"{site}-node"]},
+            parameters=parameters,
+            schedule=schedule,
+            limit_seconds=LIMIT_SECONDS,
+            suite=LOCAL.suite,
+            reporter=site,
+        )
+        for site in REMOTE_REPORTERS
+        for probe, parameters, schedule in (
+            ("disk", {"file_bytes": DISK_BYTES}, "* * * * *"),
+            ("stream", probes.load("stream").trial, "*/5 * * * *"),
+        )
     ]
 
 

@@ -11,6 +11,7 @@ from monitor.testbed.demo import definition
 
 # Weather with good first minutes, then occasional faults, later a long one.
 SEED = 10
+REMOTE_REPORTERS = "reporters"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def services(options: DemoOptions) -> list[Service]:
     embedded = options.installation.embedded()
     servers = [service.name for service in embedded]
     gridcast = options.installation.gridcast(depends_on=[*servers, "prepare", "testbed"])
-    return [*embedded, _testbed(options), _prepare(options, servers), *gridcast]
+    remote = [] if options.wan else [_remote_reporters(options)]
+    return [*embedded, _testbed(options), _prepare(options, servers), *gridcast, *remote]
 
 
 def _testbed(options: DemoOptions) -> Service:
@@ -50,6 +52,14 @@ def _testbed(options: DemoOptions) -> Service:
 
     return options.installation.command(
         "testbed", *argv, before=remove_old_description, ready=options.grid_file.exists
+    )
+
+
+def _remote_reporters(options: DemoOptions) -> Service:
+    """Return the service that deploys the remote reporters. The demo does not wait for it."""
+    url = options.installation.address.local_url
+    return options.installation.command(
+        REMOTE_REPORTERS, "demo_reporters", f"--url={url}", depends_on=["testbed", "web"]
     )
 
 

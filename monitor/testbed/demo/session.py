@@ -19,6 +19,7 @@ from monitor.models import Run, Series
 from monitor.testbed.demo import definition
 from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds
+from monitor.testbed.demo.services import REMOTE_REPORTERS
 from monitor.testbed.demo.summary import summarise
 from monitor.testbed.sites.description import load_description
 
@@ -55,10 +56,17 @@ gridcast is up: {url}
   forecast by API   curl -H "Authorization: Bearer $(cat {token})" \\
                       '{url}api/v1/forecasts?series=gather{self.options.grid.series}&metric=total.seconds'
   logs              {self.options.installation.log_directory}
-
+{self._remote_reporters()}
 {self._weather()}, seed {self.options.seed}. Finished runs follow; Ctrl-C stops everything.
 """
         )
+
+    def _remote_reporters(self) -> str:
+        if self.options.wan:
+            return ""
+        sites = " and ".join(definition.REMOTE_REPORTERS)
+        log = self.options.installation.log_directory / f"{REMOTE_REPORTERS}.log"
+        return f"  remote reporters  being deployed over SSH to {sites}: {log}\n"
 
     def _weather(self) -> str:
         if not self.options.wan:
@@ -126,9 +134,9 @@ gridcast is up: {url}
 
 
 def _run_all_now(now: datetime) -> None:
-    """Run every scheduled series now if the next minute, at which schedules run, is more than 30 s away."""
+    """Run the home reporter's series now if the next minute, when schedules run, is more than 30 s away."""
     if now.second < FIRST_HALF_SECONDS:
-        for series in Series.objects.scheduled():
+        for series in Series.objects.scheduled().filter(reporter__site=None):
             run_now(series, who="the demo at its start", now=now)
 
 

@@ -13,6 +13,8 @@ from reporters.remote.installation import SiteInstallation, direct_command, own_
 from reporters.remote.service import Launch, ServiceFault
 from reporters.remote.state_directory import StateDirectory, StateError
 
+UNCHANGED = "unchanged"
+
 
 class Command:
     summary = "Have this site start the agent after every boot and keep it running."
@@ -38,6 +40,9 @@ class Command:
             help="start the agent with the PATH and the proxy of the earlier `install`, not those of now",
         )
         parser.add_argument(
+            "--restart", action="store_true", help="restart a running agent even if nothing changed"
+        )
+        parser.add_argument(
             "--print", action="store_true", help="print the unit, crontab lines or job script; change nothing"
         )
 
@@ -56,8 +61,11 @@ class Command:
             if reason:
                 raise UsageFault(f"cannot install a {services.load(kind).summary} here: {reason}")
             variables = installed.variables if installed and options.keep_environment else os.environ
-            service = installation.install(kind, job_options, own_content(), variables)
-            sys.stdout.write(f"installed: {service.summary}; {service.status()}\n")
+            service, has_started = installation.install(
+                kind, job_options, own_content(), variables, restarts=options.restart
+            )
+            verb = "installed" if has_started else UNCHANGED
+            sys.stdout.write(f"{verb}: {service.summary}; {service.status()}\n")
         except (StateError, ServiceFault) as error:
             raise UsageFault(str(error)) from None
         except OSError as error:

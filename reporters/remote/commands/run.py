@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 
-from reporters.remote.agent.agent import Agent
 from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
-from reporters.remote.state_directory import StateDirectory, StateError
 
 
 class Command:
@@ -16,10 +16,26 @@ class Command:
     @staticmethod
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_state(parser)
+        parser.add_argument(
+            "--if-not-running", action="store_true", help="do nothing while an agent runs on this host"
+        )
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
+        # Here, because the help of every command loads this module.
+        from reporters.remote.agent.agent import Agent  # noqa: PLC0415
+        from reporters.remote.state_directory import StateDirectory, StateError  # noqa: PLC0415
+
+        state = state_path(options)
+        if options.if_not_running and _is_running(state):
+            return 0
         try:
-            return Agent(StateDirectory.open(state_path(options))).serve()
+            return Agent(StateDirectory.open(state)).serve()
         except StateError as error:
             raise UsageFault(str(error)) from None
+
+
+def _is_running(state: Path) -> bool:
+    from reporters.remote import agent_process  # noqa: PLC0415
+
+    return bool(set(agent_process.pids(state)) - {os.getpid()})

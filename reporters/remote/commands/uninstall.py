@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 from pathlib import Path
 
 from reporters.remote import options as common
+from reporters.remote.drain import drain
 from reporters.remote.errors import UsageFault
 from reporters.remote.installation import RECORD, SiteInstallation
 from reporters.remote.service import ServiceFault
 from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError
 from reporters.spool.files import SpoolError
 from reporters.spool.spool import pending_records
+
+_DELIVER_SECONDS = 60.0
 
 
 class Command:
@@ -27,7 +31,14 @@ class Command:
         )
         parser.add_argument("--yes", action="store_true", help="do not ask before --purge removes it")
         parser.add_argument(
-            "--drop-records", action="store_true", help="purge although results are not delivered yet"
+            "--deliver-seconds",
+            type=float,
+            default=_DELIVER_SECONDS,
+            metavar="SECONDS",
+            help="how long --purge delivers the results in the spool before (default: %(default)g)",
+        )
+        parser.add_argument(
+            "--drop-records", action="store_true", help="purge although results are not delivered"
         )
 
     @staticmethod
@@ -37,13 +48,20 @@ class Command:
             sys.stdout.write(f"nothing to remove: there is no {path}\n")
             return 0
         try:
-            state = StateDirectory.open(path)
+            state, installation = StateDirectory.open(path), SiteInstallation(path)
             if options.purge:
-                _check_purge(state, options)
-            kind = SiteInstallation(path).remove()
-            sys.stdout.write(f"removed: {kind}\n" if kind else "no service was installed\n")
+                _check_purge(state, has_consent=options.yes)
+            service = installation.service()
+            if service is not None:
+                service.remove()
+            if options.purge:  # before the files go: this command may be one of them
+                _deliver(state, options.deliver_seconds, drops_records=options.drop_records)
+            installation.remove()
+            sys.stdout.write(f"removed: {service.summary}\n" if service else "no service was installed\n")
             if options.purge:
-                _purge(state, options)
+                shutil.rmtree(path)
+                _remove_empty_parents(path)
+                sys.stdout.write(f"removed: {path}\n")
         except (StateError, ServiceFault) as error:
             raise UsageFault(str(error)) from None
         except OSError as error:
@@ -51,14 +69,12 @@ class Command:
         return 0
 
 
-def _check_purge(state: StateDirectory, options: argparse.Namespace) -> None:
-    """Raise UsageFault unless *state* is a reporter's, its results are delivered, and the user agrees."""
-    if Path.home().is_relative_to(state.path) or not any(
-        (state.path / name).exists() for name in (IDENTITY, RECORD)
-    ):
+def _check_purge(state: StateDirectory, *, has_consent: bool) -> None:
+    """Raise UsageFault unless *state* is a reporter's and the user consents to its removal."""
+    is_reporters = any((state.path / name).exists() for name in (IDENTITY, RECORD))
+    if Path.home().is_relative_to(state.path) or not is_reporters:
         raise UsageFault(f"--purge: {state.path} is not the state directory of a reporter")
-    _check_spool(state, options)
-    if options.yes:
+    if has_consent:
         return
     if not sys.stdin.isatty():
         raise UsageFault(f"--purge removes {state.path} with the private key; confirm with --yes")
@@ -68,21 +84,29 @@ def _check_purge(state: StateDirectory, options: argparse.Namespace) -> None:
         raise UsageFault("nothing was removed")
 
 
-def _purge(state: StateDirectory, options: argparse.Namespace) -> None:
-    _check_spool(state, options)  # once more: runs that ended while the agent stopped
-    shutil.rmtree(state.path)
-    sys.stdout.write(f"removed: {state.path}\n")
+def _remove_empty_parents(path: Path) -> None:
+    """Remove the directories between the home directory and *path* that are empty now."""
+    for parent in path.parents:
+        if parent == Path.home() or not parent.is_relative_to(Path.home()):
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
 
 
-def _check_spool(state: StateDirectory, options: argparse.Namespace) -> None:
-    if options.drop_records:
-        return
+def _deliver(state: StateDirectory, within_seconds: float, *, drops_records: bool) -> None:
+    """Deliver the spool. Raises UsageFault if records remain, unless *drops_records*."""
     try:
-        records = pending_records(state.spool)
+        if pending_records(state.spool):
+            with contextlib.suppress(StateError):  # not enrolled: the records stay
+                drain(state, within_seconds)
+        left = pending_records(state.spool)
+        problem = f"{left} records that are not delivered, see {state.path}/agent.log" if left else ""
     except SpoolError as error:
-        raise UsageFault(f"--purge: {error}; --drop-records removes it unread") from None
-    if records:
+        problem = f"records that cannot be read: {error}"
+    if problem and not drops_records:
         raise UsageFault(
-            f"--purge: {state.spool} has {records} records that are not delivered; start the agent and wait "
-            "until `status` shows an empty spool, or lose them with --drop-records"
+            f"--purge: {state.spool} has {problem}. The agent is stopped, its directory stays: `install` "
+            "starts it again, --drop-records gives the records up"
         )

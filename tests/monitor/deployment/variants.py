@@ -30,14 +30,26 @@ CRASHING = 'raise RuntimeError("the new version is broken")'
 
 def variant(directory: Path, body: str) -> Path:
     """Pack a reporter into a file in *directory*; its command ``run`` executes *body*."""
-    for package in archive.PACKAGES:
-        shutil.copytree(
-            ROOT / package,
-            directory / package,
-            ignore=shutil.ignore_patterns("__pycache__"),
-            dirs_exist_ok=True,
-        )
+    _copy(directory)
     (directory / "reporters" / "remote" / "commands" / "run.py").write_text(_RUN.replace("{body}", body))
-    file = directory / "variant.pyz"
+    return _packed(directory)
+
+
+def changed(directory: Path) -> Path:
+    """Pack a reporter that works, with another digest."""
+    _copy(directory)
+    with (directory / "reporters" / "__init__.py").open("a") as file:
+        file.write("# changed\n")
+    return _packed(directory)
+
+
+def _copy(directory: Path) -> None:
+    for package in archive.PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, directory / package, ignore=ignored)
+
+
+def _packed(directory: Path) -> Path:
+    file = directory / "reporter.pyz"
     file.write_bytes(archive.build(directory))
     return file

@@ -39,7 +39,7 @@ def test_one_job_waits_and_the_jobs_of_others_stay(path: Path, state: Path) -> N
 
 
 def test_a_job_that_runs_starts_the_agent_and_submits_one_successor(path: Path, state: Path) -> None:
-    service = SiteInstallation(state).install("at", [], stand_in_agent("one"), os.environ)
+    service, _ = SiteInstallation(state).install("at", [], stand_in_agent("one"), os.environ)
     assert eventually((state / "starts").exists)
     agent_process.stop(state)
     subprocess.run(["atrm", jobs()[0].split()[0]], check=True)

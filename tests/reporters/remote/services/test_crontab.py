@@ -39,7 +39,7 @@ def write(content: bytes) -> None:
 
 
 def install(state: Path, content: bytes = AGENT) -> SiteService:
-    service = SiteInstallation(state).install("crontab", [], content, os.environ)
+    service, _ = SiteInstallation(state).install("crontab", [], content, os.environ)
     assert isinstance(service, SiteService)
     return service
 
@@ -87,6 +87,14 @@ def test_another_version_replaces_the_running_one_and_can_be_replaced_by_it(path
         assert eventually(lambda: started(state) == expected)
     assert len(agent_process.pids(state)) == 1
     assert len(list((state / "versions").iterdir())) == 2
+
+
+def test_an_agent_is_restarted_on_request(path: Path, state: Path) -> None:
+    install(state)
+    assert eventually(lambda: started(state) == ["one"])
+    SiteInstallation(state).install("crontab", [], AGENT, os.environ, restarts=True)
+    assert eventually(lambda: started(state) == ["one", "one"])
+    assert len(agent_process.pids(state)) == 1
 
 
 def test_two_reporters_of_one_account_keep_their_own_lines(path: Path, state: Path, tmp_path: Path) -> None:

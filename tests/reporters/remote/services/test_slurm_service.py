@@ -28,7 +28,7 @@ def test_one_job_runs_the_agent_and_one_waits_until_both_are_removed(
     cluster: SlurmCluster, state: Path
 ) -> None:
     for _ in range(2):
-        service = SiteInstallation(state).install("slurm", ["--partition=short"], AGENT, os.environ)
+        service, _ = SiteInstallation(state).install("slurm", ["--partition=short"], AGENT, os.environ)
     assert eventually(lambda: sorted(service.status().split()) and "PENDING" in service.status())
     assert eventually((state / "starts").exists)
     assert (state / "starts").read_text() == "one\n"

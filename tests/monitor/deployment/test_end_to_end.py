@@ -1,0 +1,82 @@
+"""Reporters deployed to two real SSH servers by a real server: upgraded, broken, and removed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from monitor.models import Deployment, ReporterKey, ReporterStatus
+from reporters.remote import archive
+from tests.monitor.deployment.deployed_sites import DeployedSites, deployed_sites
+from tests.monitor.deployment.variants import CRASHING, changed, variant
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def sites(transactional_db: None) -> Iterator[DeployedSites]:
+    with deployed_sites("anl", "iu") as running:
+        yield running
+
+
+def call(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("reporter", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def fail(*arguments: str) -> str:
+    out = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("reporter", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the version that each reporter reported last."""
+    return dict(ReporterStatus.objects.values_list("reporter__name", "archive_sha256"))
+
+
+def test_two_sites_from_the_deployment_to_the_removal(
+    sites: DeployedSites, live_server: LiveServer, tmp_path: Path
+) -> None:
+    names = ("anl", "iu")
+    before = {name: sites.tree(name) for name in names}
+    began = timezone.now()
+    call("deploy", *names, f"--url={live_server.url}")
+    first = archive.digest(archive.build())
+    assert versions() == dict.fromkeys(names, first)
+    assert ReporterStatus.objects.filter(seen_at__gt=began).count() == 2
+    agents = {name: sites.agents(name) for name in names}
+    assert all(len(pids) == 1 for pids in agents.values())
+    assert "enrol" not in call("deploy", *names, f"--url={live_server.url}", "--wait=120")
+    assert {name: sites.agents(name) for name in names} == agents
+
+    new = changed(tmp_path / "new")
+    call("upgrade", "--all", f"--archive={new}")
+    assert versions() == dict.fromkeys(names, digest(new))
+    assert "has version" in call("upgrade", "anl", f"--archive={new}")
+
+    broken = variant(tmp_path / "broken", CRASHING)
+    output = fail("upgrade", "anl", f"--archive={broken}", "--wait=3")
+    assert "RuntimeError: the new version is broken" in output
+    assert f"The earlier version {digest(new)[:12]} runs again." in output
+    assert versions() == dict.fromkeys(names, digest(new))
+    assert Deployment.objects.get(reporter__name="anl").archive_sha256 == digest(new)
+
+    call("remove", "--all")
+    assert {name: sites.tree(name) for name in names} == before
+    assert [sites.agents(name) for name in names] == [[], []]
+    assert not ReporterKey.objects.active().exists()
+    assert not Deployment.objects.exists()
