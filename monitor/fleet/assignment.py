@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from monitor.fleet import windows
-from monitor.models import Binding, Reporter, ReporterAssignment, Series
-from monitor.models.series import IMPORTED, Follows
+from monitor.fleet.assignment_sql import read_series
+from monitor.models import Reporter, ReporterAssignment, Series
+from monitor.models.series import IMPORTED
 from monitor.series.expected_seconds import expected_seconds
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from django.db.models import QuerySet
 
@@ -34,11 +35,7 @@ _DIGITS = 3
 _MOST_COMPARED = 10_000
 _compared_at: dict[int, datetime] = {}  # when this process last compared the forecasts of an assignment
 
-_COPIED = ("name", "probe", "parameters", "jitter_seconds", "exclusive", "exclusive_wait_seconds")
-_COPIED_TOO = ("limit_seconds", "max_load1", "warm_up_runs", "delay_seconds")
-_TIMES = ("schedule", "timezone", "starts_at", "ends_at")
 _ACCESS = ("shell", "transfer", "batch", "address")
-_RESOURCE = ("name", "site__name", "scratch", *_ACCESS)
 
 
 def current_assignment(reporter: Reporter, now: datetime) -> ReporterAssignment:
@@ -119,20 +116,18 @@ def _rounded(expected: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str,
 
 def _content(reporter: Reporter, now: datetime) -> dict[str, Any]:
     """Return the assignment without its version, its time and the expected durations."""
-    rows = list(_series_of(reporter).select_related("leader", "suite").order_by("name"))
-    resources: dict[str, dict[str, Any]] = {}
-    bindings: dict[int, dict[str, list[str]]] = {row.pk: {} for row in rows}
-    sites: dict[int, set[str]] = {row.pk: set() for row in rows}
-    columns = [f"resource__{column}" for column in _RESOURCE]
-    bound = Binding.objects.filter(series__in=bindings).order_by("series", "role", "position")
-    for series, role, name, site, scratch, *access in bound.values_list("series", "role", *columns):
-        bindings[series].setdefault(role, []).append(name)
-        sites[series].add(site)
-        place = {"site": site, "scratch": posixpath.normpath(scratch)}  # agents refuse other forms
-        resources[name] = {**place, **dict(zip(_ACCESS, access, strict=True))}
-    scopes = [windows.SeriesScopes(row.name, row.suite.name, frozenset(sites[row.pk])) for row in rows]
+    series, scopes, resources = [], [], {}
+    for row in read_series(reporter.pk):
+        roles: dict[str, list[str]] = {}
+        for role, name, site, scratch, *access in row.bindings:
+            roles.setdefault(role, []).append(name)
+            place = {"site": site, "scratch": posixpath.normpath(scratch)}  # agents refuse other forms
+            resources[name] = {**place, **dict(zip(_ACCESS, access, strict=True))}
+        series.append({**row.fields, "bindings": roles})
+        sites = frozenset(binding[2] for binding in row.bindings)
+        scopes.append(windows.SeriesScopes(row.fields["name"], row.suite, sites))
     return {
-        "series": [_series(row, bindings[row.pk]) for row in rows],
+        "series": series,
         "resources": dict(sorted(resources.items())),
         "windows": [window.as_document() for window in windows.windows(reporter, scopes, now)],
         "capacity": min(max(reporter.capacity, 1), MAX_CAPACITY),
@@ -142,25 +137,6 @@ def _content(reporter: Reporter, now: datetime) -> dict[str, Any]:
 def _series_of(reporter: Reporter) -> QuerySet[Series]:
     enabled = Series.objects.filter(reporter=reporter, enabled=True)
     return enabled.exclude(probe__startswith=IMPORTED)
-
-
-def _series(row: Series, bindings: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """Return *row* as the agent reads it; the schedule is that of the leader, if there is one.
-
-    Without its leader the series runs on request only.
-    """
-    timed = row.leader or row
-    times = {key: getattr(timed, key) for key in _TIMES}
-    is_led = row.follows == Follows.AFTER and timed.enabled and timed.reporter_id == row.reporter_id
-    if not timed.enabled or (row.follows == Follows.AFTER and not is_led):
-        times["schedule"] = ""
-    return {
-        **{key: getattr(row, key) for key in (*_COPIED, *_COPIED_TOO)},
-        **{key: rfc3339(value) if hasattr(value, "tzinfo") else value for key, value in times.items()},
-        "schedule_name": timed.name,
-        "bindings": bindings,
-        "after": timed.name if is_led else None,
-    }
 
 
 def _digest(content: Mapping[str, Any]) -> str:
