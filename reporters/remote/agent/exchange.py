@@ -177,6 +177,7 @@ class Exchange:
             self._listener.requested(requests)
 
     def _offer(self, envelope: object) -> None:
+        had_pending = self._store.has_pending
         try:
             signed = self._store.offer(envelope, self._gate.policy.approval)
         except AssignmentRefused as error:
@@ -188,13 +189,17 @@ class Exchange:
         self._assignment_error = ""
         if signed is None:
             self._notices.add(INFO, "an assignment waits for approval: run `approve`")
+            if not had_pending:
+                self._wake.set()
         else:
             self._put_in_force(signed.assignment)
 
     def _refuse(self, text: str) -> None:
+        is_new = text != self._assignment_error
         self._assignment_error = text
         self._notices.add(ERROR, text)
-        self._wake.set()
+        if is_new:  # the server offers the assignment again with every exchange
+            self._wake.set()
 
     def _put_in_force(self, assignment: SiteAssignment) -> None:
         if assignment == self._assignment:

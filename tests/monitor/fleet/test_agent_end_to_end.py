@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,15 +9,12 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.fleet.enrolment import create_code, revoke
-from monitor.gridfile.define import SeriesDefinition, define
+from monitor.fleet.enrolment import revoke
 from monitor.ingest.audit_chains import audit_chains
-from monitor.ledger.run_now import run_now
-from monitor.models import Reporter, ReporterStatus, Run, Series
+from monitor.models import Reporter, ReporterStatus, Run
 from monitor.models.run import State
-from reporters.config import ResourceConfig
 from reporters.remote import archive
-from tests.monitor.fleet.agents import admin, remote_reporter
+from tests.monitor.fleet.archive_agents import enrol, request_runs
 from tests.relay import Relay
 from tests.reporters.needs import needs
 from tests.reporters.remote.agent_process import agent_process
@@ -28,46 +23,8 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(scope="module")
-def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("archive") / "gridcast-reporter.pyz"
-    archive.write(file, archive.build())
-    return file
-
-
-@pytest.fixture
-def reporter(transactional_db: None, tmp_path: Path) -> Reporter:
-    """A reporter with two series, which run on request."""
-    reporter = remote_reporter()
-    scratch = tmp_path / "scratch"
-    scratch.mkdir(mode=0o700)
-    resource = ResourceConfig("ncsa-login", "ncsa", str(scratch))
-    bound = {"target": ["ncsa-login"]}
-    define(
-        [resource],
-        [
-            SeriesDefinition("noop-ncsa", "noop", bound, reporter="ncsa"),
-            SeriesDefinition("login-ncsa", "login", bound, reporter="ncsa"),
-        ],
-    )
-    return reporter
-
-
-def enrol(pyz: Path, url: str, reporter: Reporter, state: Path, method: str = "openssl") -> None:
-    code = create_code(reporter, admin(), timezone.now())
-    argv = [sys.executable, "-I", "-S", str(pyz), "enrol", url, code, "--state", str(state)]
-    done = subprocess.run([*argv, "--method", method], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"enrolled as ncsa at {url}")
-
-
 def ended(state: State = State.PASSED) -> int:
     return Run.objects.filter(state=state).count()
-
-
-def request_runs() -> None:
-    for series in Series.objects.all():
-        run_now(series, who="ada")
 
 
 def is_clean(reporter: Reporter) -> bool:

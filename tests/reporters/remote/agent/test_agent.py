@@ -40,6 +40,27 @@ def requested(name: str = "noop-ncsa", slot: datetime | None = None) -> dict[str
     return {"run": str(run_id(name, slot)), "series": name, "slot": rfc3339(slot), "expires_at": expires_at}
 
 
+@pytest.mark.parametrize("approval", ["ask", "frozen"])
+def test_an_assignment_that_is_not_in_force_is_told_once_and_not_asked_for_again(
+    authority: Authority, state: StateDirectory, approval: str
+) -> None:
+    """The server offers it with every exchange; that is no reason for another exchange."""
+    policy = state.path / "site-policy.json"
+    policy.write_text(f'{{"approval": "{approval}"}}')
+    policy.chmod(0o600)
+    server = GridServer("openssl", assignment(), change=lambda answer: answer.update(exchange_seconds=3600))
+    with grid_server(authority, server):
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            assert eventually(lambda: len(server.exchanges) > 1), agent.log
+            assert agent.stop() == 0
+    assert len(server.exchanges) == 3, "at the start, to tell, and at the stop"
+    told = server.exchanges[1]
+    assert told["assignment"]["version"] == 0
+    assert told["pending_approvals"] == (approval == "ask")
+    assert ("accepts no changes (frozen)" in told["assignment"]["error"]) == (approval == "frozen")
+
+
 @pytest.mark.parametrize("method", ["openssl", "ssh"])
 def test_a_requested_run_is_run_reported_and_acknowledged(
     authority: Authority, state: StateDirectory, method: str
