@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.models import Deployment, ReporterKey, ReporterStatus
-from reporters.remote import archive
+from monitor.models import ChainRecord, Deployment, ReporterKey, ReporterStatus
+from reporters.remote import agent_process, archive
+from reporters.report import to_json
+from reporters.spool.spool import Spool
+from tests.monitor.builders import circle_report
 from tests.monitor.deployment.deployed_sites import DeployedSites, deployed_sites
 from tests.monitor.deployment.variants import CRASHING, changed, variant
 
@@ -80,3 +85,32 @@ def test_two_sites_from_the_deployment_to_the_removal(
     assert [sites.agents(name) for name in names] == [[], []]
     assert not ReporterKey.objects.active().exists()
     assert not Deployment.objects.exists()
+
+
+def test_results_are_delivered_before_a_reporter_is_removed_and_kept_if_they_cannot_be(
+    sites: DeployedSites, live_server: LiveServer
+) -> None:
+    call("deploy", "anl", f"--url={live_server.url}")
+    state = sites.state("anl")
+    (sites.home("anl") / ".crontab").unlink()
+    agent_process.stop(state)
+    with contextlib.closing(Spool(state / "spool", "anl")) as spool:
+        spool.append(to_json(circle_report(timezone.now())))
+    identity = json.loads((state / "identity.json").read_text())
+    (state / "identity.json").write_text(json.dumps({**identity, "url": "http://127.0.0.1:9"}))
+    output = fail("remove", "anl", "--deliver=0.1")
+    assert "has 2 records that are not delivered" in output
+    assert ReporterKey.objects.active().exists()
+    assert state.exists()
+    (state / "identity.json").write_text(json.dumps(identity))
+    call("remove", "anl")
+    assert not state.exists()
+    assert ChainRecord.objects.filter(chain__reporter__name="anl").count() == 2
+
+
+def test_an_unreachable_site_is_only_revoked(sites: DeployedSites, live_server: LiveServer) -> None:
+    call("deploy", "anl", f"--url={live_server.url}")
+    assert "its files stay at the site" in call("remove", "anl", "--unreachable")
+    assert not ReporterKey.objects.active().exists()
+    assert not Deployment.objects.exists()
+    assert sites.state("anl").exists()

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from monitor.supervisor import read_status
+from monitor.testbed.demo.definition import REMOTE_REPORTERS
+from reporters.remote import agent_process
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -70,6 +72,16 @@ class DemoProcess:
             for entry in Path("/proc").iterdir()
             if entry.name.isdigit() and _has_variable(entry, variable)
         ]
+
+    def agents(self) -> list[int]:
+        """Return the pids of the remote reporters of this demo."""
+        sites = self.var / "testbed" / "sites"
+        states = (sites / name / "home" / ".local/state/gridcast-reporter" for name in REMOTE_REPORTERS)
+        return [pid for state in states for pid in agent_process.pids(state)]
+
+    def log(self, service: str) -> str:
+        file = self.var / "log" / f"{service}.log"
+        return file.read_text() if file.exists() else ""
 
 
 def _has_variable(process: Path, variable: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitor.testbed.demo.definition import REMOTE_REPORTERS
 from tests.monitor.testbed.demo.demo_process import DemoProcess
 
 EVERY_SERVICE = ("web", "postgres", "valkey", "reporter", "control", "beat")
@@ -42,11 +44,24 @@ def kill_and_finish(demo: DemoProcess, file: Path, services: Sequence[str]) -> d
     for service in services:
         demo.kill(service)
     assert demo.eventually(lambda: "The rounds are done" in demo.output()), demo.output()
+    assert demo.eventually(lambda: have_reported(demo)), demo.log("reporters")
+    assert len(demo.agents()) == 2
     assert demo.interrupt() == 0, demo.output()
     assert demo.processes() == []
+    assert demo.agents() == []
     summary: dict[str, Any] = json.loads(file.read_text())
     assert summary["complete"], demo.output()
     return summary
+
+
+def have_reported(demo: DemoProcess) -> bool:
+    """Return whether all remote reporters have sent a heartbeat."""
+    log = demo.log("reporters")
+    return all(re.search(f"^{name} +reports", log, re.MULTILINE) for name in REMOTE_REPORTERS)
+
+
+def have_passed_a_disk(demo: DemoProcess) -> bool:
+    return all(re.search(f"disk-{name} +passed", demo.output()) for name in REMOTE_REPORTERS)
 
 
 def run_counts(summary: dict[str, Any]) -> dict[str, int]:
@@ -103,6 +118,18 @@ def test_killing_every_service_neither_loses_nor_duplicates_a_run(
     demo = start_demo("--rounds=3", f"--json={file}")
     summary = kill_and_finish(demo, file, EVERY_SERVICE)
     assert run_counts(summary) == {"gather-main": 3, "circle-main": 3, "preco-main": 3}
+
+
+@pytest.mark.grid
+@pytest.mark.nightly
+def test_remote_reporters_run_their_series_and_end_with_a_killed_demo(
+    start_demo: Callable[..., DemoProcess],
+) -> None:
+    demo = start_demo()
+    assert demo.eventually(lambda: have_passed_a_disk(demo)), demo.output()
+    demo.process.kill()
+    assert demo.eventually(lambda: demo.agents() == []), demo.agents()
+    assert demo.eventually(lambda: demo.processes() == [])
 
 
 def test_contradicting_options_are_refused_before_anything_starts(
