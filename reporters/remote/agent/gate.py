@@ -60,6 +60,7 @@ class PolicyGate:
         self._secret = secret_of(state)
         self._load1 = load1
         self._reading, self._counting = threading.Lock(), threading.Lock()
+        self._made: tuple[tuple[str, Mapping[str, str]], Disclosure] | None = None
 
     @property
     def policy(self) -> SitePolicy:
@@ -95,12 +96,14 @@ class PolicyGate:
                 self._account.add(day, used)
 
     def disclosed(self, report: Report, resources: Iterable[ResourceConfig]) -> bytes:
-        """Return the JSON of *report*, a run on *resources*, as the site discloses it.
+        """Return the JSON of *report* as the site discloses it; *resources* are those of the assignment.
 
         Raises:
             MalformedReport: *report* is too large.
         """
-        return self._disclosure(resources).report(report)
+        bound = {name for names in report.bindings.values() for name in names}
+        used = [resource for resource in resources if resource.name in bound]
+        return self._disclosure(used).report(report)
 
     def disclosed_status(
         self, document: Mapping[str, Any], resources: Iterable[ResourceConfig]
@@ -123,7 +126,11 @@ class PolicyGate:
         from reporters.remote.policy.disclosure import Disclosure, known_words  # noqa: PLC0415
 
         level = self.policy.disclosure
-        return Disclosure(level, self._secret, known_words(resources) if level == "redacted" else {})
+        words = known_words(resources) if level == "redacted" else {}
+        made = self._made
+        if made is None or made[0] != (level, words):  # the search for many words takes time to prepare
+            made = self._made = ((level, words), Disclosure(level, self._secret, words))
+        return made[1]
 
     def _used(self, day: str) -> DayUsage | None:
         with self._counting:

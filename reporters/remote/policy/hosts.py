@@ -49,6 +49,10 @@ def parse_host(text: object) -> str | Address:
 
 
 def _parse_address(text: str) -> Address:
+    ipv4 = text.rpartition(":")[2]
+    # Python accepts any text after "%" and, in some versions of 3.9, octal numbers, which resolvers read so.
+    if "%" in text or ("." in ipv4 and not _IPV4.fullmatch(ipv4)):
+        raise UnknownHost(repr(text))
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

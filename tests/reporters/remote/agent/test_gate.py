@@ -122,3 +122,11 @@ def test_an_unreadable_policy_stops_everything_and_tells_the_server(gate: Policy
     assert gate.policy.disclosure == "minimal"
     document = {"hostname": "login7", "assignment": {"error": ""}, "messages": [], "policy": status}
     assert gate.disclosed_status(document, [])["policy"] == status
+
+
+def test_the_hosts_of_a_run_are_redacted_among_many_resources(gate: PolicyGate, tmp_path: Path) -> None:
+    write(tmp_path, disclosure="redacted")
+    others = [resource(f"r{number}", address=f"other{number}.example.org") for number in range(100)]
+    task = assignment(ssh(host="login7"))
+    told = gate.disclosed(skipped(task, "ssh login7: no route"), [*others, *task.resources.values()])
+    assert b"login7" not in told

@@ -178,7 +178,10 @@ def test_a_resource_with_allowed_destinations_runs(options: dict[str, Any]) -> N
         {"host": "192.0.2.7.evil.net"},
         {"host": "::ffff:192.0.3.7"},
         {"host": "2001:db9::1"},
-        {"host": "fe80::1%eth0"},
+        {"host": "2001:db8::1%eth0"},
+        {"host": "2001:db8::1%;rm"},
+        {"host": "::ffff:192.0.2.07"},
+        {"host": "::ffff:0300.0.2.7"},
         {"host": "3221225991"},  # 192.0.2.7 to a resolver, but so is every other number
         {"host": "0300.0.2.7"},
         {"host": "192.0.2"},
