@@ -164,7 +164,12 @@ class ResourceAdmin(ReadOnlyBase):
 
 @admin.register(Reporter)
 class ReporterAdmin(ReadOnlyBase):
-    list_display = ("name", "capacity")
+    list_display = ("name", "site", "capacity")
+    list_select_related = ("site",)
+
+    def get_readonly_fields(self, _request: HttpRequest, obj: Reporter | None = None) -> tuple[str, ...]:
+        """Make the name immutable: the keys of agents and their records are of this name."""
+        return () if obj is None else ("name",)
 
 
 _TIMES = {field.name for field in dataclasses.fields(WindowTimes)}

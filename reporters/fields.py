@@ -93,9 +93,11 @@ def _loads(text: str) -> Any:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        duplicate = next(name for name in names if names.count(name) > 1)
-        raise Unfit(f"the name {shown(duplicate)} occurs twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise Unfit(f"the name {shown(name)} occurs twice in one object")
+            seen.add(name)
     return values
 
 

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 GRACE = timedelta(minutes=10)  # for the report or the exchange that lists the run
 LEASE = timedelta(minutes=5)  # of a running run: five exchanges
-SILENT_AFTER = timedelta(minutes=5)
+SILENT_AFTER = timedelta(minutes=3)
 REQUEST_AGE = timedelta(days=1)  # after it, a requested run that no agent started is missed
 MAX_REQUESTS = 200  # in one exchange
+AHEAD = timedelta(minutes=5)  # by which an agent's clock may be fast
 _RECENT = timedelta(days=31)
 _SECOND = timedelta(seconds=1)
 _EXPIRED = "its lease expired"
@@ -85,9 +86,10 @@ def _expires_at(run: Run) -> datetime:
 def renew_leases(reporter: Reporter, run_ids: Iterable[uuid.UUID], now: datetime) -> int:
     """Move the expected runs of *run_ids* to ``running``, and renew the leases of the running ones.
 
-    Return the number of these runs. Runs of other reporters, and runs that have ended, are left out.
+    Return the number of these runs. Runs of other reporters or of the future, and ended runs, are left out.
     """
     own = Run.objects.filter(pk__in=list(run_ids), series__reporter=reporter, slot__gt=now - _RECENT)
+    own = own.filter(due_at__lte=now + AHEAD)
     states = (State.EXPECTED, State.RUNNING)
     locked = (
         own.filter(state__in=states)
@@ -121,14 +123,14 @@ def reap_agent_runs(now: datetime) -> None:
     for run in in_flight:
         if run.state == State.CLAIMED:  # by a worker that ran the series before
             transitions.move(Run.objects.all(), [run.key], State.EXPECTED, cause=_EXPIRED, slots=[run.slot])
-    absences = _absences({run.reporter for run in (*late, *silent)}, now)
+    why = absences({run.reporter for run in (*late, *silent)}, now)
     reasons: dict[tuple[State, str], list[_LockedRun]] = defaultdict(list)
     for run in late:
         waited = "within a day of its request" if run.is_requested else f"within {_GRACE_TEXT} of its time"
         present = f"reporter {run.reporter} did not report it {waited}"
-        reasons[State.MISSED, absences[run.reporter] or present].append(run)
+        reasons[State.MISSED, why[run.reporter] or present].append(run)
     for run in silent:
-        absence = absences[run.reporter] or f"reporter {run.reporter} lists it no longer"
+        absence = why[run.reporter] or f"reporter {run.reporter} lists it no longer"
         reasons[State.LOST, f"{absence}; it is not known whether it ended"].append(run)
     for (state, reason), runs in reasons.items():
         keys, slots = [run.key for run in runs], {run.slot for run in runs}
@@ -185,8 +187,8 @@ def postpone(now: datetime) -> None:
     Run.objects.in_flight().filter(series__reporter__in=remote).update(lease_until=now + LEASE)
 
 
-def _absences(reporters: Collection[str], now: datetime) -> dict[str, str]:
-    """Return, by name, why each of *reporters* runs nothing; empty if it was seen lately."""
+def absences(reporters: Collection[str], now: datetime) -> dict[str, str]:
+    """Return, by name, why each of *reporters*, all agents, runs nothing; empty if it was seen lately."""
     if not reporters:
         return {}
     columns = ("reporter__name", "seen_at", "policy_status", "assignment_error")

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -108,3 +108,14 @@ def test_a_requested_run_fails_if_its_reporter_has_no_capacity(circle: Series, n
     run_now(circle, who="ada", now=noon)
     with pytest.raises(CommandError, match="home has a capacity of 0"):
         call_command("run", "circle", stdout=StringIO())
+
+
+def test_a_requested_run_of_a_silent_agent_says_since_when_it_was_not_seen(circle: Series) -> None:
+    site = circle.bindings.select_related("resource__site")[0].resource.site
+    circle.reporter = Reporter.objects.create(name="ncsa", site=site)
+    circle.save()
+    run_now(circle, who="ada", now=timezone.now() - timedelta(minutes=1))
+    with pytest.raises(CommandError, match="runs when its agent is back: reporter ncsa has never been seen"):
+        call_command("run", "circle", stdout=StringIO())
+    with pytest.raises(CommandError, match="the agent of ncsa runs circle; request it without --here"):
+        call_command("run", "circle", "--here", stdout=StringIO())

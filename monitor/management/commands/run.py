@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor import health
-from monitor.ledger import heartbeats
+from monitor.ledger import agent_runs, heartbeats
 from monitor.ledger.claim import claim_one
 from monitor.ledger.holds import HoldError, describe_hold
 from monitor.ledger.run_now import run_all, run_now
@@ -85,6 +85,11 @@ def _check_progress(run: Run) -> None:
     """Raise CommandError if nothing will start *run*; *run* may wait for another run of its series."""
     now = timezone.now()
     if run.state != State.EXPECTED or now - run.slot <= heartbeats.SILENT_AFTER:
+        return
+    if run.series.reporter.is_remote:
+        name = run.series.reporter.name
+        if cause := agent_runs.absences({name}, now)[name]:
+            raise CommandError(f"the run is requested, and runs when its agent is back: {cause}")
         return
     cause = "; ".join(problem.text for problem in health.problems(now))
     if not cause and heartbeats.was_silent(heartbeats.SCHEDULER, now):

@@ -153,6 +153,12 @@ def test_a_run_that_a_worker_had_claimed_goes_to_the_new_reporter(reporter: Repo
     assert state_of(run)[0] == State.EXPECTED
 
 
+def test_a_run_of_the_future_does_not_run(reporter: Reporter) -> None:
+    run = expected(NOON + timedelta(hours=1))
+    assert agent_runs.renew_leases(reporter, [run.pk], NOON) == 0
+    assert state_of(run) == (State.EXPECTED, "")
+
+
 def test_an_ended_run_does_not_run_again(reporter: Reporter) -> None:
     run = expected(state=State.PASSED)
     assert agent_runs.renew_leases(reporter, [run.pk], NOON) == 0
