@@ -61,6 +61,7 @@ def test_the_slot_of_a_forbidden_probe_arrives_as_skipped_with_the_rule(pyz: Pat
     assert status.policy_summary["rules"] == {"probes": {"forbid": ["login"]}, "caps": {"load1": 10_000}}
 
 
+@pytest.mark.nightly
 def test_a_scratch_outside_the_allowed_ones_is_refused(pyz: Path, state: Path) -> None:
     policy(state, scratch={"allow": ["/scratch/only"]})
     request_runs()
@@ -81,6 +82,7 @@ def test_under_an_unreadable_policy_nothing_runs_and_the_server_knows(pyz: Path,
     assert "secret" not in json.dumps(status.policy_summary) + status.policy_error
 
 
+@pytest.mark.nightly
 def test_a_minimal_disclosure_keeps_names_of_the_site_out_of_the_depot(pyz: Path, state: Path) -> None:
     policy(state, disclosure="minimal")
     request_runs()
