@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -115,9 +117,10 @@ class _Sorted:
 def ingest_parts(reporter: str, parts: Sequence[Part]) -> Receipt:
     """Store the records of *parts*, which *reporter* sent, in one transaction with their reports.
 
-    A record that arrives again is stored once and gets the same receipt. Refused are reports that the depot
-    can never store, records of another reporter's chain, and records that contradict a stored record of
-    their chain: the last two are not stored and are logged.
+    A record that arrives again is stored once and gets the same receipt. A premature report (see
+    ``ReportReceipt``) is not stored, and the receipt does not cover it: it will be sent again. Refused are
+    reports that the depot can never store, records of another reporter's chain, and records that contradict
+    a stored record of their chain: the last two are not stored and are logged.
 
     Raises:
         Reporter.DoesNotExist: there is no reporter of this name.
@@ -241,12 +244,17 @@ def _contradiction(part: Part, stored: Mapping[_Key, _StoredRecord]) -> str:
 
 
 def _judge(reporter: str, fresh: Mapping[_Key, Record]) -> dict[_Key, _Verdict]:
-    """Store the reports among *fresh*, and check its notes; return what becomes of each record."""
+    """Store the reports among *fresh*, and check its notes; return what becomes of each settled record."""
     verdicts = {key: _note(reporter, record) for key, record in fresh.items() if record.kind != REPORT}
     reports = {key: record for key, record in fresh.items() if record.kind == REPORT}
     bodies = [record.body for record in reports.values()]
     receipts = ingest_all(bodies, senders=[reporter] * len(bodies)) if bodies else []
-    return verdicts | {key: _reported(receipt) for key, receipt in zip(reports, receipts, strict=True)}
+    reported = {
+        key: _reported(receipt)
+        for key, receipt in zip(reports, receipts, strict=True)
+        if not receipt.premature
+    }
+    return verdicts | reported
 
 
 def _note(reporter: str, record: Record) -> _Verdict:
@@ -306,8 +314,16 @@ def _receipt(reporter: str, parts: Sequence[Part], verdicts: Mapping[_Key, _Verd
         for key, verdict in verdicts.items()
         if verdict.disposition == Disposition.CONFLICT and verdict.run is not None
     ]
-    ranges = [
-        RecordRange(part.chain, part.records[0].sequence, part.records[-1].sequence, part.records[-1].hash)
-        for part in parts
-    ]
-    return Receipt(reporter, timezone.now(), tuple(ranges), tuple(refused), tuple(conflicts))
+    return Receipt(
+        reporter, timezone.now(), tuple(_settled(parts, verdicts)), tuple(refused), tuple(conflicts)
+    )
+
+
+def _settled(parts: Sequence[Part], verdicts: Mapping[_Key, _Verdict]) -> Iterator[RecordRange]:
+    """Yield the ranges of records with a verdict, for each part in order."""
+    for part in parts:
+        records = [(_Key(part.chain, record.sequence) in verdicts, record) for record in part.records]
+        for is_settled, group in groupby(records, itemgetter(0)):
+            if is_settled:
+                settled = [record for _, record in group]
+                yield RecordRange(part.chain, settled[0].sequence, settled[-1].sequence, settled[-1].hash)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,8 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 # The latest slot and the latest end of a run after now. Clocks of hosts without NTP are ahead by minutes.
 # A report of a slot that lies further ahead would take the place of the genuine one.
 AHEAD = timedelta(minutes=5)
+# A report up to this far ahead is premature: its sender's clock was set, and time will catch up with it.
+PREMATURE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class ReportReceipt:
         run: the run that the report names; None if it names none.
         duplicate: the same report was stored before.
         conflict: another report of the run was stored before, and this one, if accepted, is kept beside.
+        premature: refused only because its times lie ahead of now, by at most ``PREMATURE``.
         stored: the run in the ledger and its slot; None if the report was refused.
     """
 
@@ -47,6 +50,7 @@ class ReportReceipt:
     accepted: bool
     duplicate: bool = False
     conflict: bool = False
+    premature: bool = False
     error: str = ""
     stored: tuple[uuid.UUID, datetime] | None = None
 
@@ -144,8 +148,12 @@ def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | Rep
         report = parse(body)
     except wire.ReportError as error:
         return ReportReceipt(run=None, accepted=False, error=str(error))
-    error_text = _sender_error(report, sender) or _time_error(report, now)
-    return _refused(report, error_text) if error_text else report
+    if error_text := _sender_error(report, sender):
+        return _refused(report, error_text)
+    if error_text := _time_error(report, now + AHEAD):
+        is_premature = not _time_error(report, now + PREMATURE)
+        return replace(_refused(report, error_text), premature=is_premature)
+    return report
 
 
 def _refused(report: ParsedReport, error: str) -> ReportReceipt:
@@ -158,19 +166,18 @@ def _sender_error(report: ParsedReport, sender: str | None) -> str:
     return f"reporter: expected {sender!r}, the reporter of the credential, got {report.reporter!r}"
 
 
-def _time_error(report: ParsedReport, now: datetime) -> str:
-    """Return a description of the first implausible time of *report*; empty if all times are plausible.
+def _time_error(report: ParsedReport, latest: datetime) -> str:
+    """Return a description of the first time of *report* that is before 1970 or after *latest*, else "".
 
     A reporter whose clock is wrong must not create partitions for decades, nor samples that become known only
     years from now.
     """
-    latest = now + AHEAD
     for name, time in (("slot", report.slot), ("started_at", report.started_at)):
         if not EARLIEST <= time <= latest:
             limit = (
                 "is before 1970"
                 if time < EARLIEST
-                else f"is more than {AHEAD // MINUTE} minutes after now, {wire.rfc3339(now)}"
+                else f"is more than {AHEAD // MINUTE} minutes after now, {wire.rfc3339(latest - AHEAD)}"
             )
             return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter and send it again"
     if report.seconds > (latest - report.started_at).total_seconds():

@@ -51,7 +51,7 @@ class ConflictingRecord:
 class Receipt:
     """What became of the records of one request.
 
-    *records* cover all of them, the refused and the conflicting too.
+    *records* cover the refused and the conflicting records too, but no premature ones: those are sent again.
     """
 
     reporter: str

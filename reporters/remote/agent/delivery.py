@@ -23,6 +23,7 @@ from reporters.spool.spool import Spool
 
 FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS = 2.0, 600.0
 REVOKED_SECONDS = 3600.0
+PREMATURE_SECONDS = 60.0
 _GATHER_SECONDS = 0.5  # reports that end together travel together
 _IDLE_SECONDS = 60.0  # records of other processes, and those of an agent before
 
@@ -102,6 +103,11 @@ class Delivery:
         for conflict in receipt.conflicts:
             self._notices.add(
                 WARNING, f"the server already has another report of run {conflict.run}; it keeps both"
+            )
+        if not receipt.records:
+            raise ServerUnavailable(
+                "the server accepts them when their time has come: their slots lie ahead of its clock",
+                PREMATURE_SECONDS,
             )
         if not acknowledged.records:
             raise InvalidReceipt("the receipt of the server covers none of the records that were sent")

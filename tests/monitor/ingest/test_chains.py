@@ -104,7 +104,7 @@ def test_a_report_that_can_never_be_stored_is_refused_in_every_receipt(
     circle: Series, noon: datetime
 ) -> None:
     chain = SpooledChain().report(noon).report(noon, series="nobody-knows").report(noon + MINUTE)
-    chain.report(timezone.now() + timedelta(hours=1))
+    chain.report(timezone.now() + timedelta(days=2))
     chain.add(REPORT, b"no report")
     for _ in range(2):
         receipt = ingest_parts("home", [chain.part()])
@@ -115,6 +115,20 @@ def test_a_report_that_can_never_be_stored_is_refused_in_every_receipt(
         assert "JSON" in refused[5]
         assert receipt.records == (RecordRange(chain.name, 0, 5, chain.head),)
     assert RawReport.objects.count() == 2
+
+
+def test_a_premature_report_is_neither_stored_nor_refused_nor_receipted(
+    circle: Series, noon: datetime
+) -> None:
+    chain = SpooledChain().report(noon).report(timezone.now() + timedelta(hours=1)).report(noon + MINUTE)
+    for _ in range(2):
+        receipt = ingest_parts("home", [chain.part()])
+        assert [(each.first, each.last) for each in receipt.records] == [(0, 1), (3, 3)]
+        assert [each.hash for each in receipt.records] == [chain.records[1].hash, chain.head]
+        assert receipt.refused == ()
+    assert [sequence for sequence, _ in dispositions()] == [0, 1, 3]
+    only_premature = ingest_parts("home", [chain.part([2])])
+    assert (only_premature.records, only_premature.refused) == ((), ())
 
 
 def test_notes_are_kept_and_malformed_ones_refused(circle: Series, noon: datetime) -> None:
