@@ -354,7 +354,16 @@ class AlertRuleAdmin(ReadOnlyBase):
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnly):
-    list_display = ("rule", "subject", "since", "opened_at", "closed_at", "text", "closed_text")
+    list_display = (
+        "rule",
+        "subject",
+        "since",
+        "opened_at",
+        "acknowledged_by",
+        "closed_at",
+        "text",
+        "closed_text",
+    )
     list_select_related = ("rule", "series", "reporter")
     list_filter = ("rule",)
 

@@ -121,21 +121,20 @@ class Containment:
         return self._survivors, usage
 
 
-def tagged(environment: Mapping[str, str] | None, tag: str) -> dict[str, str]:
-    """Return *environment*, or that of the reporter, with *tag*."""
-    return {**(os.environ if environment is None else environment), tagged_processes.VARIABLE: tag}
+def tagged(environment: Mapping[str, str] | None, tag: str, *, guarded: bool) -> dict[str, str]:
+    """Return *environment*, or that of the reporter, with *tag* for a program or for its guardian."""
+    variable = tagged_processes.GUARDED_VARIABLE if guarded else tagged_processes.VARIABLE
+    return {**(os.environ if environment is None else environment), variable: tag}
+
+
+@functools.cache
+def end_earlier_lives_once() -> int:
+    """Call ``end_earlier_lives`` unless this process, or the one that it was forked from, has done so."""
+    return end_earlier_lives()
 
 
 def end_earlier_lives() -> int:
-    """Kill the processes of runs whose reporter has ended, also by SIGKILL; return how many were killed.
-
-    Searches once in the life of a process.
-    """
-    return _end_earlier_lives(os.getpid())
-
-
-@functools.lru_cache(maxsize=1)
-def _end_earlier_lives(_pid: int) -> int:
+    """Kill the processes of runs whose reporter has ended, also by SIGKILL; return how many were killed."""
     count = 0
     for name, scope in cgroup.scopes_in(cgroup.own_group()):
         if tagged_processes.is_over(name.partition(".")[0]):

@@ -21,7 +21,7 @@ from reporters import resolve, scratch
 from reporters.base import CleanupFailed, CredentialUnfit, End, FileTransfer
 from reporters.cgroup import own_group
 from reporters.config import Assignment
-from reporters.containment import Containment, ProcessLimits, end_earlier_lives
+from reporters.containment import Containment, ProcessLimits, end_earlier_lives_once
 from reporters.deadline import BoundedShell, Deadline
 from reporters.resource_session import GridJob, ResourceSession, check_answers, serving
 from reporters.usage import ResourceUsage, UsageMeter, format_bytes
@@ -48,7 +48,7 @@ class RunGrid:
         self._connected: dict[str, Future[BoundedShell]] = {}
         self._cleaned_up = False
         self._meter = UsageMeter()
-        if earlier := end_earlier_lives():
+        if earlier := end_earlier_lives_once():
             self.log(f"ended {earlier} processes of runs whose reporter was killed", "warning")
 
     def shell(self, resource: str) -> BoundedShell:

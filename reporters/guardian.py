@@ -26,6 +26,8 @@ import sys
 import time
 from _collections_abc import Iterator  # loaded already, unlike its public name
 
+# A tag of the program, which the guardian itself must not have: a search for the tag kills what has it.
+GUARDED_VARIABLE, VARIABLE = "GRIDCAST_GUARDED_RUN", "GRIDCAST_RUN"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 10.0
 
@@ -189,6 +191,9 @@ def select_poll(descriptor: int, milliseconds: int) -> "list[tuple[int, int]]":
 def become(argv: "list[str]", failure: int) -> None:
     """Execute *argv* in this child process, or write the errno to descriptor *failure*. Does not return."""
     guardian = os.getppid()
+    tag = os.environ.pop(GUARDED_VARIABLE, "")
+    if tag:
+        os.environ[VARIABLE] = tag
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

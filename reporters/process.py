@@ -155,7 +155,7 @@ class Running:
         self._began = time.monotonic()
         self._containment, self._tag = containment, containment.tag() if containment else ""
         self._is_guarded = guarded or not can_watch()
-        env = tagged(env, self._tag) if containment else env
+        env = tagged(env, self._tag, guarded=self._is_guarded) if containment else env
         try:
             if self._is_guarded:
                 adopt = partial(containment.adopt, limited=limited) if containment else None

@@ -22,7 +22,8 @@ TRUSTED_GROUPS_FILE = ".config/gridcast/trusted-groups"  # below the account's h
 PRIVATE_MODE = "drwx--[-S]---*"  # S: the directory above has the setgid bit
 
 # enter ROOT [make]: checks ROOT and changes to ROOT/gridcast-<uid>, which "make" makes; fails if there is
-# none. Sets $uid, $above (the physical path of ROOT) and $own (that of gridcast-<uid>).
+# none, and exits if ROOT cannot be examined. Sets $uid, $above (the physical path of ROOT) and $own (that of
+# gridcast-<uid>).
 # enter_below NAME: changes to the directory NAME, unless it is a symbolic link.
 # safe_chain PATH: exits unless all directories of the absolute PATH are safe; sets $chain to the path without
 # symbolic links.
@@ -76,6 +77,7 @@ safe_chain() {{
     done
     complete=true
     listing=$(LC_ALL=C ls -ldn "$@") || complete=false
+    [ -n "$listing" ] || exit 2
     while read -r mode _ owner group _; do
       safe_entry "$1" "$mode" "$owner" "$group"
       case $mode in l*) link=$1; break ;; esac
@@ -83,11 +85,11 @@ safe_chain() {{
     done << LISTING
 $listing
 LISTING
-    [ -n "$link" ] || "$complete" || exit 1
+    [ -n "$link" ] || "$complete" || exit 2
     [ -n "$link" ] || return 0
     links=$((links + 1))
     [ "$links" -le 40 ] || unsafe "$link is one of too many symbolic links"
-    target=$(readlink "$link") || exit 1
+    target=$(readlink "$link") || exit 2
     case $target in /*) ;; *) target=${{link%/*}}/$target ;; esac
     chain=$target${{chain#"$link"}}
   done
@@ -100,11 +102,11 @@ enter_below() {{
 enter() {{
   uid=$(id -u)
   safe_chain "$1"
-  cd -P "${{chain:-/}}" || exit 1
+  cd -P "${{chain:-/}}" || exit 2
   above=$PWD own=${{PWD%/}}/gridcast-$uid
   is_there() {{ [ -e "gridcast-$uid" ] || [ -L "gridcast-$uid" ]; }}
   [ "$2" != make ] || mkdir -m 700 "gridcast-$uid" 2> /dev/null || is_there ||
-    mkdir -m 700 "gridcast-$uid" || exit 1
+    mkdir -m 700 "gridcast-$uid" || exit 2
   is_there || return 1
   entered=.
   enter_below "gridcast-$uid" || entered=gridcast-$uid
@@ -118,10 +120,10 @@ LISTING
   esac
 }}
 """
-# check ROOT: fails if ROOT is unsafe, and prints the reason; makes nothing.
+# check ROOT: fails if ROOT is unsafe or cannot be examined, and prints the reason; makes nothing.
 CHECK = f"""\
 {FUNCTIONS}
 check() {{
-  (enter "$1") || [ "$?" -ne {UNSAFE_STATUS} ]
+  (enter "$1") || [ "$?" -eq 1 ]
 }}
 """

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 
 VARIABLE = "GRIDCAST_RUN"
+GUARDED_VARIABLE = "GRIDCAST_GUARDED_RUN"  # the tag in a guardian's environment, for its program
 GIVE_UP_SECONDS = 10.0  # of processes that cannot be killed, such as those stuck in the kernel
 _EXITING, _KERNEL_THREAD = 0x4, 0x200000  # flags in /proc/PID/stat
 _UNCLEAR_SECONDS = 2.0  # of scans without a hit that may have missed a process

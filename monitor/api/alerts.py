@@ -6,20 +6,25 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
+from django.utils import timezone
 from ninja import Query, Router, Schema
 
+from monitor.api.http.auth import require_run_permission
+from monitor.api.http.problems import Refused
 from monitor.models import Alert
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["alerts"])
+MOST_ID = 2**63
 
 
 class AlertOut(Schema):
     """One of *series* and *reporter* is empty: an alert is of a series or of a reporter.
 
-    *since* is the start of the condition. *closed_at* is null while the alert is open. *opened_by* and
+    *since* is the start of the condition. *acknowledged_at* is null and *acknowledged_by* empty until a user
+    acknowledges the alert. *closed_at* is null while the alert is open. *opened_by* and
     *closed_by* are the ids of the runs that opened and closed the alert.
     """
 
@@ -29,6 +34,8 @@ class AlertOut(Schema):
     reporter: str
     since: datetime
     opened_at: datetime
+    acknowledged_at: datetime | None
+    acknowledged_by: str
     closed_at: datetime | None
     opened_by: uuid.UUID | None
     closed_by: uuid.UUID | None
@@ -73,3 +80,17 @@ def list_alerts(
     alerts = visible if closed else visible.open()
     names = {"series__name": series, "reporter__name": reporter}
     return list(alerts.filter(**{lookup: name for lookup, name in names.items() if name})[:limit])
+
+
+@router.post("/alerts/{alert}/acknowledge", response=AlertOut, summary="Acknowledge an open alert")
+def acknowledge_alert(request: HttpRequest, alert: int) -> Alert:
+    require_run_permission(request)
+    visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
+    found = visible.filter(pk=alert).first() if 0 < alert < MOST_ID else None
+    if found is None:
+        raise Refused(404, "unknown_alert", f"there is no alert {alert} that you may see")
+    if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
+        how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
+        raise Refused(409, "already_settled", f"the alert {alert} is {how} already")
+    found.refresh_from_db()
+    return found

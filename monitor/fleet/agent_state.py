@@ -69,7 +69,7 @@ def parse_state(reporter: Reporter, body: bytes, now: datetime) -> AgentState:
         **_assignment(fields.fields("assignment")),
         **_policy(fields.fields("policy")),
         **_spool(fields.fields("spool")),
-        **_clock(fields.fields("clock")),
+        **(fields.optional("clock", lambda name: _clock(fields.fields(name))) or {}),
     )
     heads = fields.each("chains")
     if len(heads) > MAX_CHAINS:

@@ -250,7 +250,13 @@ def _reports(rows: Sequence[_AuditedRecord]) -> _Reports:
             if (body := _unpacked(packing, packed)) is not None:
                 conflicting[run].append(body)
         doubled = {run for (run,) in cursor.execute(_DOUBLE_ROWS, [runs])}
-        gone = {run for (run,) in cursor.execute(_GONE, [runs, times, min(times), max(times)])}
+        in_conflict = {row.run for row in rows if row.disposition == Disposition.CONFLICT}
+        lacking = list((slots.keys() - stored.keys()) | (slots.keys() & in_conflict - conflicting.keys()))
+        times = [slots[run] for run in lacking]
+        gone: set[uuid.UUID] = set()
+        if lacking:
+            cursor.execute(_GONE, [lacking, times, min(times), max(times)])
+            gone = {run for (run,) in cursor.fetchall()}
     return _Reports(stored, conflicting, gone - stored.keys(), doubled)
 
 

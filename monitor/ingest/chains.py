@@ -68,7 +68,8 @@ SELECT chain.uuid, head.next, reporter.name, chain.declared_next
 FROM unnest(%b::uuid[], %b::bigint[], %b::text[]) AS head (uuid, next, hash)
 JOIN monitor_chain AS chain ON chain.uuid = head.uuid
 JOIN monitor_reporter AS reporter ON reporter.id = chain.reporter_id
-WHERE reporter.name <> %b OR chain.declared_next > head.next OR chain.declared_head <> head.hash
+WHERE reporter.name <> %b OR chain.declared_next > head.next
+    OR chain.declared_next = head.next AND chain.declared_head NOT IN ('', head.hash)
 """
 
 
@@ -154,12 +155,10 @@ def declare_heads(reporter: str, heads: Iterable[DeclaredHead]) -> None:
         if cursor.rowcount < len(declared):
             cursor.execute(_CONTRADICTED, [*columns, reporter])
             for chain, number, owner, recorded in cursor.fetchall():
-                whose = (
-                    f"the reporter {owner!r}, at {recorded}" if owner != reporter else f"{recorded} before"
-                )
+                own = f"declared record {recorded}, or another head, earlier"
                 logger.warning(
-                    "the reporter %r declares record %d as the next of chain %s, which is of %s",
-                    reporter, number, chain, whose,
+                    "the reporter %r declares that chain %s ends before record %d, but %s",
+                    reporter, chain, number, own if owner == reporter else f"it is of {owner!r}",
                 )  # fmt: skip
 
 

@@ -2377,6 +2377,16 @@ class Migration(migrations.Migration):
             name="name",
             field=models.CharField(max_length=60, primary_key=True, serialize=False),
         ),
+        migrations.AddField(
+            model_name="alert",
+            name="acknowledged_at",
+            field=models.DateTimeField(null=True),
+        ),
+        migrations.AddField(
+            model_name="alert",
+            name="acknowledged_by",
+            field=models.CharField(blank=True, help_text="the user who took it on", max_length=150),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -77,6 +77,11 @@ class AlertQuerySet(models.QuerySet["Alert"]):
     def open(self) -> AlertQuerySet:
         return self.filter(closed_at=None)
 
+    def acknowledge(self, who: str, now: datetime) -> int:
+        """Mark the open alerts without an acknowledgement as acknowledged by *who*; return their number."""
+        pending = self.filter(closed_at=None, acknowledged_at=None)
+        return pending.update(acknowledged_at=now, acknowledged_by=who)
+
 
 class Alert(models.Model):
     """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series or a reporter.
@@ -95,6 +100,8 @@ class Alert(models.Model):
     closed_by = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     text = models.TextField(help_text="the reason for opening it")
     closed_text = models.TextField(blank=True, help_text="the reason for closing it")
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True, help_text="the user who took it on")
 
     objects = AlertQuerySet.as_manager()
 

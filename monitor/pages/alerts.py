@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
 from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
@@ -22,7 +25,10 @@ def page(request: HttpRequest) -> HttpResponse:
     is_open = listed(visible.open().order_by("-opened_at", "-pk")[:MOST_OPEN])
     closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
     digest = digest_of(
-        [(row.alert.pk, row.alert.closed_at, row.notifications) for row in (*is_open, *closed)]
+        [
+            (row.alert.pk, row.alert.acknowledged_at, row.alert.closed_at, row.notifications)
+            for row in (*is_open, *closed)
+        ]
     )
     if is_current(request, digest):
         return HttpResponse(status=204)
@@ -37,4 +43,18 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "parts/alerts.html" if wants_part(request) else "pages/alerts.html", context)
 
 
-urlpatterns = [path("alerts/", page, name="alerts")]
+@members_only
+@require_POST
+@permission_required("monitor.run_series", raise_exception=True)
+def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+    """Acknowledge an open alert; the first acknowledgement stays."""
+    alert = get_object_or_404(Alert.objects.visible_to(request.user), pk=pk)
+    if not Alert.objects.filter(pk=pk).acknowledge(request.user.get_username(), timezone.now()):
+        messages.info(request, f"The alert of {alert.subject} is resolved or acknowledged already.")
+    return redirect("alerts")
+
+
+urlpatterns = [
+    path("alerts/", page, name="alerts"),
+    path("alerts/<int:pk>/acknowledge/", acknowledge, name="alert-acknowledge"),
+]

@@ -130,6 +130,12 @@ class ChainView:
         """Return the oldest segment with a record that needs delivery."""
         return next((segment for segment in self.segments if not self.is_done(segment)), None)
 
+    def has_gaps(self, segment: SegmentView) -> bool:
+        """Return whether the loaded *segment* has damage or lacks records, so ``lost`` may return some."""
+        first, last = self.range_of(segment)
+        expected = last - first + 1 - self.logs.done.count(first, last) if first <= last else 0
+        return segment.rest is not None or len(segment.records or ()) < expected
+
     def lost(self, segment: SegmentView, *, is_dead: bool) -> list[Lost]:
         """Return the records of the loaded *segment* that are neither readable nor done.
 

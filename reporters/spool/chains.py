@@ -77,6 +77,10 @@ class Chains:
     def is_dead(self, view: ChainView) -> bool:
         return view.is_retired or self._observer.is_dead(view.directory)
 
+    def is_local(self, view: ChainView) -> bool:
+        """Return whether the writer is a process of this host, or has closed the chain."""
+        return self._observer.is_proven(view.directory)
+
     def retire(self, view: ChainView) -> None:
         """Remove the chain of *view*, of which all records are done and whose writer is dead.
 

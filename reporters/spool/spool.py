@@ -148,6 +148,7 @@ class Spool:
 
     def release(self, parts: Iterable[Part]) -> None:
         """Return the records of *parts*, whose delivery has failed, to the spool."""
+        self._follow_fork()
         with self._lock:
             self._lanes.release(parts)
 
@@ -299,8 +300,15 @@ class Spool:
             set_aside(self.directory / REFUSED, name, encode(record), refused.error)
 
     def _report_lost(self, view: ChainView, segment: SegmentView) -> None:
-        """Set the damage in a loaded segment aside and report its records as dropped."""
-        is_dead = segment.rest is not None and self._chains.is_dead(view)
+        """Set the damage in a loaded segment aside and report its records as dropped.
+
+        What a living process of another host has written may be incomplete here for a while: NFS caches it.
+        """
+        if not view.has_gaps(segment):
+            return
+        is_dead = self._chains.is_dead(view)
+        if not (is_dead or self._chains.is_local(view)):
+            return
         for lost in view.lost(segment, is_dead=is_dead):
             with contextlib.suppress(SpoolError, OSError):  # a full disk: reported at the next reading
                 if lost.data:

@@ -127,7 +127,7 @@ def test_the_kernel_measures_where_fio_does_not_run(tmp_path: Path, script: str,
 
 def test_a_run_that_requires_fio_fails_where_it_is_missing(tmp_path: Path) -> None:
     (tmp_path / "at-target" / "bin").mkdir(parents=True)
-    for program in ("sh", "true", "mktemp", "rmdir", "df"):
+    for program in ("sh", "true", "mktemp", "rmdir", "df", "id", "ls"):
         (tmp_path / "at-target" / "bin" / program).symlink_to(f"/bin/{program}")
     shell = {"kind": "local", "path": str(tmp_path / "at-target" / "bin")}
     report = run(tmp_path, "fio", resource={"shell": shell})

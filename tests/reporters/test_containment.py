@@ -245,6 +245,16 @@ def test_a_program_that_ends_in_order_leaves_no_survivor(group: Path | None) -> 
     assert containment.end()[0] == 0
 
 
+def test_a_tag_is_in_the_environment_of_the_program_and_not_in_that_of_its_guardian(escape: Escape) -> None:
+    with process.start(escape.argv("stay"), containment=Containment()):
+        guardian = escape.guardian()
+        environments = {pid: Path(f"/proc/{pid}/environ").read_bytes() for pid in escape.processes()}
+        assert b"GRIDCAST_RUN=" not in environments.pop(guardian)
+        assert len(environments) == escape.number + 1
+        assert all(b"GRIDCAST_RUN=" in environment for environment in environments.values())
+        assert not any(b"GUARDED" in environment for environment in environments.values())
+
+
 def test_limits_hold_for_limited_programs_and_their_children(tmp_path: Path) -> None:
     containment = Containment(ProcessLimits(cpu_seconds=1234, file_bytes=512 * 100))
     script = 'sh -c "ulimit -c; ulimit -t; ulimit -f"; ulimit -Ht'

@@ -218,6 +218,16 @@ def test_scratch_that_cannot_be_written_is_named_with_the_reason(world: World) -
     assert (raised.value.message, raised.value.resource) == (expected, "one")
 
 
+def test_scratch_that_cannot_be_examined_is_refused(world: World) -> None:
+    install(world, "one", "ls", "echo 'ls: broken' >&2; exit 1")
+    with pytest.raises(ResourceUnfit, match=r"is unsafe: ls: broken$"):
+        world.grid().check_scratch("one", 1)
+    with pytest.raises(CommandFailed, match=r"cannot make a directory in scratch .*: ls: broken$"):
+        world.grid().scratch("one")
+    assert list(world.root("one").iterdir()) == []
+    (world.root("one").parent / "bin" / "ls").unlink()  # the cleanup of the test needs it
+
+
 def test_scratch_that_is_too_small_is_reported_with_its_size(world: World) -> None:
     table = "Filesystem 1024-blocks Used Available Capacity Mounted on\\n/dev/sd a1 99 98 1200 99%% /mnt/x y"
     install(world, "one", "df", f'printf "{table}\\n"')

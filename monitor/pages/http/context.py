@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def open_alerts(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``open_alerts``: the number of open alerts that the user may see."""
+    """Provide ``open_alerts``: the number of open alerts without acknowledgement that the user may see."""
 
     def count() -> int:
-        return Alert.objects.visible_to(request.user).open().count()
+        return Alert.objects.visible_to(request.user).open().filter(acknowledged_at=None).count()
 
     return {"open_alerts": count}
 

@@ -16,7 +16,7 @@ from reporters.remote.agent.exchange_document import AgentActivity
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import ERROR, INFO, Notices
-from reporters.remote.agent.ownership import Ownership
+from reporters.remote.agent.ownership import DIRECTORY, Ownership
 from reporters.remote.agent.runner import RunEnd, Runner
 from reporters.remote.agent.runs import RunRequest, Runs
 from reporters.remote.assignment import SiteAssignment
@@ -33,7 +33,6 @@ from reporters.spool.spool import Spool
 STOP_SECONDS = 40.0  # for runs to end after SIGTERM; a service manager waits longer
 _LAST_SECONDS = 5.0  # for the last delivery, and for the last exchange
 _BEAT_SECONDS = 60.0
-_OWNER = "owner"
 
 Mail = Callable[[], None]
 
@@ -52,7 +51,7 @@ class Agent:
         self._is_stopping = False
         self._started_at = self._clock.now()
         self._notices = Notices(AgentLog(state.path / LOG), self._clock.now, self._clock.steady)
-        self._ownership = Ownership(state.path / _OWNER, tell=lambda text: self._notices.log(INFO, text))
+        self._ownership = Ownership(state.path / DIRECTORY, tell=lambda text: self._notices.log(INFO, text))
         self._beat_at = self._clock.steady()
         self._snapshot = AgentActivity(self._started_at)
         self._published: dict[str, object] = {}

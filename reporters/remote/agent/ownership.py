@@ -16,6 +16,7 @@ from pathlib import Path
 from reporters.remote.state_directory import StateError
 from reporters.spool.owner import HEARTBEAT, OWNER, Observer, Process
 
+DIRECTORY = "owner"  # in the state directory
 _WATCH_SECONDS = 10.0
 
 
@@ -114,3 +115,19 @@ class Ownership:
                 with contextlib.suppress(FileExistsError):
                     os.link(aside, self._directory / OWNER)
             aside.unlink()
+
+
+def living_owner(state: Path) -> str:
+    """Return the agent that owns the state directory *state*, as "process 12 on login1"; empty: none.
+
+    Of an agent on another host it is not known whether it lives.
+    """
+    directory, own = state / DIRECTORY, Process.current()
+    try:
+        owner = Process.from_text((directory / OWNER).read_text(errors="replace"))
+    except OSError:
+        return ""
+    if owner is None or (owner.host == own.host and owner.boot != own.boot):
+        return ""
+    is_dead = Observer(own, time.monotonic).is_dead(directory)
+    return "" if is_dead else f"process {owner.pid} on {owner.host}"

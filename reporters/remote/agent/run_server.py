@@ -21,6 +21,7 @@ from dataclasses import replace
 from types import FrameType
 
 import probes
+from reporters.containment import end_earlier_lives, end_earlier_lives_once
 from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob, StopRun
 from reporters.remote.files import write_atomically
 from reporters.report import Report, to_json
@@ -48,6 +49,7 @@ class RunServer:
 
     def serve(self) -> None:
         """Serve until the end of the source; then end all runs."""
+        end_earlier_lives_once()
         poller = select.poll()
         for descriptor in (self._source, self._woken):
             poller.register(descriptor, select.POLLIN)
@@ -117,6 +119,8 @@ class RunServer:
             name = self._runs.pop(pid, None)
             if name is not None:
                 code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                if code < 0:
+                    end_earlier_lives()
                 self._announce({"run": name, "status": code, "cpu_seconds": used.ru_utime + used.ru_stime})
 
     def _announce(self, document: Mapping[str, object]) -> None:

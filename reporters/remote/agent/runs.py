@@ -6,6 +6,7 @@ job of the runner; its result is a file in ``results/``, which stays until the r
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from reporters.config import Assignment
-from reporters.remote.agent import cursor
+from reporters.remote.agent import cursor, history
 from reporters.remote.agent.admission import LeaderEnd, SiteRun, SiteState, SiteVerdict, judge
 from reporters.remote.agent.cursor import Cursor
 from reporters.remote.agent.gate import PolicyGate
@@ -290,6 +291,8 @@ class Runs:
             self._notices.add(ERROR, f"cannot spool a report, it stays in {file}: {error}")
             return True
         self._count(report, cpu_seconds)
+        with contextlib.suppress(OSError):  # of a full disk: the report itself is safe
+            history.add(self._state.path, report)
         self._spooled()
         return True
 

@@ -6,8 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
+from reporters.remote import agent_process
+from reporters.remote.agent.agent import Agent
 from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
+from reporters.remote.state_directory import StateDirectory, StateError
 
 
 class Command:
@@ -22,10 +25,6 @@ class Command:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        # Here, because the help of every command loads this module.
-        from reporters.remote.agent.agent import Agent  # noqa: PLC0415
-        from reporters.remote.state_directory import StateDirectory, StateError  # noqa: PLC0415
-
         state = state_path(options)
         if options.if_not_running and _is_running(state):
             return 0
@@ -36,6 +35,4 @@ class Command:
 
 
 def _is_running(state: Path) -> bool:
-    from reporters.remote import agent_process  # noqa: PLC0415
-
     return bool(set(agent_process.pids(state)) - {os.getpid()})

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from pytest_django import DjangoAssertNumQueries
 
+from monitor import tasks
 from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
@@ -251,3 +253,10 @@ def test_a_message_names_the_reporter(ncsa: Reporter, noon: datetime) -> None:
         deliver_due(noon + HOUR)
         (message,) = map(json.loads, receiver.received())
     assert (message["reporter"], message["series"], message["rule"]) == ("ncsa", "", "own")
+
+
+def test_the_scheduler_evaluates_reporters(ncsa: Reporter) -> None:
+    """The rows of *ncsa* are old: by the clock of the task it is silent."""
+    assert tasks.watch_reporters.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    tasks.watch_reporters()
+    assert open_rules() == ["default-unseen-seconds"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from monitor.models import Alert, AlertRule, ApiToken, Series
-from monitor.models.token import READ
+from monitor.models.token import READ, RUN
 from reporters.report import run_id
 
 URL = "/api/v1/alerts"
@@ -39,6 +39,8 @@ def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) ->
             "reporter": "",
             "since": "2026-03-01T12:00:00Z",
             "opened_at": "2026-03-01T12:00:00Z",
+            "acknowledged_at": None,
+            "acknowledged_by": "",
             "closed_at": None,
             "opened_by": str(alert.opened_by_id),
             "closed_by": None,
@@ -68,3 +70,19 @@ def test_what_is_not_for_you_is_not_there(alert: Alert, circle: Series, client: 
 
 def test_a_token_is_required(db: None) -> None:
     assert Client().get(URL).status_code == 401
+
+
+def test_an_open_alert_is_acknowledged_once(alert: Alert, client: Client) -> None:
+    path = f"{URL}/{alert.pk}/acknowledge"
+    assert client.post(path).json()["code"] == "not_allowed"
+    runner = User.objects.create_user("runner")
+    runner.user_permissions.add(Permission.objects.get(codename="run_series"))
+    token = ApiToken.objects.issue(runner, "program", [READ, RUN])
+    operator = Client(headers={"authorization": f"Bearer {token}"})
+    acknowledged = operator.post(path).json()
+    assert (acknowledged["acknowledged_by"], acknowledged["closed_at"]) == ("runner", None)
+    assert acknowledged["acknowledged_at"] is not None
+    again = operator.post(path)
+    assert (again.status_code, again.json()["code"]) == (409, "already_settled")
+    for unknown in (alert.pk + 1, 0, 2**70):
+        assert operator.post(f"{URL}/{unknown}/acknowledge").json()["code"] == "unknown_alert"

@@ -171,6 +171,11 @@ def test_an_exchange_records_the_state_of_the_agent(agent: SiteAgent) -> None:
     assert (status.messages, status.spool_records) == ([message, later], 0)
 
 
+def test_a_clock_may_be_unknown(agent: SiteAgent) -> None:
+    assert agent.exchange(clock=None).status_code == 200
+    assert ReporterStatus.objects.get().clock_offset_seconds is None
+
+
 def test_every_column_of_the_state_is_stored() -> None:
     names = {field.name for field in ReporterStatus._meta.concrete_fields}
     assert names - {"reporter", "messages"} == set(_COLUMNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
@@ -13,6 +14,7 @@ from django.utils import timezone
 from monitor.models import ApiToken, EnrolmentCode, Reporter, ReporterKey, Series, Site
 from monitor.models.token import MANAGE, READ
 from tests.monitor import reporter_rows
+from tests.monitor.fleet.agents import SiteAgent
 
 URL = "/api/v1/reporters"
 
@@ -163,3 +165,37 @@ def test_an_unknown_reporter_is_not_found(manager: Client) -> None:
     for name in ("atlantis", "a%00b"):
         assert manager.get(f"{URL}/{name}").status_code == 404
         assert manager.post(f"{URL}/{name}/codes").status_code == 404
+
+
+def test_from_the_code_to_the_revocation(circle: Series, manager: Client, tmp_path: Path) -> None:
+    """A code enrols an agent, the pages show what it says, and a revocation ends its requests."""
+    Site.objects.create(name="sdsc")
+    manager.post(URL, {"name": "sdsc", "site": "sdsc"}, content_type="application/json")
+    agent = SiteAgent(Reporter.objects.get(name="sdsc"), tmp_path)
+    assert agent.enrol(manager.post(f"{URL}/sdsc/codes").json()["code"]).status_code == 200
+    assert manager.get(f"{URL}/sdsc").json()["state"] == "never_seen"
+    script = "<script>alert(1)</script>"
+    summary = {
+        "disclosure": script,
+        "rules": {"probes": {"forbid": ["madbench", script]}, script: {script: [script]}},
+    }
+    policy = {"status": "in_force", "sha256": "ab" * 32, "error": script, "summary": summary}
+    at = timezone.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    messages = [{"at": at, "level": "warning", "text": script}]
+    answer = agent.exchange(
+        hostname=script, version=script, python=script, policy=policy, messages=messages,
+        assignment={"version": 0, "error": script},
+    )  # fmt: skip
+    assert answer.status_code == 200
+    details = manager.get(f"{URL}/sdsc").json()
+    assert (details["state"], details["agent"]["hostname"]) == ("reporting", script)
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("admin"))
+    for path in ("/reporters/", "/reporters/sdsc/"):
+        shown = browser.get(path).content.decode()
+        assert "&lt;script&gt;alert(1)" in shown
+        assert script not in shown
+    assert "This site forbids probes</dt><dd>madbench, " in shown
+    assert manager.post(f"{URL}/sdsc/revoke").json() == {"revoked_keys": 1}
+    refused = agent.exchange()
+    assert (refused.status_code, refused.json()["code"]) == (401, "revoked")

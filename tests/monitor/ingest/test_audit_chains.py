@@ -9,8 +9,10 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from monitor.compression import pack
 from monitor.ingest import audit_chains as audited
@@ -275,3 +277,39 @@ def test_many_findings_are_counted_though_only_some_are_kept(circle: Series) -> 
     for number in range(0, 4 * audited.MOST_FINDINGS, 2):
         result.add(audited.MISSING, uuid.UUID(int=0), number, number, "missing")
     assert (result.missing, len(result.findings)) == (2 * audited.MOST_FINDINGS, audited.MOST_FINDINGS)
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_order_and_repetition_nothing_is_missing_doubled_or_altered(
+    circle: Series, noon: datetime, data: st.DataObject
+) -> None:
+    """Requests are cut, repeated, delayed and reordered; chains have duplicates, conflicts and drops."""
+    chains: list[SpooledChain] = []
+    for _ in range(data.draw(st.integers(1, 3), "chains")):
+        chain = SpooledChain(previous=chains[-1] if chains else None)
+        for minute in data.draw(st.lists(st.integers(0, 5), max_size=6), "slots"):
+            chain.report(noon + minute * MINUTE, reason=data.draw(st.sampled_from(["", "another"])))
+        chains.append(chain)
+    lost = [chain.next - 1 if data.draw(st.booleans()) and chain.next > 1 else None for chain in chains]
+    writer = chains[-1]
+    for chain, number in zip(chains[:-1], lost[:-1], strict=True):
+        if number is not None:
+            writer.dropped(chain, number, number)
+    requests = [
+        (chain, range(first, min(first + size, chain.next)))
+        for chain in chains
+        for size in [data.draw(st.integers(1, 4), "size")]
+        for first in range(0, chain.next, size)
+    ]
+    repeated = requests + data.draw(st.lists(st.sampled_from(requests), max_size=5), "repeated")
+    with transaction.atomic():
+        for chain, numbers in data.draw(st.permutations(repeated), "requests"):
+            kept = [number for number in numbers if chain is writer or number != lost[chains.index(chain)]]
+            if kept:
+                assert ingest_parts("home", [chain.part(kept)]).refused == ()
+            declare_heads("home", [DeclaredHead(chain.name, chain.next, chain.head)])
+        result = audit()
+        transaction.set_rollback(True)
+    assert (figures(result), findings(result)) == ((0, 0, 0), [])
+    assert result.records + result.dropped == sum(chain.next for chain in chains)

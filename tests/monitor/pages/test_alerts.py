@@ -138,6 +138,31 @@ def test_alerts_of_invisible_series_are_not_shown(
     assert "1 alert</a>" not in text(client, "/")
 
 
+def test_an_acknowledged_alert_stays_listed_and_is_no_longer_counted(
+    grid: Grid, client: Client, runner: Client, rule: AlertRule, now: datetime
+) -> None:
+    opened = alert(rule, grid.gather, now)
+    path = f"{PATH}{opened.pk}/acknowledge/"
+    assert "Acknowledge</button>" not in text(client)
+    assert client.post(path).status_code == 403
+    assert "Acknowledge</button>" in text(runner)
+    assert "acknowledged by runner" in runner.post(path, follow=True).content.decode()
+    assert 'class="count"' not in text(client)
+    assert "is resolved or acknowledged already" in runner.post(path, follow=True).content.decode()
+    opened.refresh_from_db()
+    assert opened.closed_at is None
+
+
+def test_an_alert_of_an_invisible_series_cannot_be_acknowledged(
+    grid: Grid, runner: Client, rule: AlertRule, now: datetime
+) -> None:
+    builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
+    opened = alert(rule, builders.circle("secret-ring", grid.resources[:2], in_suite="closed"), now)
+    assert runner.post(f"{PATH}{opened.pk}/acknowledge/").status_code == 404
+    opened.refresh_from_db()
+    assert opened.acknowledged_at is None
+
+
 def test_anonymous_users_are_sent_to_the_login_page(db: None) -> None:
     assert Client().get(PATH)["Location"] == f"/login/?next={PATH}"
 
@@ -174,5 +199,5 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
             opened = alert(other, grid.gather, now)
             Notification.objects.create(alert=opened, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(9):  # two for the permissions of the user
             client.get(PATH, headers=HTMX)

@@ -42,7 +42,11 @@ class AgentProcess:
 @contextlib.contextmanager
 def agent_process(state: Path, program: Path | None = None, **environment: str) -> Iterator[AgentProcess]:
     """Run ``run`` with *state* until the context ends; *program* is an archive, else the sources."""
-    start = [str(program)] if program else ["-c", "from reporters.remote.main import main; main()"]
+    start = (
+        [str(program)]
+        if program
+        else ["-c", "import sys; from reporters.remote.main import main; sys.exit(main())"]
+    )
     argv = [sys.executable, *(["-I"] if program else []), *start, "run", "--state", str(state)]
     with subprocess.Popen(
         argv,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from reporters.spool.receipts import Receipt
 from reporters.spool.records import Part, parse_parts
 from reporters.spool.spool import Spool
-from tests.reporters.spool.delivery import REPORTER, Depot, dead, receipt_for, report
+from tests.reporters.spool.delivery import REPORTER, Clock, Depot, dead, elsewhere, receipt_for, report
 from tests.waiting import eventually
 
 
@@ -99,6 +99,43 @@ def test_a_segment_that_is_cut_in_the_middle_of_a_chain_is_reported(tmp_path: Pa
     assert set(range(int(segments[4].stem), int(segments[5].stem))) <= set(dropped)
     assert len(depot.bodies()) + len(dropped) == 20
     assert all(note.reason == "absent from its segment" for note in depot.dropped())
+
+
+def test_what_a_writer_on_another_host_has_written_may_appear_later(tmp_path: Path) -> None:
+    clock = Clock()
+    writer = Spool(tmp_path / "spool", REPORTER, process=elsewhere, segment_bytes=1000)
+    for number in range(10):
+        writer.append(report(number))
+    second = sorted((tmp_path / "spool").rglob("*.segment"))[1]
+    whole = second.read_bytes()
+    second.write_bytes(whole[:-100])  # as a cache of NFS may have it
+    reader = Spool(tmp_path / "spool", REPORTER, monotonic=lambda: clock.seconds)
+    depot = Depot()
+    depot.deliver(reader)
+    assert len(depot.bodies()) == 9
+    assert not reader.is_empty()
+    second.write_bytes(whole)
+    depot.deliver(reader)
+    assert sorted(depot.bodies()) == [report(number) for number in range(10)]
+    assert depot.dropped() == []
+
+
+def test_what_a_silent_writer_on_another_host_did_not_write_is_reported(tmp_path: Path) -> None:
+    clock = Clock()
+    writer = Spool(tmp_path / "spool", REPORTER, process=elsewhere, segment_bytes=1000)
+    for number in range(10):
+        writer.append(report(number))
+    second = sorted((tmp_path / "spool").rglob("*.segment"))[1]
+    second.write_bytes(second.read_bytes()[:-100])
+    reader = Spool(tmp_path / "spool", REPORTER, monotonic=lambda: clock.seconds)
+    depot = Depot()
+    for _ in range(2):
+        depot.deliver(reader)
+        clock.seconds += 901.0
+    depot.deliver(reader)
+    assert len(depot.bodies()) == 9
+    assert [note.first - note.last for note in depot.dropped()] == [0]
+    assert reader.is_empty()
 
 
 operations = st.lists(

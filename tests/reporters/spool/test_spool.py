@@ -188,6 +188,14 @@ def test_a_batch_keeps_its_bounds_and_takes_one_record_at_least(spool: Spool) ->
     assert sum(len(part.records) for part in spool.batch()) == 21 - 8
 
 
+def test_a_batch_of_large_records_fits_into_a_request(spool: Spool) -> None:
+    for number in range(40):
+        spool.append(report(number, padding=250_000))
+    depot = Depot()  # parses requests as the server does
+    assert depot.deliver(spool) == 2
+    assert len(depot.bodies()) == 40
+
+
 def test_fresh_records_are_delivered_beside_a_backlog(spool: Spool) -> None:
     for number in range(3000):
         spool.append(report(number))
@@ -378,10 +386,12 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from reporters.spool.spool import Spool, SpoolError
-spool = Spool(Path(sys.argv[1]), "ncsa", is_durable=False)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+limit, before = map(int, sys.argv[2:])
+spool = Spool(Path(sys.argv[1]), "ncsa", segment_bytes=1000 if before else 10**6)
 errors = 0
 for number in range(20):
+    if number == before:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     try:
         spool.append(b'{"n":%d,"pad":"%s"}' % (number, b"x" * 300))
     except SpoolError as error:
@@ -393,10 +403,16 @@ sys.stdout.write(f"{errors} {message}")
 """
 
 
-@pytest.mark.parametrize("limit", [0, 100, 1000, 1500, 2500])
-def test_a_full_disk_leaves_no_partial_record_and_the_writer_goes_on(tmp_path: Path, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "before"),
+    [(0, 0), (100, 0), (1000, 0), (1500, 0), (2500, 0), (0, 5), (50, 5), (150, 5), (550, 5)],
+)
+def test_a_full_disk_leaves_no_partial_record_and_the_writer_goes_on(
+    tmp_path: Path, limit: int, before: int
+) -> None:
+    """The disk is full once *before* records are written; the first row of a segment has 91 bytes."""
     directory = tmp_path / "spool"
-    argv = [sys.executable, "-c", LIMITED, str(directory), str(limit)]
+    argv = [sys.executable, "-c", LIMITED, str(directory), str(limit), str(before)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     errors, _, message = done.stdout.partition(" ")
     assert message == f"cannot append to the spool {directory}: File too large"

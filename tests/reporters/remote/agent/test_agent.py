@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
+from reporters.remote.main import main
 from reporters.remote.state_directory import StateDirectory
 from reporters.report import rfc3339, run_id
+from tests.processes import is_gone, pid_in
 from tests.reporters.needs import needs
 from tests.reporters.remote.agent_process import agent_process
-from tests.reporters.remote.assignments import assignment, enrolled, series
+from tests.reporters.remote.assignments import RESOURCE, assignment, enrolled, series
 from tests.reporters.remote.grid_server import GridServer, grid_server
 from tests.waiting import eventually
 
@@ -77,3 +80,91 @@ def test_a_requested_run_is_run_reported_and_acknowledged(
     assert (str(report.run), report.outcome) == (wanted["run"], "passed"), agent.log + report.reason
     assert server.exchanges[-1]["assignment"] == {"version": 7, "error": ""}
     assert not list((state.path / "results").iterdir())
+
+
+def command(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
+    status = main(argv)
+    return status, capsys.readouterr().out
+
+
+def test_status_and_ledger_read_what_the_agent_left(
+    authority: Authority, state: StateDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = f"--state={state.path}"
+    with grid_server(
+        authority, GridServer("openssl", assignment(series(schedule="")), [requested()])
+    ) as server:
+        enrol(state, server, authority)
+        assert command(capsys, "status", at)[0] == 3
+        with agent_process(state.path) as agent:
+            assert eventually(lambda: server.reports), agent.log
+            assert eventually(lambda: agent.status.get("spool_records") == 0), agent.log
+            code, printed = command(capsys, "status", at)
+            assert code == 0
+            assert f"agent        process {agent.process.pid} on " in printed
+            agent.stop()
+    code, printed = command(capsys, "status", at)
+    assert code == 3
+    assert f"reporter     ncsa at {server.url}\nagent        not running\n" in printed
+    assert "assignment   7\n" in printed
+    assert "spool        0 records wait" in printed
+    _, printed = command(capsys, "ledger", at)
+    assert f"{rfc3339(server.reports[0].slot)[:19]}Z passed" in printed
+    assert "delivered noop-ncsa" in printed
+    assert command(capsys, "ledger", at, "--series=another") == (0, "")
+
+
+def test_a_second_agent_for_the_directory_is_refused(authority: Authority, state: StateDirectory) -> None:
+    with grid_server(authority, GridServer()) as server:
+        enrol(state, server, authority)
+        with agent_process(state.path) as first:
+            assert eventually(lambda: first.status), first.log
+            with agent_process(state.path) as second:
+                assert second.process.wait(60) == 2
+            first.process.kill()
+            first.process.wait()
+        with agent_process(state.path) as successor:
+            assert eventually(lambda: successor.log.count("runs for") == 2), "a dead agent's place is taken"
+
+
+def sleeping(tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    """Return an assignment whose run writes its process id to a file and sleeps."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        f"#!/bin/sh\ntrap '' TERM\necho $$ > {tmp_path}/pid.part\n"
+        f"mv {tmp_path}/pid.part {tmp_path}/pid\nwhile :; do sleep 1000; done\n"
+    )
+    plugin.chmod(0o700)
+    parameters = {"command": str(plugin), "timeout_seconds": 600.0}
+    one = series("sleep-ncsa", probe="nagios", parameters=parameters, schedule="", limit_seconds=900.0)
+    resources = {"ncsa-login": {**RESOURCE, "scratch": str(scratch)}}
+    return assignment(one, resources=resources, **changes)
+
+
+def test_an_agent_that_is_killed_leaves_no_process(
+    authority: Authority, state: StateDirectory, tmp_path: Path
+) -> None:
+    wanted = requested("sleep-ncsa")
+    with grid_server(authority, GridServer(assignment=sleeping(tmp_path), requests=[wanted])) as server:
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            pid = pid_in(tmp_path / "pid")
+            agent.process.kill()
+            assert eventually(lambda: is_gone(pid))
+            assert eventually(lambda: not list((tmp_path / "scratch").rglob("*")))
+
+
+def test_a_stopped_agent_ends_its_runs_and_reports_them(
+    authority: Authority, state: StateDirectory, tmp_path: Path
+) -> None:
+    wanted = requested("sleep-ncsa")
+    with grid_server(authority, GridServer(assignment=sleeping(tmp_path), requests=[wanted])) as server:
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            pid = pid_in(tmp_path / "pid")
+            assert agent.stop() == 0
+            assert is_gone(pid)
+        (report,) = server.reports
+    assert (report.outcome, report.reason) == ("skipped", "the reporter was stopped during the run")
