@@ -40,8 +40,7 @@ def _series_context(request: HttpRequest, now: datetime) -> dict[str, Any] | Non
     if not matrix.has_column_per_series(request.user):
         return None
     content = matrix.overview_of_series(request.user, now)
-    open_alerts = sum(series.alerts for series in content.series)
-    return {"part": "parts/overview.html", "overview": content, "open_alerts": open_alerts}
+    return {"part": "parts/overview.html", "overview": content}
 
 
 def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.models import Alert, AlertRule, Notification, Run, Series
+from monitor.models import Alert, AlertRule, Notification, Reporter, Run, Series
 from monitor.models.alert import Event
 from monitor.models.run import State
 from tests.monitor.pages import builders
@@ -151,6 +151,15 @@ def test_an_acknowledged_alert_stays_listed_and_is_no_longer_counted(
     assert "is resolved or acknowledged already" in runner.post(path, follow=True).content.decode()
     opened.refresh_from_db()
     assert opened.closed_at is None
+
+
+@pytest.mark.parametrize("path", ["/", "/holds/", "/reporters/"])
+def test_alerts_of_reporters_are_counted_too(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime, path: str
+) -> None:
+    home = Reporter.objects.get(name="home")
+    Alert.objects.create(rule=rule, reporter=home, since=now, opened_at=now, text="it lags")
+    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in text(client, path)
 
 
 def test_an_alert_of_an_invisible_series_cannot_be_acknowledged(
