@@ -72,7 +72,9 @@ class AlertRule(models.Model):
 class AlertQuerySet(models.QuerySet["Alert"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> AlertQuerySet:
         is_visible = models.Q(series__in=Series.objects.visible_to(user))
-        return self.filter(is_visible | models.Q(reporter__in=Reporter.objects.visible_to(user)))
+        return self.filter(
+            is_visible | models.Q(reporter__in=Reporter.objects.manageable_or_visible_to(user))
+        )
 
     def open(self) -> AlertQuerySet:
         return self.filter(closed_at=None)

@@ -156,14 +156,20 @@ def test_holds_and_alerts_are_shown(ncsa: Reporter, client: Client, now: datetim
     assert "1 alert</a>" in row
 
 
-def test_only_reporters_of_visible_series_are_listed(ncsa: Reporter, client: Client, manager: Client) -> None:
+def test_only_reporters_of_visible_series_are_listed(
+    ncsa: Reporter, client: Client, manager: Client, now: datetime
+) -> None:
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     secret = builders.circle("secret-ring", builders.sites(2), in_suite="closed")
     hidden = reporter_rows.remote("hidden")
     Series.objects.filter(pk=secret.pk).update(reporter=hidden)
     assert "/reporters/ncsa/" in text(client)
     assert "/reporters/hidden/" not in text(client)
+    rule = AlertRule.objects.create(name="r", condition="lag_seconds", threshold=600)
+    Alert.objects.create(rule=rule, reporter=hidden, since=now, opened_at=now, text="it lags")
     assert "agent at hidden, 0 series" in row_of(manager, "hidden")
+    assert "It lags" in text(manager, "/alerts/")
+    assert "It lags" not in text(client, "/alerts/")
     assert client.get("/reporters/hidden/").status_code == 404
     assert client.get("/reporters/no-such/").status_code == 404
 
