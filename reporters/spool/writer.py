@@ -143,10 +143,10 @@ class ChainWriter:
                 new.rename(self.directory)
                 if self._is_durable:
                     sync(parent)
-            except OSError:
+            except BaseException:
                 os.close(self._descriptor)
                 raise
-        except OSError:
+        except BaseException:  # also of a signal handler: this process lives on, and none else would tidy
             shutil.rmtree(new, ignore_errors=True)
             raise
 

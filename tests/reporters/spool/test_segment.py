@@ -46,6 +46,14 @@ def test_a_changed_byte_damages_its_own_record_only(bit: int) -> None:
             assert (damage.data, damage.after) == (changed, number - 1)
 
 
+def test_a_last_record_that_seems_longer_than_it_is_is_damaged_not_torn() -> None:
+    made = records()
+    data = b"".join(map(encode, made)).replace(b"record 3 report 7 ", b"record 3 report 9 ")
+    found = scan(data, 0, CHAIN, [])
+    assert found.records == made[:3]
+    assert found.rest is not None
+
+
 def test_a_scan_continues_where_the_last_one_ended() -> None:
     made = records()
     whole = b"".join(map(encode, made))

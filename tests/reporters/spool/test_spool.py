@@ -304,6 +304,18 @@ def test_dropped_records_are_reported_and_the_bound_is_kept(spool: Spool) -> Non
     assert reopened(spool).status().dropped_records == status.dropped_records == len(dropped)
 
 
+def test_the_last_records_of_a_dead_writer_are_dropped_but_not_those_of_a_living_one(spool: Spool) -> None:
+    reopened(spool, process=dead).append(report(1, padding=6000))
+    spool.append(report(2, padding=6000))
+    small = reopened(spool, bounds=Bounds(most_bytes=2000))
+    small.tidy()
+    depot = Depot()
+    depot.deliver(small)
+    assert numbers(depot.bodies()) == [2]
+    assert [(note.first, note.last) for note in depot.dropped()] == [(1, 1)]
+    assert len(depot.bodies("start")) == 3
+
+
 def test_old_records_are_dropped_and_a_jump_of_the_clock_drops_none(spool: Spool) -> None:
     clock = Clock()
     aged = Spool(
@@ -421,6 +433,7 @@ def test_a_full_disk_leaves_no_partial_record_and_the_writer_goes_on(
     depot.deliver(reader)
     assert len(depot.bodies()) == 21 - int(errors)
     assert depot.bodies()[-1] == b'{"n":20}'
+    assert len(depot.bodies("start")) == 1
     assert depot.dropped() == []
     depot.check_chains()
 
