@@ -102,7 +102,8 @@ def _leader(run: SiteRun, state: SiteState) -> SiteVerdict | None:
         return SiteVerdict(reason=f"leader: {leader} has not ended for a day") if is_too_late else WAIT
     if not end.has_run:
         return SiteVerdict(reason=f"leader: {leader} did not run")
-    return None if state.now >= end.ended_at + run.series.delay else WAIT
+    starts_at = end.ended_at + timedelta(seconds=run.series.delay_seconds)
+    return None if state.now >= starts_at else WAIT
 
 
 def _policy(run: SiteRun, state: SiteState) -> SiteVerdict | None:

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from reporters.remote import identity, this_archive
 from reporters.remote.agent.delivery import Delivery
@@ -33,20 +34,23 @@ from reporters.spool.spool import Spool
 STOP_SECONDS = 40.0  # for runs to end after SIGTERM; a service manager waits longer
 _LAST_SECONDS = 5.0  # for the last delivery, and for the last exchange
 _BEAT_SECONDS = 60.0
+_SOURCES = Path(__file__).resolve().parents[3]
 
 Mail = Callable[[], None]
 
 
 class Agent:
-    """The agent of *state*.
+    """The agent of *state*. *code* is the directory with its packages; None: that of this file.
 
     Raises:
         StateError: the reporter is not enrolled, or a file cannot be used.
         UsageFault: the server's URL, the proxy or the authorities cannot be used.
     """
 
-    def __init__(self, state: StateDirectory, clock: SiteClock | None = None) -> None:
-        self._state, self._clock = state, clock or SiteClock()
+    def __init__(
+        self, state: StateDirectory, clock: SiteClock | None = None, *, code: Path | None = None
+    ) -> None:
+        self._state, self._clock, self._code = state, clock or SiteClock(), code or _SOURCES
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
         self._is_stopping = False
         self._started_at = self._clock.now()
@@ -66,7 +70,7 @@ class Agent:
         gate, spool = PolicyGate(self._state), Spool(self._state.spool, me.reporter)
         self._spool = spool
         self._delivery = Delivery(spool, gateway, me, self._notices, self._look_again)
-        self._runner = Runner(lambda end: self._mail.put(lambda: self._ended(end)))
+        self._runner = Runner(self._code, lambda end: self._mail.put(lambda: self._ended(end)))
         self._runs = Runs(
             self._state, self._clock, gate, spool, self._runner, self._notices, self._delivery.wake
         )

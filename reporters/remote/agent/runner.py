@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-import reporters
-from reporters.remote import this_archive
 from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob, StopRun
 
 IDLE_SECONDS = 120.0
@@ -41,9 +39,13 @@ class RunEnd:
 
 
 class Runner:
-    """Starts runs. *on_end* is called in a thread of the runner with the end of each run."""
+    """Starts runs, by the packages in the directory *code*.
 
-    def __init__(self, on_end: Callable[[RunEnd], None]) -> None:
+    *on_end* is called in a thread of the runner with the end of each run.
+    """
+
+    def __init__(self, code: Path, on_end: Callable[[RunEnd], None]) -> None:
+        self._start = _CODE.format(path=str(code))
         self._on_end = on_end
         self._changing = threading.RLock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -95,11 +97,9 @@ class Runner:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._server is not None and self._server.poll() is None:
             return self._server
-        path = this_archive.path() or Path(reporters.__file__ or "").parents[1]
-        code = _CODE.format(path=str(path))
         try:
             server = subprocess.Popen(
-                [sys.executable, "-I", "-c", code],
+                [sys.executable, "-I", "-c", self._start],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,

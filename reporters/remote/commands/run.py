@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from pathlib import Path
 
-from reporters.remote import agent_process
-from reporters.remote.agent.agent import Agent
 from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
 from reporters.remote.state_directory import StateDirectory, StateError
@@ -25,14 +24,20 @@ class Command:
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        state = state_path(options)
-        if options.if_not_running and _is_running(state):
+        path = state_path(options)
+        if options.if_not_running and _is_running(path):
             return 0
         try:
-            return Agent(StateDirectory.open(state)).serve()
+            state = StateDirectory.open(path)
+            code = importlib.import_module("reporters.remote.unpacked").use(state)
+            # Only now, so that the agent is loaded from there.
+            agent = importlib.import_module("reporters.remote.agent.agent").Agent(state, code=code)
+            status: int = agent.serve()
         except StateError as error:
             raise UsageFault(str(error)) from None
+        return status
 
 
 def _is_running(state: Path) -> bool:
-    return bool(set(agent_process.pids(state)) - {os.getpid()})
+    processes = importlib.import_module("reporters.remote.agent_process").pids(state)
+    return bool(set(processes) - {os.getpid()})
