@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 from probes.base import ProbeFailed
 from reporters.error_lines import decisive_line
 from reporters.remote.installation import VERSIONS
-from reporters.remote.service import LOG
-from reporters.remote.state_directory import IDENTITY, SITE_POLICY
+from reporters.remote.service import LOG as START_LOG
+from reporters.remote.state_directory import IDENTITY, LOG, SITE_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,8 +158,10 @@ class SiteHost:
         return done.stdout
 
     def log_tail(self) -> str:
-        """Return the last lines that the agent wrote; empty without any."""
-        return self._run(["tail", "-n", str(_LOG_LINES), "--", f"{self.state}/{LOG}"]).stdout.strip()
+        """Return the last lines of the agent's log, and of what it said besides; empty without any."""
+        logs = [f"{self.state}/{name}" for name in (LOG, START_LOG)]
+        script = 'for log; do [ ! -s "$log" ] || tail -n "$0" -- "$log"; done'
+        return self._run(["sh", "-c", script, str(_LOG_LINES), *logs]).stdout.strip()
 
     def exists(self) -> bool:
         """Return whether the state directory exists."""

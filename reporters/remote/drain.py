@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from reporters.remote import identity
@@ -28,7 +29,7 @@ def drain(state: StateDirectory, within_seconds: float) -> None:
     url = parse_url(me.url)
     client = ServerClient(url, ca_file=me.ca_file, proxy=proxy_for(url, me.proxy))
     gateway = Gateway(me, client, TokenSource(me, state, clock), clock)
-    notices = Notices(AgentLog(state.path / LOG), clock.now, clock.steady)
+    notices = Notices(AgentLog(state.path / LOG, sys.stderr), clock.now, clock.steady)
     delivery = Delivery(Spool(state.spool, me.reporter), gateway, me, notices, lambda: None)
     until = time.monotonic() + within_seconds
     while (wait_seconds := delivery.deliver()) is not None and time.monotonic() + wait_seconds < until:

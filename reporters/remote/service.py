@@ -147,7 +147,7 @@ def start_script(launch: Launch, python: str, archive: Path, variables: Mapping[
 
 def run_arguments(archive: Path, state: Path) -> list[str]:
     """Return the arguments with which Python runs the agent."""
-    return ["-I", str(archive), "run", "--state", str(state)]
+    return ["-I", str(archive), "run", "--state", str(state), "--quiet"]
 
 
 def lacks(*programs: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -42,19 +43,27 @@ Mail = Callable[[], None]
 class Agent:
     """The agent of *state*. *code* is the directory with its packages; None: that of this file.
 
+    With *is_quiet* it writes its messages to its log only, else to stderr as well.
+
     Raises:
         StateError: the reporter is not enrolled, or a file cannot be used.
         UsageFault: the server's URL, the proxy or the authorities cannot be used.
     """
 
     def __init__(
-        self, state: StateDirectory, clock: SiteClock | None = None, *, code: Path | None = None
+        self,
+        state: StateDirectory,
+        clock: SiteClock | None = None,
+        *,
+        code: Path | None = None,
+        is_quiet: bool = False,
     ) -> None:
         self._state, self._clock, self._code = state, clock or SiteClock(), code or _SOURCES
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
         self._is_stopping = False
         self._started_at = self._clock.now()
-        self._notices = Notices(AgentLog(state.path / LOG), self._clock.now, self._clock.steady)
+        log = AgentLog(state.path / LOG, None if is_quiet else sys.stderr)
+        self._notices = Notices(log, self._clock.now, self._clock.steady)
         self._ownership = Ownership(state.path / DIRECTORY, tell=lambda text: self._notices.log(INFO, text))
         self._beat_at = self._clock.steady()
         self._snapshot = AgentActivity(self._started_at)

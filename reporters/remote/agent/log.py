@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,10 +13,10 @@ MAX_FILE_BYTES = 1_000_000  # and as much again in the file before
 
 
 class AgentLog:
-    """Writes lines to *file*, of which one predecessor is kept, and to *stream*. Thread-safe."""
+    """Writes lines to *file*, of which one predecessor is kept, and to *stream*, if any. Thread-safe."""
 
     def __init__(self, file: Path, stream: TextIO | None = None) -> None:
-        self._file, self._stream = file, sys.stderr if stream is None else stream
+        self._file, self._stream = file, stream
         self._writing = threading.Lock()
 
     def write(self, level: str, text: str) -> None:
@@ -25,9 +24,10 @@ class AgentLog:
         time = datetime.now(timezone.utc).isoformat(timespec="seconds")
         line = f"{time} {level} {' '.join(text.splitlines())}\n"
         with self._writing:
-            with contextlib.suppress(OSError, ValueError):
-                self._stream.write(line)
-                self._stream.flush()
+            if self._stream is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    self._stream.write(line)
+                    self._stream.flush()
             with contextlib.suppress(OSError):
                 self._append(line.encode("utf-8", "replace"))
 

@@ -19,6 +19,9 @@ class Command:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_state(parser)
         parser.add_argument(
+            "--quiet", action="store_true", help="write messages to agent.log in the state directory only"
+        )
+        parser.add_argument(
             "--if-not-running", action="store_true", help="do nothing while an agent runs on this host"
         )
 
@@ -31,8 +34,8 @@ class Command:
             state = StateDirectory.open(path)
             code = importlib.import_module("reporters.remote.unpacked").use(state)
             # Only now, so that the agent is loaded from there.
-            agent = importlib.import_module("reporters.remote.agent.agent").Agent(state, code=code)
-            status: int = agent.serve()
+            agent = importlib.import_module("reporters.remote.agent.agent").Agent
+            status: int = agent(state, code=code, is_quiet=options.quiet).serve()
         except StateError as error:
             raise UsageFault(str(error)) from None
         return status

@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 
 from reporters.remote import options as common
-from reporters.remote.drain import drain
 from reporters.remote.errors import UsageFault
 from reporters.remote.installation import RECORD, SiteInstallation
 from reporters.remote.service import ServiceFault
 from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError
-from reporters.spool.files import SpoolError
-from reporters.spool.spool import pending_records
 
 _DELIVER_SECONDS = 60.0
 
@@ -97,6 +94,11 @@ def _remove_empty_parents(path: Path) -> None:
 
 def _deliver(state: StateDirectory, within_seconds: float, *, drops_records: bool) -> None:
     """Deliver the spool. Raises UsageFault if records remain, unless *drops_records*."""
+    # Here, because the help of every command loads this module.
+    from reporters.remote.drain import drain  # noqa: PLC0415
+    from reporters.spool.files import SpoolError  # noqa: PLC0415
+    from reporters.spool.spool import pending_records  # noqa: PLC0415
+
     try:
         if pending_records(state.spool):
             with contextlib.suppress(StateError):  # not enrolled: the records stay

@@ -19,6 +19,7 @@ class Command:
     def add_arguments(parser):
         common.add_state(parser)
         parser.add_argument("--if-not-running", action="store_true")
+        parser.add_argument("--quiet", action="store_true")
 
     @staticmethod
     def run(options):

@@ -56,7 +56,7 @@ def tree(directory: Path) -> set[str]:
 def test_print_shows_the_lines_and_changes_nothing(operator: Operator, pyz: Path) -> None:
     before = tree(operator.state)
     done = operator.call("install", "--kind=crontab", "--print")
-    command = f"{sys.executable} -I {pyz} run --state {operator.state} --if-not-running"
+    command = f"{sys.executable} -I {pyz} run --state {operator.state} --quiet --if-not-running"
     assert done.stdout == f"@reboot {command}\n*/5 * * * * {command}\n"
     assert done.stderr == "Add these lines with: crontab -e\n"
     assert tree(operator.state) == before
