@@ -26,14 +26,16 @@ from monitor.fleet.signatures import Purpose
 from monitor.ingest.http_senders import IngestBusy, ingest_records
 from reporters.fields import Unfit
 from reporters.report import rfc3339
-from reporters.spool.records import MOST_RECORDS, MalformedRecords, parse_parts
+from reporters.spool.lanes import Lane
+from reporters.spool.records import MOST_RECORDS, MalformedRecords
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["agents of reporters"])
 RECORDS = "application/vnd.gridcast.records"
-BUSY_SECONDS = 1
+BUSY_SECONDS, BACKLOG_BUSY_SECONDS = 1, 5
+LANE = "Gridcast-Lane"
 
 
 class EnrolIn(Schema):
@@ -187,15 +189,17 @@ def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
     content_type = request.content_type or ""
     if content_type != RECORDS:
         raise Refused(415, "unsupported", f"expected the type {RECORDS}, got {content_type[:100]!r}")
+    is_backlog = request.headers.get(LANE) == Lane.BACKLOG.value
     try:
-        receipt = ingest_records(reporter, parse_parts(read_body(request)))
+        receipt = ingest_records(reporter, read_body(request), is_backlog=is_backlog)
     except EnvelopeError as error:
         raise refusal(error) from error
     except MalformedRecords as error:
         raise Refused(400, "malformed", str(error)) from error
     except IngestBusy as error:
-        answer = problem(503, "busy", f"{error}; try again in a second")
-        answer["Retry-After"] = str(BUSY_SECONDS)
+        wait_seconds = BACKLOG_BUSY_SECONDS if is_backlog else BUSY_SECONDS
+        answer = problem(503, "busy", f"{error}; try again in {wait_seconds} s")
+        answer["Retry-After"] = str(wait_seconds)
         return answer
     return _json(receipt=sign(key, Purpose.RECEIPT, receipt.to_document()))
 

@@ -14,6 +14,7 @@ from django.db import InterfaceError, OperationalError
 from monitor.ingest.chains import ingest_parts
 from monitor.ingest.group_commit import GroupCommit
 from monitor.ingest.service import ReportReceipt, ingest_all
+from reporters.spool.records import parse_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from monitor.models.series import SeriesQuerySet
     from reporters.spool.receipts import Receipt
-    from reporters.spool.records import Part
 
 
 MOST_REPORTS = 500  # in a transaction that several requests share
@@ -72,18 +72,21 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
     return [results[number] for number in range(len(requests))]
 
 
-def ingest_records(reporter: str, parts: Sequence[Part]) -> Receipt:
-    """Store records of *reporter*; see ``chains.ingest_parts``, which may raise further errors.
+def ingest_records(reporter: str, body: bytes, *, is_backlog: bool = False) -> Receipt:
+    """Store the records of *reporter* in *body*; see ``chains.ingest_parts``, which may raise further errors.
+
+    A backlog leaves half of the host's places to fresh records and reports.
 
     Raises:
         IngestBusy: nothing was stored.
+        MalformedRecords: *body* is malformed; nothing was stored.
     """
-    with _ingest_place():
-        return ingest_parts(reporter, parts)
+    with _ingest_place(is_backlog=is_backlog):  # before parsing: a refusal has to be cheap
+        return ingest_parts(reporter, parse_parts(body))
 
 
 @contextmanager
-def _ingest_place() -> Iterator[None]:
+def _ingest_place(*, is_backlog: bool = False) -> Iterator[None]:
     """Hold one of the host's places for storing reports; a process that dies releases its place.
 
     A place is a locked file of the host: a lock in the depot would make storing one report a tenth slower.
@@ -91,7 +94,8 @@ def _ingest_place() -> Iterator[None]:
     Raises:
         IngestBusy: all places are taken.
     """
-    for file in places():
+    all_places = places()
+    for file in all_places[: max(1, len(all_places) // 2)] if is_backlog else reversed(all_places):
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

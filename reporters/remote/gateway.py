@@ -17,6 +17,7 @@ from reporters.remote.clock import ExchangeTimes, SiteClock
 from reporters.remote.identity import ReporterIdentity
 from reporters.remote.server import Answer, ServerClient, ServerRefused
 from reporters.remote.token import TokenSource
+from reporters.spool.lanes import Lane
 
 RECORDS_TYPE = "application/vnd.gridcast.records"
 _WRONG_CLOCK = ("token_expired", "token_not_yet_valid")
@@ -57,8 +58,10 @@ class Gateway:
             self._clock.add(ExchangeTimes(sent[-1], received, answered, arrived))
         return document
 
-    def records(self, body: bytes) -> dict[str, Any]:
+    def records(self, body: bytes, *, is_backlog: bool = False) -> dict[str, Any]:
         """Send *body*, parts of records as the protocol describes; return the answer.
+
+        The server gives fresh records precedence over a backlog.
 
         Raises:
             ServerError: there is no answer with a receipt.
@@ -66,6 +69,8 @@ class Gateway:
         """
         packed = gzip.compress(body, _COMPRESSION)
         headers = {"Content-Type": RECORDS_TYPE, "Content-Encoding": "gzip"}
+        if is_backlog:
+            headers["Gridcast-Lane"] = Lane.BACKLOG.value
         return self._post("records", lambda: packed, headers).document()
 
     def _post(self, operation: str, body: Callable[[], bytes], headers: Mapping[str, str]) -> Answer:

@@ -23,7 +23,7 @@ from reporters.spool.bounds import Bounds, excess
 from reporters.spool.chain_view import ChainView, SegmentView
 from reporters.spool.chains import ChainHead, Chains
 from reporters.spool.files import SpoolError, spool_errors, sync
-from reporters.spool.lanes import Lanes
+from reporters.spool.lanes import Lane, Lanes
 from reporters.spool.notes import DroppedNote
 from reporters.spool.owner import Observer, Process
 from reporters.spool.ranges import Ranges
@@ -103,7 +103,7 @@ class Spool:
         own = self._process()
         observer = Observer(own, self._monotonic)
         self._chains = Chains(self.directory, observer, is_durable=self._is_durable)
-        self._lanes = Lanes(self._report_lost)
+        self._lanes = Lanes(self._report_lost, self._monotonic)
         self._runs: RunIndex | None = None
         self._tidied_at: float | None = None
         self._is_dropping = False
@@ -137,14 +137,17 @@ class Spool:
                         sync(path)
             sync(self.directory)
 
-    def batch(self, most_records: int = MOST_RECORDS, most_bytes: int = MOST_BYTES) -> list[Part]:
-        """Return records to deliver, empty if there are none: fresh ones, then the oldest.
+    def batch(
+        self, most_records: int = MOST_RECORDS, most_bytes: int = MOST_BYTES, lane: Lane = Lane.BOTH
+    ) -> list[Part]:
+        """Return records of *lane* to deliver, empty if there are none.
 
-        While there is a backlog, fresh records take up to half of the bounds, so neither delays the other.
-        The records are in flight until ``acknowledge`` or ``release``: in no other batch of this process.
+        Both lanes together give fresh records, up to half of the bounds while there is a backlog, then the
+        oldest: so neither delays the other. The records are in flight until ``acknowledge`` or ``release``:
+        in no other batch of this process.
         """
         with self._reading("read") as chains:
-            return self._lanes.batch(chains.views, most_records, most_bytes)
+            return self._lanes.batch(chains.views, most_records, most_bytes, lane)
 
     def release(self, parts: Iterable[Part]) -> None:
         """Return the records of *parts*, whose delivery has failed, to the spool."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reporters.spool.chains import ChainHead, Chains
 from reporters.spool.files import spool_errors
-from reporters.spool.lanes import Lanes
+from reporters.spool.lanes import Lane, Lanes
 from reporters.spool.owner import Observer, Process
 from reporters.spool.records import MOST_BYTES, MOST_RECORDS, Part
 from reporters.spool.status import SpoolStatus, status_of
@@ -42,7 +42,7 @@ class WaitingSpool:
 
         An agent that runs delivers fresh records earlier.
         """
-        lanes = Lanes(lambda _view, _segment: None)
+        lanes = Lanes(lambda _view, _segment: None, time.monotonic)
         with spool_errors(self._doing):
-            while parts := lanes.batch(self._chains.views, MOST_RECORDS, MOST_BYTES):
+            while parts := lanes.batch(self._chains.views, MOST_RECORDS, MOST_BYTES, Lane.BOTH):
                 yield parts

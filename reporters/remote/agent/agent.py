@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from reporters.remote import identity, this_archive
-from reporters.remote.agent.delivery import Delivery
+from reporters.remote.agent.delivery import LaneDeliveries
 from reporters.remote.agent.exchange import Exchange, Listener
 from reporters.remote.agent.exchange_document import AgentActivity
 from reporters.remote.agent.gate import PolicyGate
@@ -78,7 +78,7 @@ class Agent:
         gateway = Gateway(me, client, TokenSource(me, self._state, self._clock), self._clock)
         gate, spool = PolicyGate(self._state), Spool(self._state.spool, me.reporter)
         self._spool = spool
-        self._delivery = Delivery(spool, gateway, me, self._notices, self._look_again)
+        self._delivery = LaneDeliveries(spool, gateway, me, self._notices, self._look_again)
         self._runner = Runner(self._code, lambda end: self._mail.put(lambda: self._ended(end)))
         self._runs = Runs(
             self._state, self._clock, gate, spool, self._runner, self._notices, self._delivery.wake

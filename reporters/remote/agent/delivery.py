@@ -17,6 +17,7 @@ from reporters.remote.identity import ReporterIdentity
 from reporters.remote.server import ServerError, ServerRefused, ServerUnavailable
 from reporters.remote.signing.base import InvalidSignature, SigningError
 from reporters.spool.files import SpoolError
+from reporters.spool.lanes import FRESH_SECONDS, Lane
 from reporters.spool.receipts import MalformedReceipt, Receipt
 from reporters.spool.records import MOST_RECORDS, Part, encode_parts
 from reporters.spool.spool import Spool
@@ -29,7 +30,10 @@ _IDLE_SECONDS = 60.0  # records of other processes, and those of an agent before
 
 
 class Delivery:
-    """Delivers *spool* through *gateway* until ``stop``. *delivered* is called after each delivery."""
+    """Delivers a *lane* of *spool* through *gateway* until ``stop``.
+
+    *delivered* is called after each delivery.
+    """
 
     def __init__(
         self,
@@ -38,28 +42,37 @@ class Delivery:
         identity: ReporterIdentity,
         notices: Notices,
         delivered: Callable[[], None],
-        backoff: Backoff | None = None,
+        lane: Lane = Lane.BOTH,
+        most_wait_seconds: float = MOST_WAIT_SECONDS,
     ) -> None:
         self._spool, self._gateway, self._notices, self._delivered = spool, gateway, notices, delivered
         self._server_key, self._method = identity.server_key, signing.load(identity.method)
-        self._backoff = backoff or Backoff(FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS)
+        self._lane = lane
+        self._backoff = Backoff(FIRST_WAIT_SECONDS, most_wait_seconds)
         self._most_records = MOST_RECORDS
-        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._wake, self._retry, self._stopped = threading.Event(), threading.Event(), threading.Event()
 
     def wake(self) -> None:
         """Deliver soon: a report has been spooled."""
         self._wake.set()
 
+    def hurry(self) -> None:
+        """Try again soon after failures: the server answers others."""
+        self._retry.set()
+
     def stop(self) -> None:
         self._stopped.set()
         self._wake.set()
+        self._retry.set()
 
     def serve(self) -> None:
         """Deliver until ``stop`` is called, then one batch more: the reports of the runs that were ended."""
         while not self._stopped.is_set():
             wait_seconds = self.deliver()
             if wait_seconds is not None:
-                self._stopped.wait(wait_seconds)
+                self._retry.clear()
+                if not self._stopped.wait(min(wait_seconds, FIRST_WAIT_SECONDS)):
+                    self._retry.wait(wait_seconds - FIRST_WAIT_SECONDS)
             elif self._wake.wait(_IDLE_SECONDS):
                 self._stopped.wait(_GATHER_SECONDS)
         self.deliver()
@@ -68,7 +81,7 @@ class Delivery:
         """Deliver batches until the spool is empty: return None, or the seconds to wait after a failure."""
         self._wake.clear()
         try:
-            while parts := self._spool.batch(most_records=self._most_records):
+            while parts := self._spool.batch(self._most_records, lane=self._lane):
                 self._deliver_batch(parts)
                 self._backoff.succeeded()
                 self._most_records = MOST_RECORDS
@@ -86,7 +99,7 @@ class Delivery:
 
     def _deliver_batch(self, parts: Sequence[Part]) -> None:
         try:
-            answer = self._gateway.records(encode_parts(parts))
+            answer = self._gateway.records(encode_parts(parts), is_backlog=self._lane is Lane.BACKLOG)
             receipt = self._verified(answer.get("receipt"))
             acknowledged = self._spool.acknowledge(receipt)
         except ServerRefused:
@@ -126,6 +139,45 @@ class Delivery:
             raise InvalidReceipt(f"the receipt is not signed by the server: {error}") from None
         except MalformedReceipt as error:
             raise InvalidReceipt(f"the receipt is malformed: {error}") from None
+
+
+class LaneDeliveries:
+    """Delivers fresh records and the backlog of a spool beside each other, so that neither delays the other.
+
+    The arguments are those of ``Delivery``.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        gateway: Gateway,
+        identity: ReporterIdentity,
+        notices: Notices,
+        delivered: Callable[[], None],
+    ) -> None:
+        self._backlog = Delivery(spool, gateway, identity, notices, delivered, Lane.BACKLOG)
+
+        def delivered_fresh() -> None:
+            self._backlog.hurry()
+            delivered()
+
+        # Fresh records soon find out that the server is back.
+        self._fresh = Delivery(spool, gateway, identity, notices, delivered_fresh, Lane.FRESH, FRESH_SECONDS)
+
+    def wake(self) -> None:
+        """Deliver soon: a report has been spooled."""
+        self._fresh.wake()
+
+    def stop(self) -> None:
+        self._fresh.stop()
+        self._backlog.stop()
+
+    def serve(self) -> None:
+        """Deliver until ``stop`` is called, then one batch more of each lane."""
+        fresh = threading.Thread(target=self._fresh.serve, name="fresh delivery", daemon=True)
+        fresh.start()
+        self._backlog.serve()
+        fresh.join()
 
 
 class InvalidReceipt(Exception):

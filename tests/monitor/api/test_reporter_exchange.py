@@ -374,6 +374,18 @@ def test_a_compression_bomb_is_refused(agent: SiteAgent) -> None:
     assert problem(agent.post("exchange", b" " * (2 * MAX_BYTES), "application/json")) == (422, "invalid")
 
 
+def test_a_backlog_leaves_places_to_fresh_records(agent: SiteAgent) -> None:
+    with ExitStack() as others:
+        for file in places()[: len(places()) // 2]:
+            fcntl.flock(others.enter_context(file.open("w")), fcntl.LOCK_EX)
+        waiting = agent.deliver([SpooledChain("ncsa").part()], **{"gridcast-lane": "backlog"})
+        fresh = agent.deliver([SpooledChain("ncsa").part()])
+    assert (problem(waiting), waiting["retry-after"]) == ((503, "busy"), "5")
+    assert fresh.status_code == 200
+    again = agent.deliver([SpooledChain("ncsa").part()], **{"gridcast-lane": "backlog"})
+    assert again.status_code == 200
+
+
 def test_while_all_places_are_taken_the_agent_is_to_try_again(agent: SiteAgent) -> None:
     with ExitStack() as stack:
         for file in places():

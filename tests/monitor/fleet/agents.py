@@ -60,9 +60,9 @@ class SiteAgent:
         body = json.dumps(agent_state(**changes) if state is None else state)
         return self.post("exchange", body.encode(), "application/json")
 
-    def deliver(self, parts: Sequence[Part]) -> Any:
+    def deliver(self, parts: Sequence[Part], **headers: str) -> Any:
         body = gzip.compress(encode_parts(parts))
-        return self.post("records", body, RECORDS, **{"content-encoding": "gzip"})
+        return self.post("records", body, RECORDS, **{"content-encoding": "gzip", **headers})
 
     def post(self, path: str, body: bytes, content_type: str, **headers: str) -> Any:
         """Send *body* to *path* below the path of this agent's reporter."""

@@ -15,6 +15,7 @@ import pytest
 
 from reporters.spool.bounds import Bounds
 from reporters.spool.files import SpoolError
+from reporters.spool.lanes import FRESH_SECONDS, Lane
 from reporters.spool.notes import StartNote
 from reporters.spool.receipts import ConflictingRecord, Receipt, RecordRange, RefusedRecord
 from reporters.spool.records import Part, encode
@@ -223,6 +224,22 @@ def test_a_flood_of_fresh_records_leaves_half_of_a_batch_to_the_backlog(spool: S
     delivered = reports_in(following.batch(most_records=100))
     assert sum(number >= 5000 for number in delivered) in {49, 50}  # and the start of the chain
     assert sum(number < 5000 for number in delivered) in {49, 50}
+
+
+def test_fresh_records_and_the_backlog_are_delivered_apart(spool: Spool) -> None:
+    spool.append(report(1))
+    steady = [1000.0]
+    following = Spool(spool.directory, REPORTER, monotonic=lambda: steady[0])
+    following.status()
+    following.append(report(2))
+    backlog, fresh = following.batch(lane=Lane.BACKLOG), following.batch(lane=Lane.FRESH)
+    assert (reports_in(backlog), reports_in(fresh)) == ([1], [2])
+    assert following.batch() == []  # both are in flight
+    for parts in (backlog, fresh):
+        following.release(parts)
+    steady[0] += FRESH_SECONDS
+    assert following.batch(lane=Lane.FRESH) == []
+    assert set(reports_in(following.batch(lane=Lane.BACKLOG))) == {1, 2}
 
 
 def test_a_segment_is_removed_only_when_all_its_records_have_receipts(spool: Spool) -> None:
