@@ -15,7 +15,6 @@ import re
 import ssl
 import time
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -146,6 +145,8 @@ def proxy_for(url: ServerUrl, chosen: str, environment: Mapping[str, str] | None
     )
     if not proxy or url.scheme == "http":
         return None
+    import urllib.request  # noqa: PLC0415  # a megabyte of memory, for agents behind a proxy only
+
     bypasses = urllib.request.proxy_bypass_environment(url.server.address, {"no": exceptions})  # type: ignore[attr-defined]
     return None if bypasses else parse_proxy(proxy)
 

@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import uuid
-import zipfile
 from pathlib import Path
 
 from reporters.remote import this_archive
@@ -36,7 +35,7 @@ def use(state: StateDirectory) -> Path | None:
     if not directory.exists():
         try:
             _unpack(archive, directory)
-        except (OSError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError) as error:
             raise StateError(f"cannot unpack {archive} to {directory}: {error}") from None
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _PACKAGES and hasattr(module, "__path__"):
@@ -45,8 +44,17 @@ def use(state: StateDirectory) -> Path | None:
     return directory
 
 
+def remove_others(directory: Path) -> None:
+    """Remove the other versions beside *directory*; no agent may be running from them."""
+    for other in directory.parent.iterdir():
+        if other != directory:
+            shutil.rmtree(other, ignore_errors=True)
+
+
 def _unpack(archive: Path, directory: Path) -> None:
-    """Unpack *archive* to the new *directory*, and remove the directories of other versions."""
+    """Unpack *archive* to the new *directory*."""
+    import zipfile  # noqa: PLC0415  # for the first start only, and half a megabyte of memory
+
     parent = directory.parent
     parent.mkdir(mode=0o700, exist_ok=True)
     draft = parent / f".{uuid.uuid4()}"
@@ -55,10 +63,10 @@ def _unpack(archive: Path, directory: Path) -> None:
             zipped.extractall(draft, [name for name in zipped.namelist() if name.startswith(_PACKAGES)])
         os.sync()  # a power failure must not leave empty modules behind
         draft.rename(directory)
-    except FileExistsError:  # by another process meanwhile
-        return
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from None
+    except OSError:
+        if not directory.exists():  # unpacked by another process meanwhile
+            raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    for other in parent.iterdir():
-        if other != directory:
-            shutil.rmtree(other, ignore_errors=True)

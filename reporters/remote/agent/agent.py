@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from reporters.remote import identity, this_archive
+from reporters.remote import identity, this_archive, unpacked
 from reporters.remote.agent.delivery import LaneDeliveries
 from reporters.remote.agent.exchange import Exchange, Listener
 from reporters.remote.agent.exchange_document import AgentActivity
@@ -41,7 +41,7 @@ Mail = Callable[[], None]
 
 
 class Agent:
-    """The agent of *state*. *code* is the directory with its packages; None: that of this file.
+    """The agent of *state*. *code* is the directory with its unpacked archive; None: it runs from sources.
 
     With *is_quiet* it writes its messages to its log only, else to stderr as well.
 
@@ -58,7 +58,7 @@ class Agent:
         code: Path | None = None,
         is_quiet: bool = False,
     ) -> None:
-        self._state, self._clock, self._code = state, clock or SiteClock(), code or _SOURCES
+        self._state, self._clock, self._unpacked = state, clock or SiteClock(), code
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
         self._is_stopping = False
         self._started_at = self._clock.now()
@@ -79,7 +79,9 @@ class Agent:
         gate, spool = PolicyGate(self._state), Spool(self._state.spool, me.reporter)
         self._spool = spool
         self._delivery = LaneDeliveries(spool, gateway, me, self._notices, self._look_again)
-        self._runner = Runner(self._code, lambda end: self._mail.put(lambda: self._ended(end)))
+        self._runner = Runner(
+            self._unpacked or _SOURCES, lambda end: self._mail.put(lambda: self._ended(end))
+        )
         self._runs = Runs(
             self._state, self._clock, gate, spool, self._runner, self._notices, self._delivery.wake
         )
@@ -94,6 +96,8 @@ class Agent:
             StateError: another agent runs with the state directory.
         """
         self._ownership.take()
+        if self._unpacked is not None:
+            unpacked.remove_others(self._unpacked)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._mail.put(self._stop))
         self._notices.log(INFO, f"reporter {self._identity.reporter} runs for {self._identity.url}")

@@ -38,9 +38,12 @@ def test_an_enrolled_agent_runs_what_is_requested(
     needs("openssl", "ssh-keygen")
     enrol(pyz, live_server.url, reporter, tmp_path / "state", method)
     request_runs()
+    earlier_version = tmp_path / "state" / "code" / "0123456789abcdef"
+    earlier_version.mkdir(parents=True)
     with agent_process(tmp_path / "state", pyz) as agent:
         assert eventually(lambda: ended() == 2), agent.log
         assert agent.stop() == 0
+    assert not earlier_version.exists()
     status = ReporterStatus.objects.get()
     assert status.archive_sha256 == archive.digest(pyz.read_bytes())
     assert abs(status.clock_offset_seconds or 9) < 5

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import probes
-from reporters.remote import VERSION, archive, this_archive
+from reporters.remote import VERSION, archive, this_archive, unpacked
 from tests.reporters.remote.interpreters import supported, too_old
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -123,7 +123,7 @@ def test_the_archive_knows_its_own_digest(pyz: Path) -> None:
     assert (this_archive.path(), this_archive.sha256()) == (None, ""), "it runs from sources"
 
 
-def test_an_archive_is_unpacked_once_and_earlier_versions_go(pyz: Path, tmp_path: Path) -> None:
+def test_an_archive_is_unpacked_once_beside_other_versions(pyz: Path, tmp_path: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
@@ -139,4 +139,6 @@ def test_an_archive_is_unpacked_once_and_earlier_versions_go(pyz: Path, tmp_path
     directory = tmp_path / "code" / archive.digest(pyz.read_bytes())[:16]
     expected = [directory, directory / "probes" / "noop.py", directory / "reporters" / "spool" / "spool.py"]
     assert runs == ["".join(f"{line}\n" for line in expected)] * 2
+    assert len(list((tmp_path / "code").iterdir())) == 2, "an agent may run from the other one"
+    unpacked.remove_others(directory)
     assert list((tmp_path / "code").iterdir()) == [directory]
