@@ -47,7 +47,7 @@ class SiteService(AgentService):
         missing = lacks("systemctl")
         if missing:
             return missing
-        done = ask(["systemctl", "--user", "show", "--property=Version"])
+        done = ask([*_systemctl(), "show", "--property=Version"])
         if done.returncode != 0:
             return f"no systemd user manager: {failure(done)}"
         if not exists(_LINGERING / getpass.getuser()):
@@ -69,21 +69,21 @@ class SiteService(AgentService):
     def install(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self.file, self.text().encode(), mode=0o644)
-        demand(["systemctl", "--user", "daemon-reload"])
-        demand(["systemctl", "--user", "enable", "--now", self.unit])
+        demand([*_systemctl(), "daemon-reload"])
+        demand([*_systemctl(), "enable", "--now", self.unit])
 
     def stop(self) -> None:
         if exists(self.file):
-            demand(["systemctl", "--user", "stop", self.unit])
+            demand([*_systemctl(), "stop", self.unit])
 
     def remove(self) -> None:
         if exists(self.file):
-            demand(["systemctl", "--user", "disable", "--now", self.unit])
+            demand([*_systemctl(), "disable", "--now", self.unit])
             self.file.unlink()
-            demand(["systemctl", "--user", "daemon-reload"])
+            demand([*_systemctl(), "daemon-reload"])
 
     def status(self) -> str:
-        done = ask(["systemctl", "--user", "is-active", self.unit])
+        done = ask([*_systemctl(), "is-active", self.unit])
         return f"{self.unit}: {done.stdout.decode().strip() or failure(done)}"
 
 
@@ -92,3 +92,11 @@ def _quoted(word: str) -> str:
     for special, replacement in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         word = word.replace(special, replacement)
     return f'"{word}"'
+
+
+def _systemctl() -> list[str]:
+    """Return the command for this user's units; a login by SSH may not know the directory of the manager."""
+    directory = Path("/run/user", str(os.geteuid()))
+    if "XDG_RUNTIME_DIR" in os.environ or not exists(directory):
+        return ["systemctl", "--user"]
+    return ["env", f"XDG_RUNTIME_DIR={directory}", "systemctl", "--user"]

@@ -41,3 +41,32 @@ def test_without_a_user_manager_the_reason_is_given(tmp_path: Path, monkeypatch:
     assert SiteService(Launch(tmp_path)).unavailable() == (
         "no systemd user manager: Failed to connect to bus: No medium found"
     )
+
+
+def test_the_unit_is_enabled_once_written_and_removed_once_disabled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemctl writes down its arguments, and whether there is a unit file."""
+    programs, configuration = tmp_path / "bin", tmp_path / "config"
+    programs.mkdir()
+    launch = Launch(tmp_path / "state")
+    unit = configuration / "systemd" / "user" / f"{launch.name}.service"
+    systemctl = programs / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\n[ -e "{unit}" ] && found=yes\necho "$* $found" >> {tmp_path}/calls\n')
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(configuration))
+    service = SiteService(launch)
+    service.remove()  # nothing is installed
+    service.install()
+    assert unit.read_text() == service.text()
+    service.stop()
+    service.remove()
+    assert not unit.exists()
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "--user daemon-reload yes",
+        f"--user enable --now {unit.name} yes",
+        f"--user stop {unit.name} yes",
+        f"--user disable --now {unit.name} yes",
+        "--user daemon-reload ",
+    ]
