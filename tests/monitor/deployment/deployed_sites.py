@@ -8,7 +8,7 @@ from pathlib import Path
 
 from monitor.models import Resource, Site
 from reporters.remote import agent_process
-from tests.reporters.ssh_sites import SshSites
+from tests.reporters.ssh_sites import SshSites, processes_naming
 
 _CRONTAB = """\
 case $1 in
@@ -61,6 +61,10 @@ class DeployedSites:
         """Return the paths of all files of the site."""
         root = self.home(name).parent
         return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+    def processes(self, name: str) -> list[int]:
+        """Return the processes that name a file of the site on their command lines."""
+        return processes_naming(str(self.home(name)))
 
     def agents(self, name: str) -> list[int]:
         return agent_process.pids(self.state(name))

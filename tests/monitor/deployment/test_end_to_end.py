@@ -21,6 +21,7 @@ from reporters.spool.spool import Spool
 from tests.monitor.builders import circle_report
 from tests.monitor.deployment.deployed_sites import DeployedSites, deployed_sites
 from tests.monitor.deployment.variants import CRASHING, changed, variant
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,7 +65,7 @@ def test_two_sites_from_the_deployment_to_the_removal(
     assert versions() == dict.fromkeys(names, first)
     assert ReporterStatus.objects.filter(seen_at__gt=began).count() == 2
     agents = {name: sites.agents(name) for name in names}
-    assert all(len(pids) == 1 for pids in agents.values())
+    assert all(len(pids) == 1 and set(pids) <= set(sites.processes(name)) for name, pids in agents.items())
     assert "enrol" not in call("deploy", *names, f"--url={live_server.url}", "--wait=120")
     assert {name: sites.agents(name) for name in names} == agents
 
@@ -82,7 +83,7 @@ def test_two_sites_from_the_deployment_to_the_removal(
 
     call("remove", "--all")
     assert {name: sites.tree(name) for name in names} == before
-    assert [sites.agents(name) for name in names] == [[], []]
+    assert eventually(lambda: [sites.processes(name) for name in names] == [[], []])
     assert not ReporterKey.objects.active().exists()
     assert not Deployment.objects.exists()
 
