@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from reporters.remote.service import IF_NOT_RUNNING, Launch, ServiceFault
+from reporters.remote.service import IF_NOT_RUNNING, START, Launch, ServiceFault
 
 STOP_SECONDS = 60.0  # runs in progress have this time to end
 _KILL_SECONDS = 10.0
@@ -19,8 +20,7 @@ _IN_THE_BACKGROUND = 'setsid "$@" < /dev/null > /dev/null 2>&1 &'
 
 
 def pids(state: Path) -> list[int]:
-    """Return the processes of this user that are agents of the state directory *state*."""
-    tail = [b"run", b"--state", os.fsencode(state)]
+    """Return the processes of this user that are, or are about to become, agents of *state*; oldest first."""
     found = []
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
@@ -28,11 +28,22 @@ def pids(state: Path) -> list[int]:
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
             is_ours = entry.stat().st_uid == os.geteuid()
+            if is_ours and _is_agent(words, state):
+                found.append((_started(entry), int(entry.name)))
         except OSError:  # it has ended
             continue
-        if is_ours and words[1:2] == [b"-I"] and words[3:6] == tail:
-            found.append(int(entry.name))
-    return found
+    return [pid for _, pid in sorted(found)]
+
+
+def _is_agent(words: Sequence[bytes], state: Path) -> bool:
+    """Return whether *words* is the command line of an agent of *state*, or of its start script."""
+    is_script = words[:2] == [b"/bin/sh", os.fsencode(state / START)]
+    return is_script or (words[1:2] == [b"-I"] and words[3:6] == [b"run", b"--state", os.fsencode(state)])
+
+
+def _started(process: Path) -> int:
+    """Return when *process* started, in clock ticks after the boot."""
+    return int((process / "stat").read_bytes().rpartition(b")")[2].split()[19])
 
 
 def describe(state: Path) -> str:

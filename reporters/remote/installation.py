@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporters.fields import Unfit, parse_object
-from reporters.remote import archive, services, this_archive
+from reporters.remote import archive, services, this_archive, unpacked
 from reporters.remote.errors import UsageFault
 from reporters.remote.files import write_atomically
 from reporters.remote.service import (
@@ -133,7 +133,8 @@ class SiteInstallation:
         record, service = self.record(), self.service()
         if service is not None:
             service.remove()
-        shutil.rmtree(self.state / VERSIONS, ignore_errors=True)
+        for directory in (VERSIONS, unpacked.DIRECTORY):
+            shutil.rmtree(self.state / directory, ignore_errors=True)
         for name in (START, LOG, RECORD):
             (self.state / name).unlink(missing_ok=True)
         return record.kind if record else ""

@@ -42,5 +42,6 @@ class Command:
 
 
 def _is_running(state: Path) -> bool:
+    """Return whether an older process on this host is an agent or becomes one; the oldest goes on."""
     processes = importlib.import_module("reporters.remote.agent_process").pids(state)
-    return bool(set(processes) - {os.getpid()})
+    return os.getpid() not in processes[:1] and bool(processes)

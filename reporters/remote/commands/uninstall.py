@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class Command:
             service = installation.service()
             if service is not None:
                 service.remove()
+            _check_owner(path)
             if options.purge:  # before the files go: this command may be one of them
                 _deliver(state, options.deliver_seconds, drops_records=options.drop_records)
             installation.remove()
@@ -79,6 +81,21 @@ def _check_purge(state: StateDirectory, *, has_consent: bool) -> None:
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise UsageFault("nothing was removed")
+
+
+def _check_owner(state: Path) -> None:
+    """Raise UsageFault if an agent on another host, which shares the file system, owns *state*."""
+    # Here, because the help of every command loads this module.
+    from reporters.remote.agent.ownership import DIRECTORY  # noqa: PLC0415
+    from reporters.spool.owner import OWNER, Process  # noqa: PLC0415
+
+    file = state / DIRECTORY / OWNER
+    owner = Process.from_text(file.read_text(errors="replace")) if file.exists() else None
+    if owner is not None and owner.host != socket.gethostname():
+        raise UsageFault(
+            f"an agent on {owner.host}, process {owner.pid}, owns {state}: run `uninstall` there, or remove "
+            f"{file} if that host is gone"
+        )
 
 
 def _remove_empty_parents(path: Path) -> None:

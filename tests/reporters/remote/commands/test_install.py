@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporters.remote import archive
+from reporters.spool.owner import Process
 from reporters.spool.spool import Spool
 from tests.reporters.remote.services.site_programs import install_cron_programs
 from tests.reporters.spool.delivery import REPORTER, Depot, report
@@ -112,6 +113,20 @@ def test_purge_keeps_results_that_are_not_delivered(operator: Operator) -> None:
 def test_purge_drops_results_on_demand(operator: Operator) -> None:
     Spool(operator.state / "spool", REPORTER).append(report(1))
     assert operator.call("uninstall", "--purge", "--yes", "--drop-records").returncode == 0
+    assert not operator.state.exists()
+
+
+def test_the_state_of_an_agent_on_another_host_stays(operator: Operator) -> None:
+    assert operator.call("install", "--kind=crontab").returncode == 0
+    owner = operator.state / "owner" / "owner"
+    owner.parent.mkdir(exist_ok=True)
+    owner.write_text(Process(7, "login9", "boot", "", "1").to_text())
+    refused = operator.call("uninstall", "--purge", "--yes")
+    assert refused.returncode == 2
+    assert "an agent on login9, process 7, owns" in refused.stderr
+    assert operator.crontab() == ""
+    owner.unlink()
+    assert operator.call("uninstall", "--purge", "--yes").returncode == 0
     assert not operator.state.exists()
 
 
