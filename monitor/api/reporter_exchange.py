@@ -21,8 +21,9 @@ from monitor.api.http.request_body import read_body, refusal
 from monitor.fleet import enrolment, signatures
 from monitor.fleet.agent_state import MAX_BYTES
 from monitor.fleet.enrolment import EnrolmentRequest
-from monitor.fleet.exchange import EXCHANGE_SECONDS, exchange, sign
+from monitor.fleet.exchange import EXCHANGE_SECONDS, TooManyExchanges, exchange, sign
 from monitor.fleet.signatures import Purpose
+from monitor.ingest.chain_limit import TooManyChains
 from monitor.ingest.http_senders import IngestBusy, ingest_records
 from reporters.fields import Unfit
 from reporters.report import rfc3339
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 router = Router(tags=["agents of reporters"])
 RECORDS = "application/vnd.gridcast.records"
 BUSY_SECONDS, BACKLOG_BUSY_SECONDS = 1, 5
+CHAINS_SECONDS = 600
 LANE = "Gridcast-Lane"
 
 
@@ -80,9 +82,7 @@ def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any] | HttpResponse:
     except enrolment.KeyKnown as error:
         raise Refused(409, "key_known", str(error)) from error
     except enrolment.TooManyAttempts as error:
-        answer = problem(429, "too_many_attempts", str(error))
-        answer["Retry-After"] = str(error.retry_seconds)
-        return answer
+        return _later(429, "too_many_attempts", str(error), error.retry_seconds)
     return {
         "reporter": key.reporter.name,
         "server_key": signatures.server_public_key(key.method),
@@ -147,7 +147,8 @@ _RECORDS_BODY = {
     openapi_extra={"requestBody": _STATE_BODY},
 )
 def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
-    """Called by the agent every *exchange_seconds*. *assignment* is null if the agent has the newest one."""
+    """Called by the agent every *exchange_seconds*. *assignment* is null if the agent has the newest one. 429
+    with Retry-After: it exchanges too often, or has too many open chains."""
     received_at = timezone.now()
     key = agent_key(request, reporter)
     try:
@@ -156,6 +157,10 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
         raise refusal(error) from error
     except Unfit as error:
         raise Refused(422, "invalid", str(error)) from error
+    except TooManyExchanges as error:
+        return _later(429, "too_many_exchanges", str(error), error.retry_seconds)
+    except TooManyChains as error:
+        return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
     requests = [
         {
             "run": str(asked.run),
@@ -183,8 +188,8 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     openapi_extra={"requestBody": _RECORDS_BODY},
 )
 def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
-    """Each record is stored once, so sending it again is harmless. 400 if the body is malformed; 503 and 507
-    with Retry-After: nothing was stored."""
+    """Each record is stored once, so sending it again is harmless. 400 if the body is malformed; 429, 503
+    and 507 with Retry-After: nothing was stored."""
     key = agent_key(request, reporter)
     content_type = request.content_type or ""
     if content_type != RECORDS:
@@ -198,10 +203,16 @@ def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
         raise Refused(400, "malformed", str(error)) from error
     except IngestBusy as error:
         wait_seconds = BACKLOG_BUSY_SECONDS if is_backlog else BUSY_SECONDS
-        answer = problem(503, "busy", f"{error}; try again in {wait_seconds} s")
-        answer["Retry-After"] = str(wait_seconds)
-        return answer
+        return _later(503, "busy", f"{error}; try again in {wait_seconds} s", wait_seconds)
+    except TooManyChains as error:
+        return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
     return _json(receipt=sign(key, Purpose.RECEIPT, receipt.to_document()))
+
+
+def _later(status: int, code: str, detail: str, seconds: int) -> HttpResponse:
+    answer = problem(status, code, detail)
+    answer["Retry-After"] = str(seconds)
+    return answer
 
 
 def _json(**fields: Any) -> HttpResponse:

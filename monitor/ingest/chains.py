@@ -16,6 +16,7 @@ from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation
 
 from monitor.db import binary
+from monitor.ingest.chain_limit import require_room
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.service import ReportReceipt, ingest_all
 from monitor.models import Reporter
@@ -125,6 +126,7 @@ def ingest_parts(reporter: str, parts: Sequence[Part]) -> Receipt:
 
     Raises:
         Reporter.DoesNotExist: there is no reporter of this name.
+        TooManyChains: the reporter has too many open chains to start those that are new.
         DepotFull: the disk has only the reserve left.
         DatabaseError: the depot is unavailable.
     """
@@ -140,10 +142,14 @@ def declare_heads(reporter: str, heads: Iterable[DeclaredHead]) -> None:
     """Record how far the chains of *reporter* go, as it says in an exchange.
 
     A head behind the recorded one, or of another reporter's chain, changes nothing and is logged.
+
+    Raises:
+        TooManyChains: the reporter has too many open chains to start those that are new.
     """
     declared = {head.chain: head for head in heads}
     if not declared:
         return
+    require_room(reporter, declared)
     columns = [
         list(declared),
         [head.next for head in declared.values()],
@@ -179,6 +185,7 @@ def _lock(reporter: str, names: set[uuid.UUID]) -> dict[uuid.UUID, int]:
         rows = cursor.execute(_LOCK, [reporter, wanted]).fetchall()
         if len(rows) < len(wanted):
             missing = names - {name for name, _, _ in rows}
+            require_room(reporter, missing)
             cursor.execute(_CREATE, [timezone.now(), list(missing), reporter])
             rows = cursor.execute(_LOCK, [reporter, wanted]).fetchall()
     if len(rows) < len(wanted):

@@ -2387,6 +2387,15 @@ class Migration(migrations.Migration):
             name="acknowledged_by",
             field=models.CharField(blank=True, help_text="the user who took it on", max_length=150),
         ),
+        migrations.AddField(
+            model_name="reporterkey",
+            name="paced_until",
+            field=models.DateTimeField(
+                blank=True,
+                help_text="when its exchanges would have been made at the pace that is allowed",
+                null=True,
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

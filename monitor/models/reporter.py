@@ -106,6 +106,9 @@ class ReporterKey(models.Model):
     enrolled_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
     revoked_by = models.CharField(max_length=150, blank=True, help_text="user name, or the reason")
+    paced_until = models.DateTimeField(
+        null=True, blank=True, help_text="when its exchanges would have been made at the pace that is allowed"
+    )
 
     objects = ReporterKeyQuerySet.as_manager()
 

@@ -20,8 +20,10 @@ from monitor.api.http import envelope
 from monitor.api.reporter_exchange import RECORDS
 from monitor.fleet.agent_state import _COLUMNS, MAX_BYTES
 from monitor.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code, revoke
+from monitor.fleet.exchange import BURST, PACE, TooManyExchanges, exchange
 from monitor.fleet.signatures import METHODS, server_fingerprint, server_public_key
 from monitor.gridfile.define import define
+from monitor.ingest.chain_limit import MAX_OPEN_CHAINS
 from monitor.ingest.disk_guard import gauge
 from monitor.ingest.http_senders import places
 from monitor.ledger.run_now import run_now
@@ -47,6 +49,7 @@ from tests.monitor.fleet.site_keys import is_verified
 from tests.monitor.ingest.spooled import SpooledChain
 
 pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -266,6 +269,80 @@ def test_a_state_out_of_bounds_is_refused(agent: SiteAgent, what: str) -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a": NaN}', b'{"a":' * 100_000, b"\xff", b"{}"])
 def test_a_body_that_is_no_state_is_refused(agent: SiteAgent, body: bytes) -> None:
     assert problem(agent.post("exchange", body, "application/json")) == (422, "invalid")
+
+
+def test_an_agent_that_exchanges_too_often_has_to_wait(agent: SiteAgent) -> None:
+    assert agent.exchange().status_code == 200
+    paced_until = ReporterKey.objects.get().paced_until
+    assert paced_until is not None
+    assert abs(paced_until - timezone.now() - PACE) < MINUTE
+    key, almost = ReporterKey.objects.all(), timezone.now() + (BURST + 0.9) * PACE
+    key.update(paced_until=almost - PACE)
+    assert agent.exchange().status_code == 200
+    key.update(paced_until=almost)
+    seen_at = ReporterStatus.objects.get().seen_at
+    answer = agent.exchange(hostname="other")
+    assert (problem(answer), answer["retry-after"]) == ((429, "too_many_exchanges"), "2")
+    assert problem(agent.post("exchange", b"{", "application/json")) == (429, "too_many_exchanges")
+    assert ReporterStatus.objects.get().seen_at == seen_at
+    key.update(paced_until=almost + timedelta(hours=1))  # the server's clock went back
+    assert agent.exchange().status_code == 200
+
+
+def test_every_exchange_uses_up_a_part_of_the_burst(agent: SiteAgent) -> None:
+    now, body = timezone.now(), json.dumps(agent_state()).encode()
+    key = ReporterKey.objects.select_related("reporter").get()
+    key.paced_until = now + (BURST - 1.5) * PACE
+    key.save()
+    exchange(key, body, now)
+    exchange(key, body, now)
+    for number in range(1, 4):  # at the pace
+        with pytest.raises(TooManyExchanges):
+            exchange(key, body, now + (number - 1) * PACE)
+        exchange(key, body, now + number * PACE)
+
+
+def open_chains(reporter: Reporter, count: int) -> None:
+    """Create chains of which nothing has arrived."""
+    now = timezone.now()
+    Chain.objects.bulk_create(
+        [Chain(reporter=reporter, uuid=uuid.uuid4(), first_seen_at=now) for _ in range(count)],
+        batch_size=5_000,
+    )
+
+
+def test_an_agent_with_too_many_open_chains_starts_no_other(
+    agent: SiteAgent, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain, late = SpooledChain("ncsa"), SpooledChain("ncsa")
+    head = {"chain": str(chain.name), "next": 1, "head": chain.head}
+    open_chains(Reporter.objects.get(name="ncsa"), MAX_OPEN_CHAINS - 1)
+    assert agent.exchange(chains=[head]).status_code == 200
+    caplog.clear()
+    seen_at = ReporterStatus.objects.get().seen_at
+    refused = agent.exchange(chains=[head, {"chain": str(late.name), "next": 1, "head": late.head}])
+    for answer in (refused, agent.deliver([late.part()])):
+        assert (problem(answer), answer["retry-after"]) == ((429, "too_many_chains"), "600")
+    assert not Chain.objects.filter(uuid=late.name).exists()
+    assert ReporterStatus.objects.get().seen_at == seen_at
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("monitor.ingest")] == [
+        "the reporter 'ncsa' may start no chain: it names 1 new ones, and the ends of 10000 have not arrived"
+    ] * 2
+    assert agent.exchange(chains=[head]).status_code == 200
+    assert agent.deliver([chain.part()]).status_code == 200  # which makes room
+    assert agent.deliver([late.part()]).status_code == 200
+
+
+def test_received_chains_and_those_of_others_are_no_open_chains(agent: SiteAgent) -> None:
+    open_chains(remote_reporter("sdsc"), MAX_OPEN_CHAINS)
+    chains = [SpooledChain("ncsa") for _ in range(3)]
+    assert agent.deliver([chain.part() for chain in chains]).status_code == 200
+    open_chains(Reporter.objects.get(name="ncsa"), MAX_OPEN_CHAINS - 1)
+    assert agent.deliver([SpooledChain("ncsa").part()]).status_code == 200
+    heads = [{"chain": str(chain.name), "next": 2, "head": "c" * 64} for chain in chains]
+    fresh = {"chain": str(uuid.uuid4()), "next": 1, "head": "c" * 64}
+    assert agent.exchange(chains=[heads[0]]).status_code == 200  # record 1 of it is open now
+    assert problem(agent.exchange(chains=[fresh])) == (429, "too_many_chains")
 
 
 def test_texts_of_a_hostile_agent_are_cut_and_harmless(agent: SiteAgent) -> None:
