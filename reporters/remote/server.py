@@ -29,6 +29,7 @@ REQUEST_SECONDS = 60.0
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # an assignment of 4 MiB, as text in JSON
 _MAX_PROBLEM_BYTES = 65536
 _MAX_RETRY_SECONDS = 3600.0
+_MAX_DETAIL_CHARACTERS = 400
 _TEMPORARY = (408, 425, 429)  # and all from 500 on
 _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}", re.ASCII)
 _PORTS = {"https": 443, "http": 80}
@@ -107,7 +108,10 @@ def parse_url(text: str) -> ServerUrl:
     if parts.username or parts.query or parts.fragment:
         raise UsageFault(f"expected a URL without user, query and fragment, got {shown(text)}")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(host):
-        raise UsageFault(f"{text}: refused: without TLS anyone on the way could read and change the traffic")
+        raise UsageFault(
+            f"{text}: refused: without TLS anyone on the way could read and change the traffic; "
+            "give the server's https:// URL"
+        )
     return ServerUrl(parts.scheme, HostAndPort(host, port or _PORTS[parts.scheme]), parts.path.rstrip("/"))
 
 
@@ -121,9 +125,12 @@ def parse_proxy(text: str) -> HttpProxy:
         parts = urllib.parse.urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise UsageFault(f"the URL of the proxy is invalid: {error}") from None
-    if parts.scheme != "http" or not is_host(host):
-        raise UsageFault("expected a URL of an HTTP proxy, such as http://proxy.example.org:3128")
+        raise UsageFault(f"--proxy or https_proxy: the URL of the proxy is invalid: {error}") from None
+    if parts.scheme != "http" or not is_host(host):  # the URL may have a password: it is not shown
+        raise UsageFault(
+            "--proxy or https_proxy: expected a URL such as http://proxy.example.org:3128; "
+            "the way to the proxy itself is plain HTTP, and carries TLS to the server"
+        )
     user, password = (urllib.parse.unquote(part or "") for part in (parts.username, parts.password))
     return HttpProxy(HostAndPort(host, port or _PROXY_PORT), user, password)
 
@@ -217,20 +224,26 @@ class ServerClient:
             return f"; check that {self._ca_file} has the certificate of the server's authority"
         if isinstance(error, https.RefusedRedirect):
             return ": enrol with the URL at which the server itself answers"
-        if "the proxy" in text:
+        if "the proxy" in text or (isinstance(error, https.Unreachable) and self._proxy is not None):
             return "; check --proxy or https_proxy, with user and password if the proxy asks for them"
-        if isinstance(error, https.Unreachable) and self._proxy is None:
+        if isinstance(error, https.Unreachable):
             return "; if this host reaches the web through a proxy only, name it with --proxy or https_proxy"
         return ""
 
 
 def _refusal(what: str, status: int, problem: Mapping[str, Any], retry_after: float | None) -> ServerError:
     detail = problem.get("detail")
-    text = f"{what}: {status}" + (f": {shown(detail)}" if isinstance(detail, str) else "")
+    text = f"{what}: {status}" + (f": {_one_line(detail)}" if isinstance(detail, str) else "")
     if status in _TEMPORARY or status >= 500:
         return ServerUnavailable(text, retry_after)
     code = problem.get("code")
     return ServerRefused(text, status, code if isinstance(code, str) else "", problem)
+
+
+def _one_line(detail: str) -> str:
+    """Return *detail*, which any server may have written, printable and cut to a limited length."""
+    text = "".join(character if character.isprintable() else " " for character in detail)
+    return text if len(text) <= _MAX_DETAIL_CHARACTERS else f"{text[:_MAX_DETAIL_CHARACTERS]}..."
 
 
 def _reason(error: https.HttpsError, timeout_seconds: float) -> str:

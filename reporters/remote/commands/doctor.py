@@ -118,5 +118,9 @@ def _policy(file: Path) -> HostCheck:
 
 def _clock() -> HostCheck:
     is_synchronised = host.clock_is_synchronised()
-    text = "synchronised" if is_synchronised else "the kernel does not report a synchronised clock"
+    text = (
+        "synchronised"
+        if is_synchronised
+        else "the kernel does not report a synchronised clock; slots start by this clock, so let NTP set it"
+    )
     return HostCheck("clock", is_synchronised, text, is_needed=False)

@@ -11,7 +11,7 @@ from reporters.remote import options as common
 from reporters.remote.errors import UsageFault
 from reporters.remote.server import ServerClient, ServerError, parse_url, proxy_for
 from reporters.remote.signing.base import SigningError
-from reporters.remote.state_directory import StateDirectory, StateError
+from reporters.remote.state_directory import SITE_POLICY, StateDirectory, StateError
 
 
 class Command:
@@ -54,6 +54,7 @@ class Command:
         sys.stdout.write(
             f"enrolled as {enrolled.reporter} at {enrolled.url}\n"
             f"key {enrolled.key_fingerprint[:16]}, made by {enrolled.method}, in {state.path}\n"
-            "next: `run` starts the reporter, `install` has it started regularly\n"
+            f"next: write {state.path / SITE_POLICY} if this site limits what may run;\n"
+            "then `run` starts the reporter, `install` has it started after every boot\n"
         )
         return 0

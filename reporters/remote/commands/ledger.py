@@ -48,4 +48,6 @@ class Command:
                 f"{each.slot[:19]}Z {each.outcome:<9} {each.seconds:>9.3f} s {delivery:<9} {each.series}"
                 f"{f': {reason}' if reason else ''}\n"
             )
+        if not chosen:
+            sys.stderr.write(f"no runs{f' of {options.series}' if options.series else ''} yet\n")
         return 0

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
+import probes
 from reporters.config import Assignment, ResourceConfig
 from reporters.remote import identity, local_run
 from reporters.remote.agent.exchange_document import (
@@ -70,6 +71,12 @@ def _preview_run(state: StateDirectory, options: argparse.Namespace) -> None:
         slot = now.replace(second=0, microsecond=0)
         task = assigned.run_of(assigned.series[options.name], slot)
         resources = assigned.resources.values()
+    elif options.name not in probes.names():
+        assigned_names = ", ".join(assigned.series if assigned else ()) or "none"
+        raise UsageFault(
+            f"{options.name!r} is neither a series in force here ({assigned_names}) nor a probe "
+            f"({', '.join(probes.names())})"
+        )
     else:
         task = local_run.assignment(options.name, options)
         resources = task.resources.values()

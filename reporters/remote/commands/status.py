@@ -47,10 +47,10 @@ def _lines(state: StateDirectory, agent: str, status: Mapping[str, Any]) -> Iter
     spool = WaitingSpool(state.spool).status()
     yield "reporter", f"{me.reporter} at {me.url}"
     yield "agent", f"{agent}, started {status.get('started_at')}" if agent else "not running"
-    yield "status of", str(status.get("at") or "never")
+    yield "as of", str(status.get("at") or "not run yet")
     if status.get("is_revoked"):
         yield "REVOKED", "the server revoked the key: nothing runs, the spool is kept; ask for a new code"
-    yield "exchange", f"last at {status.get('exchanged_at') or 'never'}"
+    yield "exchange", f"last at {status['exchanged_at']}" if status.get("exchanged_at") else "none yet"
     if status.get("error"):
         yield "ERROR", str(status["error"])
     version = status.get("assignment") or "none"

@@ -226,6 +226,12 @@ def test_a_manager_creates_a_reporter_for_a_site(grid: Grid, manager: Client) ->
     assert (created.site, created.capacity) == (Site.objects.get(name="site1"), 2)
 
 
+def test_without_a_site_the_form_says_how_to_define_one(manager: Client) -> None:
+    form = text(manager).partition("no sites defined")[2]
+    assert "<code>manage.py grid apply</code>" in form
+    assert 'href="/admin/monitor/site/add/"' in form
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -182,7 +182,7 @@ def test_the_command_names_the_reporter_and_the_next_command(
         assert main(argv) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"enrolled as ncsa at https://localhost:{server.port}\n")
-    assert "next: `run` starts the reporter" in printed
+    assert "then `run` starts the reporter" in printed
 
 
 def test_the_command_reports_a_refused_code(
@@ -193,4 +193,4 @@ def test_the_command_reports_a_refused_code(
     with scripted_server(authority, lambda connection, _: connection.answer(403, problem)) as server:
         url = f"https://localhost:{server.port}"
         assert main(["enrol", url, code(), trust, f"--state={tmp_path / 's'}"]) == 2
-    assert f"{url}/api/v1/reporters/enrol: 403: 'unknown, used or expired'" in capsys.readouterr().err
+    assert f"{url}/api/v1/reporters/enrol: 403: unknown, used or expired" in capsys.readouterr().err

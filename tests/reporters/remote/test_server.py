@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -121,10 +122,21 @@ def test_an_answer_that_is_no_json_object_blames_the_url_or_a_proxy(
 
 
 def test_a_refusal_has_its_code_and_its_fields(authority: Authority) -> None:
-    with pytest.raises(ServerRefused, match="403: 'the path names another reporter'") as refused:
+    with pytest.raises(ServerRefused, match=r"403: the path names another reporter$") as refused:
         post(authority, lambda connection, _: connection.answer(403, PROBLEM))
     assert (refused.value.status, refused.value.code) == (403, "not_yours")
     assert refused.value.fields["status"] == 403
+
+
+def test_the_reason_of_a_refusal_is_whole_and_on_one_line(authority: Authority) -> None:
+    sentence = "there is no valid code like this: it is unknown, was used, or is older than 15 minutes"
+    problem = json.dumps({"detail": f"{sentence}\n\x1b[31m" + "x" * 1000}).encode()
+    with pytest.raises(ServerRefused) as refused:
+        post(authority, lambda connection, _: connection.answer(403, problem))
+    text = str(refused.value)
+    assert f": 403: {sentence}  [31mxxx" in text
+    assert text.endswith("x...")
+    assert len(text) < 600
 
 
 @pytest.mark.parametrize(
@@ -173,7 +185,10 @@ def test_a_proxy_that_is_away_is_named(authority: Authority) -> None:
     with tunnel() as proxy:
         pass
     with scripted_server(authority, lambda connection, _: connection.answer(200)) as server:
-        with pytest.raises(ServerUnavailable, match=f"cannot connect to 127.0.0.1:{proxy.port}"):
+        with pytest.raises(
+            ServerUnavailable,
+            match=f"cannot connect to 127.0.0.1:{proxy.port}: .*; check --proxy or https_proxy",
+        ):
             client(server, authority, proxy.url).post("x", b"", {})
         assert server.requests == []
 
@@ -214,7 +229,7 @@ def test_a_url_is_written_as_it_was_read(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://grid.example.org", "refused: without TLS"),
+        ("http://grid.example.org", "refused: without TLS.*; give the server's https:// URL"),
         ("http://127.evil.example.org", "refused: without TLS"),
         ("http://localhost.evil.example.org", "refused: without TLS"),
         ("grid.example.org", "expected a URL such as"),

@@ -82,7 +82,8 @@ def test_a_series_is_run_as_it_is_assigned(tmp_path: Path, capsys: Captured) -> 
 
 def test_an_unknown_name_is_refused(tmp_path: Path, capsys: Captured) -> None:
     assert main(["preview", f"--state={tmp_path}", "longin"]) == 2
-    assert "there is no probe 'longin'" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "'longin' is neither a series in force here (none) nor a probe (batch_queue, " in refused
 
 
 def test_without_a_name_the_requests_are_printed_and_the_spool_stays(
