@@ -13,12 +13,15 @@ Errors::
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from reporters.registry import PluginRegistry
 from reporters.remote.errors import UsageFault
-from reporters.remote.signing.base import InvalidSignature, SigningError, SigningMethod, SigningUnavailable
+from reporters.remote.signing.base import (
+    InvalidSignature,
+    SigningError,
+    SigningMethod,
+    SigningUnavailable,
+    work_directory,
+)
 
 ENROLMENT = "gridcast enrolment 1"
 TOKEN = "gridcast token 1"  # noqa: S105  # a purpose, not a secret
@@ -62,8 +65,8 @@ def try_out(method: SigningMethod) -> None:
         SigningError: *method* does not work on this host. An old OpenSSH or an OpenSSL without P-256 shows
             itself only when it is used.
     """
-    with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
-        key = Path(directory) / "key"
+    with work_directory() as directory:
+        key = directory / "key"
         method.make_key(key)
         signature = method.sign(key, TOKEN, "trial")
         method.verify(method.public_key(key), TOKEN, "trial", signature)

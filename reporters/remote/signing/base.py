@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -72,6 +74,23 @@ def signed_text(purpose: str, document: str) -> str:
     except UnicodeEncodeError as error:
         raise InvalidSignature(f"the document is not UTF-8: {error.reason}") from None
     return f"{purpose}\n{document}"
+
+
+@contextlib.contextmanager
+def work_directory() -> Iterator[Path]:
+    """Yield a new directory for the files of a program, which is removed afterwards.
+
+    Raises:
+        SigningUnavailable: the directory, or a file in it, cannot be written or read: the disk may be full.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
+            yield Path(directory)
+    except OSError as error:
+        where = error.filename or "the directory of temporary files"
+        raise SigningUnavailable(
+            f"cannot use {where}: {error.strerror}; free space there, or name another directory by TMPDIR"
+        ) from None
 
 
 def run(argv: Sequence[str], text: str = "") -> Completed:

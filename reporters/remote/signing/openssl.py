@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import tempfile
 from pathlib import Path
 
 from reporters.remote.signing import base
@@ -32,8 +31,8 @@ class Method:
         return base.p256_fingerprint(base.unbase64(pem[1]))
 
     def sign(self, private_key: Path, purpose: str, document: str) -> str:
-        with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
-            signature = Path(directory) / "signature"
+        with base.work_directory() as directory:
+            signature = directory / "signature"
             argv = ["openssl", "dgst", "-sha256", "-sign", str(private_key), "-out", str(signature)]
             base.check(argv, base.signed_text(purpose, document))
             return base64.b64encode(signature.read_bytes()).decode()
@@ -44,8 +43,8 @@ class Method:
             der = base.unbase64(signature)
         except base.MalformedKey as error:
             raise base.InvalidSignature(str(error)) from None
-        with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
-            key_file, signature_file = Path(directory) / "key", Path(directory) / "signature"
+        with base.work_directory() as directory:
+            key_file, signature_file = directory / "key", directory / "signature"
             key_file.write_text(public_key, encoding="utf-8")
             signature_file.write_bytes(der)
             argv = ["openssl", "dgst", "-sha256", "-verify", str(key_file)]

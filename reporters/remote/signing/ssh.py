@@ -6,7 +6,6 @@ A public key is one line as in an authorized_keys file; that of the server has t
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 from reporters.remote.signing import base
@@ -45,8 +44,8 @@ class Method:
         text = base.signed_text(purpose, document)
         kind, _ = _parsed(public_key)
         key = public_key.split()[1]
-        with tempfile.TemporaryDirectory(prefix="gridcast-") as directory:
-            signers, signature_file = Path(directory) / "signers", Path(directory) / "signature"
+        with base.work_directory() as directory:
+            signers, signature_file = directory / "signers", directory / "signature"
             signers.write_text(f'{_SIGNER} namespaces="{_NAMESPACE}" {kind} {key}\n', encoding="ascii")
             signature_file.write_text(signature, encoding="utf-8", errors="replace")
             argv = ["ssh-keygen", "-Y", "verify", "-f", str(signers), "-I", _SIGNER, "-n", _NAMESPACE]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from reporters.remote.signing import base
 from reporters.remote.signing.base import InvalidSignature, MalformedKey, SigningMethod, SigningUnavailable
 from tests.reporters.needs import needs
 
+ROOT = Path(__file__).resolve().parents[4]
 PROGRAMS = {"openssl": "openssl", "ssh": "ssh-keygen"}
 TEXT = '{"naïve": "Ω",\n "n": 1}'
 
@@ -169,3 +172,31 @@ def test_an_unknown_method_is_refused() -> None:
 def test_the_complaint_is_the_last_line_of_a_program() -> None:
     with pytest.raises(SigningUnavailable, match="sh -c echo a; echo b >&2; exit 3 failed with status 3: b"):
         base.check(["sh", "-c", "echo a; echo b >&2; exit 3"])
+
+
+# A limit of the size of files has the effect of a full disk, also for root.
+_ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from reporters.remote import signing
+from reporters.remote.signing.base import SigningUnavailable
+name, key = sys.argv[1], Path(sys.argv[2])
+method = signing.load(name)
+public = method.public_key(key)
+signature = method.sign(key, signing.TOKEN, "text")
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    method.verify(public, signing.TOKEN, "text", signature)
+except SigningUnavailable as error:
+    sys.stdout.close()
+    sys.exit(7 if "TMPDIR" in str(error) else 8)
+"""
+
+
+@pytest.mark.parametrize("name", signing.names())
+def test_a_full_disk_makes_signing_unavailable(name: str, tmp_path: Path) -> None:
+    needs(PROGRAMS[name])
+    signing.load(name).make_key(tmp_path / "key")
+    argv = [sys.executable, "-c", _ON_A_FULL_DISK, name, str(tmp_path / "key")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7, done.stderr
