@@ -60,7 +60,7 @@ class Agent:
     ) -> None:
         self._state, self._clock, self._unpacked = state, clock or SiteClock(), code
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
-        self._is_stopping = False
+        self._is_stopping, self._exit_status = False, 0
         self._started_at = self._clock.now()
         log = AgentLog(state.path / LOG, None if is_quiet else sys.stderr)
         self._notices = Notices(log, self._clock.now, self._clock.steady)
@@ -90,11 +90,12 @@ class Agent:
         self._exchange = Exchange(gateway, me, store, gate, spool, self._clock, self._notices, listener)
 
     def serve(self) -> int:
-        """Run until SIGTERM or SIGINT; return the exit status.
+        """Run until SIGTERM or SIGINT; return the exit status: 1 if an unexpected error ended a thread.
 
         Raises:
             StateError: another agent runs with the state directory.
         """
+        threading.excepthook = lambda died: self._died(died.thread and died.thread.name, died.exc_value)
         self._ownership.take()
         if self._unpacked is not None:
             unpacked.remove_others(self._unpacked)
@@ -110,10 +111,26 @@ class Agent:
         ]
         for thread in threads:
             thread.start()
-        while not self._is_stopping:
-            self._turn(self._runs.look())
+        try:
+            while not self._is_stopping:
+                self._turn(self._runs.look())
+        except Exception as error:  # noqa: BLE001  # whatever it is: the runs end and their reports are kept
+            self._died("main", error)
         self._end(threads)
-        return 0
+        return self._exit_status
+
+    def _died(self, thread: str | None, error: BaseException | None) -> None:
+        """Log the *error* that ended a thread, and stop: its service starts the agent again.
+
+        An agent without one of its threads would run on without exchanges, deliveries or runs.
+        """
+        import traceback  # noqa: PLC0415  # for this case only, and memory
+
+        trace = traceback.format_exception(type(error), error, error.__traceback__) if error else []
+        self._notices.add(ERROR, f"an error of gridcast ended the agent, thread {thread}: {error!r}")
+        self._notices.log(ERROR, " | ".join("".join(trace).split("\n")))
+        self._exit_status = 1
+        self._mail.put(self._stop)
 
     def _turn(self, seconds: float) -> None:
         """Handle mail for *seconds*, at least one message if there is any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from reporters.remote.state_directory import StateDirectory
 from reporters.report import rfc3339, run_id
 from tests.processes import is_gone, pid_in
 from tests.reporters.needs import needs
-from tests.reporters.remote.agent_process import agent_process
+from tests.reporters.remote.agent_process import ROOT, agent_process
 from tests.reporters.remote.assignments import RESOURCE, assignment, enrolled, series
 from tests.reporters.remote.grid_server import GridServer, grid_server
 from tests.waiting import eventually
@@ -169,3 +171,32 @@ def test_a_stopped_agent_ends_its_runs_and_reports_them(
             assert is_gone(pid)
         (report,) = server.reports
     assert (report.outcome, report.reason) == ("skipped", "the reporter was stopped during the run")
+
+
+# The clock stands for any error that nobody expects.
+_WITH_A_FAULT = """
+import sys
+from pathlib import Path
+from reporters.remote.agent.agent import Agent
+from reporters.remote.clock import SiteClock
+from reporters.remote.state_directory import StateDirectory
+
+class BrokenClock(SiteClock):
+    def server_seconds(self):
+        raise RuntimeError("the clock is broken")
+
+sys.exit(Agent(StateDirectory.open(Path(sys.argv[1])), BrokenClock(), is_quiet=True).serve())
+"""
+
+
+def test_an_agent_that_loses_a_thread_ends_so_that_its_service_starts_it_again(
+    authority: Authority, state: StateDirectory
+) -> None:
+    with grid_server(authority, GridServer()) as server:
+        enrol(state, server, authority)
+        argv = [sys.executable, "-c", _WITH_A_FAULT, str(state.path)]
+        assert subprocess.run(argv, cwd=ROOT, timeout=60, check=False).returncode == 1
+    log = (state.path / "agent.log").read_text()
+    assert "thread exchange: RuntimeError('the clock is broken')" in log
+    assert "in server_seconds" in log, "the log has the traceback"
+    assert log.endswith("stopped\n")
