@@ -94,6 +94,10 @@ class SiteClock:
     def wall_seconds(self) -> float:
         return self._wall()
 
+    def wall_now(self) -> datetime:
+        """Return the time of the wall clock, in UTC. The site's policy goes by it: no server can move it."""
+        return datetime.fromtimestamp(self._wall(), timezone.utc)
+
     def steady(self) -> float:
         return self._steady()
 

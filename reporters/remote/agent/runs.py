@@ -213,7 +213,7 @@ class Runs:
 
         def refusal(run: SiteRun) -> str:
             wanted = assignment.run_of(run.series, run.slot)
-            return self._gate.admit(wanted, running_runs=len(running), now=now).reason
+            return self._gate.admit(wanted, running_runs=len(running), now=self._clock.wall_now()).reason
 
         return SiteState(assignment, now, running, capacity, self._ends, refusal)
 
@@ -298,7 +298,7 @@ class Runs:
 
     def _count(self, report: Report, cpu_seconds: float) -> None:
         try:
-            self._gate.count(report, process_cpu_seconds=cpu_seconds, now=self._clock.now())
+            self._gate.count(report, process_cpu_seconds=cpu_seconds, now=self._clock.wall_now())
         except StateError as error:
             self._notices.add(ERROR, str(error))
 

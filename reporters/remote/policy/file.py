@@ -21,6 +21,7 @@ from reporters.remote.policy.site_policy import ABSENT, SitePolicy, unreadable
 from reporters.schedule import find_zone
 
 MAX_BYTES = 256 * 1024
+_GONE = "removed while the reporter runs; restart the reporter if it is to run without a policy"
 _SYNTAX = re.compile(r"line (\d+) column (\d+)")
 
 
@@ -113,7 +114,10 @@ def _rules(values: Mapping[str, Any]) -> Mapping[str, PolicyRule]:
 
 
 class PolicyFile:
-    """The policy in *file*, read again when the file has changed, so that an edit takes effect at once."""
+    """The policy in *file*, read again when the file has changed, so that an edit takes effect at once.
+
+    A file that was there and has gone counts as unreadable: an editor may be about to replace it.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -124,7 +128,10 @@ class PolicyFile:
         """Return the policy as it is now."""
         version = self._status()
         if version is None or version != self._version:
-            self._policy, self._version = read_policy(self.file), version
+            policy = read_policy(self.file)
+            if policy.status == "absent" and self._policy.status != "absent":
+                policy = unreadable(f"{self.file}: {_GONE}", _GONE)
+            self._policy, self._version = policy, version
         return self._policy
 
     def _status(self) -> tuple[int, ...] | None:

@@ -197,8 +197,21 @@ def test_an_edit_takes_effect_at_once(tmp_path: Path) -> None:
     assert_nothing_runs(policy.current())
     written(tmp_path, "{}")
     assert policy.current().status == "in_force"
+
+
+def test_a_policy_that_disappears_lets_nothing_run_until_there_is_one_again(tmp_path: Path) -> None:
+    """Many editors remove the old file before they write the new one."""
+    file = written(tmp_path, '{"probes": {"forbid": ["disk"]}}')
+    policy = PolicyFile(file)
+    assert policy.current().status == "in_force"
     file.unlink()
-    assert policy.current().status == "absent"
+    for _ in range(2):
+        assert_nothing_runs(policy.current())
+        assert policy.current().told_error.startswith("removed while the reporter runs")
+    written(tmp_path, "{}")
+    assert policy.current().status == "in_force"
+    file.unlink()
+    assert PolicyFile(file).current().status == "absent", "a restarted reporter"
 
 
 def test_the_published_schema_is_that_of_the_reader() -> None:

@@ -1,0 +1,62 @@
+"""Which runs of an assignment the agent starts, as the site's policy and the clocks are."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from reporters.remote.agent.gate import PolicyGate
+from reporters.remote.agent.jobs import RunJob
+from reporters.remote.agent.log import AgentLog
+from reporters.remote.agent.notices import Notices
+from reporters.remote.agent.runner import Runner
+from reporters.remote.agent.runs import RunRequest, Runs
+from reporters.remote.assignment import parse
+from reporters.remote.clock import ExchangeTimes, SiteClock
+from reporters.remote.state_directory import StateDirectory
+from reporters.report import run_id
+from reporters.spool.spool import Spool
+from tests.reporters.remote.assignments import assignment, series
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+class JobList(Runner):
+    """Keeps the jobs instead of running them."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("/nonexistent"), lambda _: None)
+        self.jobs: list[RunJob] = []
+
+    def start(self, job: RunJob) -> None:
+        self.jobs.append(job)
+
+
+def runs_of(state: StateDirectory, clock: SiteClock, runner: Runner) -> Runs:
+    notices = Notices(AgentLog(state.path / "agent.log"), clock.now, clock.steady)
+    spool = Spool(state.spool, "ncsa", is_durable=False)
+    runs = Runs(state, clock, PolicyGate(state), spool, runner, notices, lambda: None)
+    runs.assign(parse(json.dumps(assignment(series(schedule=""))), "ncsa"))
+    return runs
+
+
+def requested(at: datetime) -> RunRequest:
+    return RunRequest(str(run_id("noop-ncsa", at)), "noop-ncsa", at, at + timedelta(minutes=10))
+
+
+def test_a_server_with_another_time_cannot_move_the_forbidden_hours(tmp_path: Path) -> None:
+    """The slots go by the server's time; the site's rules by the clock of the site."""
+    state = StateDirectory.create(tmp_path / "state")
+    policy = state.path / "site-policy.json"
+    policy.write_text('{"hours": {"forbid": [{"from": "08:00", "to": "18:00"}]}}')
+    policy.chmod(0o600)
+    clock, runner = SiteClock(NOON.timestamp, lambda: 0.0), JobList()
+    night = NOON - timedelta(hours=9)
+    clock.add(ExchangeTimes(0.0, night.timestamp(), night.timestamp(), 0.0))
+    assert clock.now() == night
+    runs = runs_of(state, clock, runner)
+    runs.request([requested(night)])
+    runs.look()
+    (job,) = runner.jobs
+    assert (job.outcome, job.reason) == ("skipped", "policy: forbidden hours 08:00-18:00 UTC")
