@@ -173,7 +173,7 @@ def test_a_stopped_agent_ends_its_runs_and_reports_them(
     assert (report.outcome, report.reason) == ("skipped", "the reporter was stopped during the run")
 
 
-# The clock stands for any error that nobody expects.
+# The clock stands for any unexpected error.
 _WITH_A_FAULT = """
 import sys
 from pathlib import Path
