@@ -95,7 +95,9 @@ class Agent:
         Raises:
             StateError: another agent runs with the state directory.
         """
-        threading.excepthook = lambda died: self._died(died.thread and died.thread.name, died.exc_value)
+        threading.excepthook = lambda died: self._died(
+            died.thread.name if died.thread else "", died.exc_value
+        )
         self._ownership.take()
         if self._unpacked is not None:
             unpacked.remove_others(self._unpacked)
@@ -119,7 +121,7 @@ class Agent:
         self._end(threads)
         return self._exit_status
 
-    def _died(self, thread: str | None, error: BaseException | None) -> None:
+    def _died(self, thread: str, error: BaseException | None) -> None:
         """Log the *error* that ended a thread, and stop: its service starts the agent again.
 
         An agent without one of its threads would run on without exchanges, deliveries or runs.
