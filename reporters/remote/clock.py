@@ -47,13 +47,20 @@ class ClockOffset:
 
 
 @dataclass(frozen=True)
-class _Estimate:
-    offset: float  # the server's clock minus the steady clock
+class ClockEstimate:
+    """The server's clock minus the steady clock, in seconds; its bound is that *at* a steady time."""
+
+    offset: float
     bound: float
-    at: float  # by the steady clock
+    at: float
 
     def bound_at(self, steady: float) -> float:
+        """Return the bound at *steady*: it grows by the drift of the clocks."""
         return self.bound + DRIFT * max(0.0, steady - self.at)
+
+    def agrees_with(self, older: ClockEstimate) -> bool:
+        """Return whether both can be true of clocks that were not set meanwhile."""
+        return abs(older.offset - self.offset) <= older.bound_at(self.at) + self.bound
 
 
 def estimate(times: ExchangeTimes) -> ClockOffset | None:
@@ -84,7 +91,7 @@ class SiteClock:
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = steady_seconds
     ) -> None:
         self._wall, self._steady = wall, steady
-        self._estimates: deque[_Estimate] = deque(maxlen=_EXCHANGES)
+        self._estimates: deque[ClockEstimate] = deque(maxlen=_EXCHANGES)
 
     @property
     def is_known(self) -> bool:
@@ -106,10 +113,8 @@ class SiteClock:
         found = estimate(times)
         if found is None:
             return
-        new = _Estimate(found.offset_seconds, found.bound_seconds, times.arrived)
-        consistent = [
-            old for old in self._estimates if abs(old.offset - new.offset) <= old.bound_at(new.at) + new.bound
-        ]
+        new = ClockEstimate(found.offset_seconds, found.bound_seconds, times.arrived)
+        consistent = [old for old in self._estimates if new.agrees_with(old)]
         self._estimates = deque([*consistent, new], _EXCHANGES)
 
     def now_seconds(self) -> float:
@@ -138,6 +143,6 @@ class SiteClock:
         steady = self._steady()
         return ClockOffset(steady + best.offset - self._wall(), best.bound_at(steady))
 
-    def _best(self) -> _Estimate | None:
+    def _best(self) -> ClockEstimate | None:
         steady, estimates = self._steady(), self._estimates
         return min(estimates, key=lambda each: each.bound_at(steady), default=None)

@@ -25,6 +25,7 @@ from reporters.remote.assignment import SiteAssignment
 from reporters.remote.assignment_store import AssignmentStore
 from reporters.remote.clock import SiteClock
 from reporters.remote.gateway import Gateway
+from reporters.remote.kept_clock import KeptClock
 from reporters.remote.server import ServerClient, parse_url, proxy_for
 from reporters.remote.state_directory import LOG, STATUS, StateDirectory, StateError
 from reporters.remote.token import TokenSource
@@ -58,7 +59,7 @@ class Agent:
         code: Path | None = None,
         is_quiet: bool = False,
     ) -> None:
-        self._state, self._clock, self._unpacked = state, clock or SiteClock(), code
+        self._state, self._clock, self._unpacked = state, clock or KeptClock(state), code
         self._mail: queue.SimpleQueue[Mail] = queue.SimpleQueue()
         self._is_stopping, self._exit_status = False, 0
         self._started_at = self._clock.now()

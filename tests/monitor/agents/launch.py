@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from reporters.remote.agent.agent import Agent
-from reporters.remote.clock import SiteClock
+from reporters.remote.kept_clock import KeptClock
 from reporters.remote.state_directory import StateDirectory
 from tests.monitor.agents.conditions import Conditions
 
@@ -14,4 +14,5 @@ if __name__ == "__main__":
     directory = Path(sys.argv[1])
     conditions = Conditions(directory)
     conditions.limit_files()
-    sys.exit(Agent(StateDirectory.open(directory / "state"), SiteClock(wall=conditions.wall_seconds)).serve())
+    state = StateDirectory.open(directory / "state")
+    sys.exit(Agent(state, KeptClock(state, wall=conditions.wall_seconds)).serve())

@@ -8,12 +8,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
+_WRONG_CLOCK = """
+import sys, time
+from pathlib import Path
+from reporters.remote.agent.agent import Agent
+from reporters.remote.kept_clock import KeptClock
+from reporters.remote.state_directory import StateDirectory
+state, error = StateDirectory.open(Path(sys.argv[1])), float(sys.argv[2])
+sys.exit(Agent(state, KeptClock(state, wall=lambda: time.time() + error)).serve())
+"""
 
 
 @dataclass
@@ -48,6 +57,21 @@ def agent_process(state: Path, program: Path | None = None, **environment: str) 
         else ["-c", "import sys; from reporters.remote.main import main; sys.exit(main())"]
     )
     argv = [sys.executable, *(["-I"] if program else []), *start, "run", "--state", str(state)]
+    with _started(argv, state, environment) as agent:
+        yield agent
+
+
+@contextlib.contextmanager
+def agent_with_clock(state: Path, wall_error_seconds: float) -> Iterator[AgentProcess]:
+    """Run the agent of *state* until the context ends, at a host whose wall clock is wrong."""
+    with _started(
+        [sys.executable, "-c", _WRONG_CLOCK, str(state), str(wall_error_seconds)], state, {}
+    ) as agent:
+        yield agent
+
+
+@contextlib.contextmanager
+def _started(argv: Sequence[str], state: Path, environment: Mapping[str, str]) -> Iterator[AgentProcess]:
     with subprocess.Popen(
         argv,
         cwd=ROOT,

@@ -12,12 +12,14 @@ import pytest
 
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
+from reporters.remote.agent import cursor
+from reporters.remote.agent.cursor import Cursor
 from reporters.remote.main import main
 from reporters.remote.state_directory import StateDirectory
 from reporters.report import rfc3339, run_id
 from tests.processes import is_gone, pid_in
 from tests.reporters.needs import needs
-from tests.reporters.remote.agent_process import ROOT, agent_process
+from tests.reporters.remote.agent_process import ROOT, agent_process, agent_with_clock
 from tests.reporters.remote.assignments import RESOURCE, assignment, enrolled, series
 from tests.reporters.remote.grid_server import GridServer, grid_server
 from tests.waiting import eventually
@@ -115,6 +117,31 @@ def test_status_and_ledger_read_what_the_agent_left(
     assert "delivered noop-ncsa" in printed
     assert main(["ledger", at, "--series=another"]) == 0
     assert capsys.readouterr() == ("", "no runs of another yet\n")
+
+
+@pytest.mark.parametrize("wall_error_seconds", [3600.0, -3600.0])
+def test_an_agent_that_starts_without_the_server_after_a_jump_of_the_clock_has_the_servers_slots(
+    authority: Authority,
+    state: StateDirectory,
+    capsys: pytest.CaptureFixture[str],
+    wall_error_seconds: float,
+) -> None:
+    with grid_server(authority, GridServer("openssl", assignment())) as server:
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            assert eventually(lambda: agent.status.get("assignment") == 7), agent.log
+            agent.process.kill()
+            agent.process.wait()
+    before = datetime.now(UTC)
+    cursor.write(state, Cursor(before - timedelta(seconds=61)), before)
+    with agent_with_clock(state.path, wall_error_seconds) as agent:
+        assert eventually(lambda: agent.status.get("spool_records")), agent.log
+    slots = [line.split()[0] for line in command(capsys, "ledger", f"--state={state.path}")[1].splitlines()]
+    times = [datetime.fromisoformat(slot) for slot in slots]
+    assert times
+    assert (
+        before - timedelta(seconds=62) <= min(times) <= max(times) <= datetime.now(UTC) + timedelta(seconds=5)
+    )
 
 
 def test_a_second_agent_for_the_directory_is_refused(authority: Authority, state: StateDirectory) -> None:
