@@ -26,7 +26,10 @@ _START = """
 WITH started AS (
     UPDATE monitor_run
     SET state = %(running)s, cause = 'its reporter started it', started_at = %(now)s, lease_until = %(lease)s
-    WHERE id = ANY (%(runs)s) {of_slots} AND state = %(claimed)s
+    WHERE id = ANY (%(runs)s) {of_slots} AND state = %(claimed)s AND EXISTS (
+        SELECT FROM monitor_series AS series
+            JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
+        WHERE series.id = monitor_run.series_id AND reporter.site_id IS NULL)
     RETURNING id, attempt, slot, series_id
 )
 SELECT started.id, started.attempt, started.slot,
@@ -81,8 +84,8 @@ def start_runs(
 ) -> list[StartedRun]:
     """Start the runs that are still claimed; return them, oldest first.
 
-    A task may arrive twice, or after its run has been claimed again: the first task starts the run. Without
-    *slots* every partition of the ledger is read.
+    A task may arrive twice, or after its run has been claimed again: the first task starts the run. A run
+    whose series is an agent's by now is not started. Without *slots* every partition of the ledger is read.
     """
     parameters: dict[str, Any] = {
         "runs": list(run_ids),

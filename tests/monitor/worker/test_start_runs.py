@@ -15,6 +15,7 @@ from monitor.worker.start_runs import start_runs
 from reporters import report as wire
 from reporters.config import Assignment
 from tests.monitor.builders import circle_report
+from tests.monitor.fleet.agents import remote_reporter
 
 MINUTE = timedelta(minutes=1)
 
@@ -41,6 +42,18 @@ def test_a_run_starts_once_and_only_if_it_is_claimed(circle: Series, noon: datet
     assert start_runs([run.pk], noon) == []
     run.refresh_from_db()
     assert (run.state, run.started_at) == (State.RUNNING, noon)
+
+
+def test_a_run_whose_series_moved_to_an_agent_does_not_start(circle: Series, noon: datetime) -> None:
+    run = run_now(circle, who="ada", now=noon)
+    (claim,) = claim_due(noon)
+    home = circle.reporter
+    Series.objects.update(reporter=remote_reporter("ncsa"))
+    assert start_runs([claim.run_id], noon) == start_runs([claim.run_id], noon, [claim.slot]) == []
+    run.refresh_from_db()
+    assert run.state == State.CLAIMED
+    Series.objects.update(reporter=home)
+    assert [started.run_id for started in start_runs([claim.run_id], noon)] == [run.pk]
 
 
 def test_the_assignment_has_all_settings_of_the_series(circle: Series, noon: datetime) -> None:
