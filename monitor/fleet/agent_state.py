@@ -6,6 +6,7 @@ An agent may be hostile: every text is cut, every list and number is bounded.
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from reporters.report import rfc3339
 if TYPE_CHECKING:
     from datetime import datetime
 
+logger = logging.getLogger(__name__)
 MAX_BYTES = 1024 * 1024
 MAX_IN_FLIGHT = 1_000
 MAX_CHAINS = 2_000
@@ -80,15 +82,32 @@ def parse_state(reporter: Reporter, body: bytes, now: datetime) -> AgentState:
 def store_status(status: ReporterStatus) -> None:
     """Store *status* in place of the earlier one; new messages are appended to the earlier messages."""
     columns = list(_COLUMNS)
-    if status.messages:
-        earlier = ReporterStatus.objects.filter(pk=status.reporter_id).values_list("messages", flat=True)
-        known = earlier.first() or []
-        fresh = [message for message in status.messages if message not in known]
+    earlier = ReporterStatus.objects.filter(pk=status.reporter_id).first()
+    known = [] if earlier is None else earlier.messages
+    fresh = [message for message in status.messages if message not in known]
+    if earlier is not None and earlier.started_at > status.started_at:
+        fresh += _second_agent(earlier, status, known)
+    if fresh:
         status.messages = [*known, *fresh][-MAX_MESSAGES:]
         columns.append("messages")
     ReporterStatus.objects.bulk_create(
         [status], update_conflicts=True, unique_fields=["reporter"], update_fields=columns
     )
+
+
+def _second_agent(
+    earlier: ReporterStatus, status: ReporterStatus, known: list[dict[str, str]]
+) -> list[dict[str, str]]:
+    """Return the message that two agents have one key, unless it is *known*: an older one came back."""
+    agents = (f"{each.hostname}, started {each.started_at:%Y-%m-%d %H:%M:%S}" for each in (status, earlier))
+    text = (
+        f"two agents use the key of this reporter: {' and '.join(agents)}; if its state directory was copied,"
+        " remove one and enrol it as another reporter"
+    )
+    if any(message["text"] == text[:_MESSAGE] for message in known):
+        return []
+    logger.warning("reporter %r: %s", status.reporter.name, text)
+    return [{"at": rfc3339(status.seen_at), "level": "error", "text": text[:_MESSAGE]}]
 
 
 def _assignment(fields: Fields) -> dict[str, Any]:

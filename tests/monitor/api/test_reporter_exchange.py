@@ -174,6 +174,20 @@ def test_an_exchange_records_the_state_of_the_agent(agent: SiteAgent) -> None:
     assert (status.messages, status.spool_records) == ([message, later], 0)
 
 
+def test_a_copied_state_directory_is_told_as_two_agents_with_one_key(agent: SiteAgent) -> None:
+    first = {"hostname": "login1", "started_at": "2026-03-01T12:00:00Z"}
+    second = {"hostname": "login2", "started_at": "2026-03-02T12:00:00Z"}
+    for state in (first, first, second, second):  # the agent was started again, on another host
+        agent.exchange(**state)
+    assert ReporterStatus.objects.get().messages == []
+    for state in (first, second, first, second):
+        agent.exchange(**state)
+    (message,) = ReporterStatus.objects.get().messages
+    assert message["level"] == "error"
+    agents = "login1, started 2026-03-01 12:00:00 and login2, started 2026-03-02 12:00:00"
+    assert message["text"].startswith(f"two agents use the key of this reporter: {agents}; ")
+
+
 def test_a_clock_may_be_unknown(agent: SiteAgent) -> None:
     assert agent.exchange(clock=None).status_code == 200
     assert ReporterStatus.objects.get().clock_offset_seconds is None
