@@ -78,12 +78,15 @@ class Gateway:
         try:
             return self._post_once(operation, body, headers)
         except ServerRefused as error:
-            self._tokens.discard()
-            if error.code == _REVOKED:
-                raise Revoked(str(error), error.status, error.code, error.fields) from None
-            if error.code not in _WRONG_CLOCK or not self._learn(error, sent):
+            has_new_key = self._tokens.discard()
+            if error.code == _REVOKED and not has_new_key:
+                raise _revoked(error) from None
+            if error.code != _REVOKED and (error.code not in _WRONG_CLOCK or not self._learn(error, sent)):
                 raise
-        return self._post_once(operation, body, headers)
+        try:
+            return self._post_once(operation, body, headers)
+        except ServerRefused as error:
+            raise (_revoked(error) if error.code == _REVOKED else error) from None
 
     def _post_once(self, operation: str, body: Callable[[], bytes], headers: Mapping[str, str]) -> Answer:
         token = self._tokens.token()
@@ -99,6 +102,10 @@ class Gateway:
         arrived = self._clock.steady() + _HALF_SECOND
         self._clock.add(ExchangeTimes(sent - _HALF_SECOND, middle, middle, arrived))
         return True
+
+
+def _revoked(error: ServerRefused) -> Revoked:
+    return Revoked(str(error), error.status, error.code, error.fields)
 
 
 def exchange_body(request: Mapping[str, Any], sent_at: float) -> bytes:

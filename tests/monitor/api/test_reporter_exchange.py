@@ -175,8 +175,8 @@ def test_an_exchange_records_the_state_of_the_agent(agent: SiteAgent) -> None:
 
 
 def test_a_copied_state_directory_is_told_as_two_agents_with_one_key(agent: SiteAgent) -> None:
-    first = {"hostname": "login1", "started_at": "2026-03-01T12:00:00Z"}
-    second = {"hostname": "login2", "started_at": "2026-03-02T12:00:00Z"}
+    first: dict[str, Any] = {"hostname": "login1", "started_at": "2026-03-01T12:00:00Z"}
+    second: dict[str, Any] = {"hostname": "login2", "started_at": "2026-03-02T12:00:00Z"}
     for state in (first, first, second, second):  # the agent was started again, on another host
         agent.exchange(**state)
     assert ReporterStatus.objects.get().messages == []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,35 @@ def test_a_revoked_agent_is_paused_until_the_server_accepts_it_again(agent: Agen
     agent.server.refuse = lambda _connection, _request: False
     agent.exchange.exchange()
     assert agent.revoked == [True, False]
+
+
+def key_of(request: Request) -> str:
+    """Return the fingerprint of the key in the token of *request*."""
+    payload = request.headers["Authorization"].split(".")[1]
+    return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["key"])
+
+
+def test_the_key_of_a_new_enrolment_is_used_without_a_restart(agent: Agent) -> None:
+    """An enrolment revokes the earlier key, and removes it."""
+    agent.exchange.exchange()
+    before, method = identity.load(agent.state), signing.load("openssl")
+    key_file = f"key-{'1' * 16}-openssl"
+    method.make_key(agent.state.path / key_file)
+    fingerprint = method.fingerprint(method.public_key(agent.state.path / key_file))
+    identity.save(agent.state, replace(before, key_file=key_file, key_fingerprint=fingerprint))
+    (agent.state.path / before.key_file).unlink()
+
+    def accept_the_new_key(connection: Connection, request: Request) -> bool:
+        if key_of(request) != fingerprint:
+            connection.answer(401, b'{"code": "revoked"}')
+        return key_of(request) != fingerprint
+
+    agent.server.refuse = accept_the_new_key
+    agent.exchange.exchange()
+    assert (len(agent.server.exchanges), agent.revoked) == (2, [])
+    identity.save(agent.state, replace(before, url="https://other.example.org"))
+    agent.exchange.exchange()
+    assert "as ncsa at https://other.example.org, with other options: restart the agent" in agent.told
 
 
 def test_a_wrong_clock_is_corrected_by_the_refusal_and_the_request_sent_again(agent: Agent) -> None:
