@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Callable, ClassVar, Protocol, TypeVar, Union
 
@@ -225,6 +224,8 @@ def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[R
 
     If some calls raise, the exception for the first such item is raised after all calls have ended.
     """
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # a megabyte, which agents do without
+
     arguments = list(items)
     if not arguments:
         return []

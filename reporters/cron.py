@@ -17,7 +17,6 @@ fields begins with ``*``, a day must match both.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -129,6 +128,8 @@ def hashed(name: str, purpose: str, size: int) -> int:
 
 def suggestion(text: str, names: Sequence[str]) -> str:
     """Return ``; did you mean NAME?`` with the name most similar to *text*, or "" if none is similar."""
+    import difflib  # noqa: PLC0415  # for errors only
+
     close = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""
 

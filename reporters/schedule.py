@@ -13,7 +13,6 @@ Errors::
 
 from __future__ import annotations
 
-import zoneinfo
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -123,6 +122,8 @@ def find_zone(name: str) -> tzinfo:
     """
     if name == "UTC":
         return timezone.utc  # needs no database
+    import zoneinfo  # noqa: PLC0415  # with sysconfig a megabyte, which agents with schedules in UTC do without
+
     if not _zone_names():
         searched = ", ".join(zoneinfo.TZPATH) or "nowhere: PYTHONTZPATH is empty"
         raise NoZoneDatabase(
@@ -136,6 +137,8 @@ def find_zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=1)
 def _zone_names() -> frozenset[str]:
+    import zoneinfo  # noqa: PLC0415
+
     return frozenset(zoneinfo.available_timezones() - {"localtime"})  # localtime differs between machines
 
 

@@ -7,17 +7,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from reporters.remote import commands
+from reporters.remote import unpacked
 from reporters.remote.errors import UsageFault
+from reporters.remote.options import early_state_path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that *argv* names (default: the arguments of the process); return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    state = early_state_path(arguments)
+    if state is not None:
+        unpacked.use(state)
+    from reporters.remote import commands  # noqa: PLC0415  # only now, so that it comes from there
+
     parser = argparse.ArgumentParser(
         prog="gridcast-reporter", description="Run probes of gridcast at this site and report their results."
     )
     verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    arguments = list(sys.argv[1:] if argv is None else argv)
     # Only the modules of the command: the agent runs for months in the memory that it has at its start.
     named = [name for name in commands.names() if name == (arguments or [""])[0]]
     for name in named or commands.names():

@@ -1,12 +1,19 @@
-"""Options that several commands have."""
+"""Options that several commands have. Light: every start loads it from the archive."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reporters.remote.state_directory import default_path
+
+def default_path(environment: Mapping[str, str]) -> Path:
+    """Return ``$XDG_STATE_HOME/gridcast-reporter``, by default ``~/.local/state/gridcast-reporter``."""
+    base = environment.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):  # the specification of XDG ignores relative paths
+        base = os.path.expanduser("~/.local/state")  # noqa: PTH111  # without a home it stays as it is
+    return Path(base) / "gridcast-reporter"
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
@@ -22,3 +29,13 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 def state_path(options: argparse.Namespace) -> Path:
     """Return the state directory that *options* name, or the default; absolute."""
     return Path(options.state or default_path(os.environ)).expanduser().absolute()
+
+
+def early_state_path(arguments: Sequence[str]) -> Path | None:
+    """Return the state directory of the command line *arguments*, which may be invalid; None: it has none."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    add_state(parser)
+    try:
+        return state_path(parser.parse_known_args(arguments)[0])
+    except (argparse.ArgumentError, RuntimeError):  # of a user without a home directory
+        return None

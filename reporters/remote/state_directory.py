@@ -29,14 +29,6 @@ class StateError(Exception):
     """The directory or a file in it cannot be used; the message has the reason and a remedy."""
 
 
-def default_path(environment: Mapping[str, str]) -> Path:
-    """Return ``$XDG_STATE_HOME/gridcast-reporter``, by default ``~/.local/state/gridcast-reporter``."""
-    base = environment.get("XDG_STATE_HOME", "")
-    if not base.startswith("/"):  # the specification of XDG ignores relative paths
-        base = os.path.expanduser("~/.local/state")  # noqa: PTH111  # without a home it stays as it is
-    return Path(base) / "gridcast-reporter"
-
-
 class StateDirectory:
     """The directory at *path*. ``create`` makes it; ``open`` expects it to exist."""
 

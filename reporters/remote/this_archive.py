@@ -8,6 +8,8 @@ from pathlib import Path
 
 import reporters
 
+_PIECE_BYTES = 65536
+
 
 def path() -> Path | None:
     """Return the archive, or None if the process runs from a directory of sources."""
@@ -18,8 +20,13 @@ def path() -> Path | None:
 @functools.cache  # an upgrade replaces the file, and this process still runs the old one
 def sha256() -> str:
     """Return the SHA-256 of the archive in hex, which identifies its version; empty without an archive."""
-    archive = path()
+    archive, digest = path(), hashlib.sha256()
+    if archive is None:
+        return ""
     try:
-        return "" if archive is None else hashlib.sha256(archive.read_bytes()).hexdigest()
+        with archive.open("rb") as stream:
+            while piece := stream.read(_PIECE_BYTES):  # the agent keeps the memory that it once needed
+                digest.update(piece)
     except OSError:
         return ""
+    return digest.hexdigest()

@@ -1,67 +1,112 @@
-"""Run from unpacked sources: Python keeps their byte code, so later starts take a quarter of the time.
+"""Run from unpacked sources: Python keeps their byte code, so later starts take a third of the time.
 
 Modules of an archive are compiled at every start, which also costs memory for as long as the agent runs. And
-an archive that an upgrade replaces cannot be read on by a process that runs from it.
+an archive that an upgrade replaces cannot be read on by a process that runs from it. ``run`` unpacks; every
+command uses what it finds.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
+import stat
 import sys
 import uuid
 from pathlib import Path
 
 from reporters.remote import this_archive
-from reporters.remote.state_directory import StateDirectory, StateError
 
 DIRECTORY = "code"
 _PACKAGES = ("probes", "reporters")
 _DIGITS = 16
 
 
-def use(state: StateDirectory) -> Path | None:
-    """Load further modules from *state*, where the archive is unpacked; return the directory with them.
+class NotUnpacked(Exception):
+    """The archive cannot be unpacked, or not so that only this user can write to its modules."""
 
-    Without an archive nothing changes, and the result is None.
 
-    Raises:
-        StateError: the archive cannot be unpacked.
+def use(state: Path) -> Path | None:
+    """Load further modules from the directory below *state* where this archive is unpacked; return it.
+
+    The result is None, and nothing changes, without an archive or if other users could have changed its copy.
     """
-    archive, digest = this_archive.path(), this_archive.sha256()
-    if archive is None or not digest:
+    archive = this_archive.path()
+    if archive is None or not (state / DIRECTORY).is_dir():
         return None
-    directory = state.path / DIRECTORY / digest[:_DIGITS]
-    if not directory.exists():
-        try:
-            _unpack(archive, directory)
-        except (OSError, ValueError) as error:
-            raise StateError(f"cannot unpack {archive} to {directory}: {error}") from None
+    directory = _directory(state)
+    if not all(_is_private(each) for each in (state, directory.parent, directory)):
+        return None
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _PACKAGES and hasattr(module, "__path__"):
             module.__path__[:] = [str(directory.joinpath(*name.split(".")))]
-    sys.path.insert(0, str(directory))
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
     return directory
+
+
+def make(state: Path) -> Path | None:
+    """Unpack this archive below *state* if it is not, and ``use`` it; None without an archive.
+
+    Raises:
+        NotUnpacked: that is impossible.
+    """
+    archive = this_archive.path()
+    if archive is None:
+        return None
+    directory = _directory(state)
+    try:
+        if not directory.exists():
+            _unpack(archive, directory)
+    except (OSError, ValueError) as error:
+        raise NotUnpacked(f"cannot unpack {archive} to {directory}: {error}") from None
+    used = use(state)
+    if used is None:
+        raise NotUnpacked(f"other users can write to {directory.parent}: remove it, the agent makes it again")
+    return used
 
 
 def remove_others(directory: Path) -> None:
     """Remove the other versions beside *directory*; no agent may be running from them."""
+    import shutil  # noqa: PLC0415  # half a megabyte, which commands do without
+
     for other in directory.parent.iterdir():
         if other != directory:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _unpack(archive: Path, directory: Path) -> None:
-    """Unpack *archive* to the new *directory*."""
-    import zipfile  # noqa: PLC0415  # for the first start only, and half a megabyte of memory
+def _directory(state: Path) -> Path:
+    return state / DIRECTORY / this_archive.sha256()[:_DIGITS]
 
+
+def _is_private(directory: Path) -> bool:
+    """Return whether *directory* is one, of this user, to which no other user can write."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return False
+    is_shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not is_shared
+
+
+def _unpack(archive: Path, directory: Path) -> None:
+    """Unpack *archive* to the new *directory*. Raises OSError or ValueError."""
+    # For the first start only.
+    import io  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+    import zipfile  # noqa: PLC0415
+
+    content = archive.read_bytes()
+    if hashlib.sha256(content).hexdigest() != this_archive.sha256():
+        raise ValueError("the file was replaced since this process started; start it again")
     parent = directory.parent
     parent.mkdir(mode=0o700, exist_ok=True)
     draft = parent / f".{uuid.uuid4()}"
+    draft.mkdir(mode=0o700)
     try:
-        with zipfile.ZipFile(archive) as zipped:
-            zipped.extractall(draft, [name for name in zipped.namelist() if name.startswith(_PACKAGES)])
-        os.sync()  # a power failure must not leave empty modules behind
+        with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+            for name in zipped.namelist():
+                if name.startswith(_PACKAGES):
+                    _write(draft / name, zipped.read(name))
         draft.rename(directory)
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None
@@ -70,3 +115,12 @@ def _unpack(archive: Path, directory: Path) -> None:
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write and flush *file*: a power failure must not leave an empty module behind."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())

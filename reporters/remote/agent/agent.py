@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import os
 import queue
 import signal
 import sys
@@ -208,7 +208,7 @@ class Agent:
         spool, offset, exchange = self._spool.status(), self._clock.offset(), self._exchange
         return {
             "started_at": rfc3339(self._started_at),
-            "hostname": platform.node(),
+            "hostname": os.uname().nodename,
             "archive_sha256": this_archive.sha256(),
             "assignment": exchange.assignment_version,
             "assignment_error": exchange.assignment_error,

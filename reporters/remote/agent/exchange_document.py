@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import platform
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,10 +55,10 @@ def exchange_document(
     waiting = spool.status
     return {
         "started_at": rfc3339(agent.started_at),
-        "hostname": platform.node(),
+        "hostname": os.uname().nodename,
         "archive_sha256": this_archive.sha256(),
         "version": VERSION,
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "assignment": {"version": assignment.version, "error": assignment.error},
         "policy": dict(policy),
         "pending_approvals": int(assignment.has_pending),

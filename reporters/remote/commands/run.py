@@ -7,6 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
+from reporters.remote import unpacked
 from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
 from reporters.remote.state_directory import StateDirectory, StateError
@@ -32,11 +33,11 @@ class Command:
             return 0
         try:
             state = StateDirectory.open(path)
-            code = importlib.import_module("reporters.remote.unpacked").use(state)
+            code = unpacked.make(state.path)
             # Only now, so that the agent is loaded from there.
             agent = importlib.import_module("reporters.remote.agent.agent").Agent
             status: int = agent(state, code=code, is_quiet=options.quiet).serve()
-        except StateError as error:
+        except (StateError, unpacked.NotUnpacked) as error:
             raise UsageFault(str(error)) from None
         return status
 

@@ -8,7 +8,7 @@ minimal: ids, times, numbers and the outcome. No text that a program or the site
 from __future__ import annotations
 
 import getpass
-import platform
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -78,7 +78,7 @@ def disclose(report: Report, level: str, *, secret: bytes, words: Mapping[str, s
 
 def known_words(resources: Iterable[ResourceConfig]) -> dict[str, str]:
     """Return the kind of each name that this host, its user and the *resources* of its runs have."""
-    hosts = {platform.node()} - {""}
+    hosts = {os.uname().nodename} - {""}
     users = _own_names()
     for resource in resources:
         hosts.update(_hosts(resource))

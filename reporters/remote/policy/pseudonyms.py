@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import platform
+import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ def told_hostname(disclosure: str, state: StateDirectory) -> str:
     Raises:
         StateError: the secret of the pseudonym can be neither read nor written.
     """
-    name = platform.node()
+    name = os.uname().nodename
     return name if disclosure == "full" else Pseudonyms(secret_of(state), {}).of(HOST, name)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import probes
-from reporters.remote import VERSION, archive, this_archive, unpacked
+from reporters.remote import VERSION, archive, this_archive
 from tests.reporters.remote.interpreters import supported, too_old
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -121,24 +121,3 @@ def test_the_archive_knows_its_own_digest(pyz: Path) -> None:
     )
     assert done.stdout == f"{archive.digest(pyz.read_bytes())} {pyz}\n"
     assert (this_archive.path(), this_archive.sha256()) == (None, ""), "it runs from sources"
-
-
-def test_an_archive_is_unpacked_once_beside_other_versions(pyz: Path, tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path\n"
-        "from reporters.remote import unpacked\n"
-        "from reporters.remote.state_directory import StateDirectory\n"
-        "used = unpacked.use(StateDirectory(Path(sys.argv[2])))\n"
-        "import probes.noop, reporters.remote.agent.agent, reporters.spool.spool as spool\n"
-        "print(used); print(probes.noop.__file__); print(spool.__file__)\n"
-    )
-    (tmp_path / "code" / "0123456789abcdef").mkdir(parents=True)
-    argv = [sys.executable, "-I", "-S", "-c", script, str(pyz), str(tmp_path)]
-    runs = [subprocess.run(argv, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    directory = tmp_path / "code" / archive.digest(pyz.read_bytes())[:16]
-    expected = [directory, directory / "probes" / "noop.py", directory / "reporters" / "spool" / "spool.py"]
-    assert runs == ["".join(f"{line}\n" for line in expected)] * 2
-    assert len(list((tmp_path / "code").iterdir())) == 2, "an agent may run from the other one"
-    unpacked.remove_others(directory)
-    assert list((tmp_path / "code").iterdir()) == [directory]

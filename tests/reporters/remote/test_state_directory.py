@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError, default_path
+from reporters.remote.options import default_path
+from reporters.remote.state_directory import IDENTITY, StateDirectory, StateError
 
 
 def test_the_default_follows_the_specification_of_xdg() -> None:

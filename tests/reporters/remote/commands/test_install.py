@@ -77,6 +77,7 @@ def test_install_copies_the_archive_by_its_digest_and_uninstall_removes_it(
     assert str(copy) in (operator.state / "start").read_text()
     assert len(operator.crontab().splitlines()) == 2
     assert operator.call("install").stdout.startswith("unchanged: crontab; ")
+    (operator.state / "code" / "0123456789abcdef").mkdir(parents=True, exist_ok=True)  # of the agent
     done = operator.call("uninstall")
     assert done.stdout == "removed: crontab\n"
     assert operator.crontab() == ""
