@@ -70,11 +70,17 @@ class ScriptedServer:
 
 
 @contextlib.contextmanager
-def scripted_server(authority: Authority, script: Script) -> Iterator[ScriptedServer]:
-    """Serve https://localhost:PORT, certified by *authority*, until the context ends."""
+def scripted_server(
+    authority: Authority, script: Script, configure: Callable[[ssl.SSLContext], None] = lambda _: None
+) -> Iterator[ScriptedServer]:
+    """Serve https://localhost:PORT, certified by *authority*, until the context ends.
+
+    *configure* changes the TLS context of the server.
+    """
     identity = authority.host("localhost", ["localhost"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(identity.certificate, identity.key)
+    configure(context)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_COPY(self) -> None:  # by this name it is found

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FrameType
 
@@ -36,8 +36,8 @@ _STOPPED = 143  # exit status of a process that SIGTERM ended
 class RunServer:
     """Serves the messages at descriptor *source*, and announces ended runs at descriptor *target*."""
 
-    def __init__(self, source: int, target: int) -> None:
-        self._source, self._target = source, target
+    def __init__(self, source: int, target: int, fork: Callable[[], int] = os.fork) -> None:
+        self._source, self._target, self._fork = source, target, fork
         self._runs: dict[int, str] = {}
         self._received = b""
         self._woken, wake = os.pipe()
@@ -81,10 +81,20 @@ class RunServer:
             return
         with contextlib.suppress(Exception):  # the run reports it; here it only saves time for later runs
             probes.load(message.assignment.probe)
-        pid = os.fork()
+        try:
+            pid = self._fork()
+        except OSError as error:
+            self._not_started(message, f"cannot start a process for the run: {error.strerror}")
+            return
         if pid == 0:
             self._run(message)
         self._runs[pid] = message.name
+
+    def _not_started(self, job: RunJob, reason: str) -> None:
+        """Write the report here: the account has too many processes, and other runs must go on."""
+        with contextlib.suppress(OSError):
+            execute(job if job.outcome else replace(job, outcome="broken", reason=reason))
+        self._announce({"run": job.name, "status": 1, "cpu_seconds": 0.0})
 
     def _run(self, job: RunJob) -> None:
         """Run *job* in this child process. Does not return."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -73,6 +75,21 @@ def test_a_certificate_of_another_host_is_not_trusted(authority: Authority) -> N
         with pytest.raises(ServerUnavailable, match="certificate is not trusted"):
             ServerClient(url, ca_file=str(authority.identity.certificate)).post("x", b"", {})
         assert server.requests == []
+
+
+def test_an_old_version_of_tls_is_refused_before_anything_is_sent(authority: Authority) -> None:
+    with scripted_server(authority, lambda connection, _: connection.answer(200), _only_tls_1_1) as server:
+        with pytest.raises(ServerUnavailable, match=r"(?i)version|protocol"):
+            client(server, authority).post("x", b"", {})
+        assert server.requests == []
+
+
+def _only_tls_1_1(context: ssl.SSLContext) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
 
 
 def test_no_redirect_is_followed(authority: Authority) -> None:
