@@ -92,7 +92,8 @@ class Ownership:
         except OSError as error:
             raise StateError(f"cannot write {self._directory / OWNER}: {error.strerror}") from None
         finally:
-            draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # missing, or of a file system that is read-only
+                draft.unlink()
         return True
 
     def _owner(self) -> Process | None:

@@ -61,7 +61,11 @@ class _InFlight:
 
 
 class Runs:
-    """Runs the series of an assignment. *spooled* is called when a report has been spooled."""
+    """Runs the series of an assignment. *spooled* is called when a report has been spooled.
+
+    Raises:
+        StateError: the directory for the reports of runs cannot be made, or the cursor cannot be read.
+    """
 
     def __init__(
         self,
@@ -76,7 +80,10 @@ class Runs:
         self._state, self._clock, self._gate, self._spool = state, clock, gate, spool
         self._runner, self._notices, self._spooled = runner, notices, spooled
         self._results = state.path / "results"
-        self._results.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._results.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StateError(f"cannot make {self._results}: {error.strerror}") from None
         self._assignment: SiteAssignment | None = None
         self._timetable: Timetable | None = None
         kept = cursor.read(state)
@@ -266,8 +273,8 @@ class Runs:
             return
         self._swept_at = self._clock.steady()
         for file in sorted(self._results.glob(f"*{SUFFIX}")):
-            if file.name.removesuffix(SUFFIX) not in self._in_flight and not self._spool_result(file, 0.0):
-                return
+            if file.name.removesuffix(SUFFIX) not in self._in_flight:
+                self._spool_result(file, 0.0)
 
     def _spool_result(self, file: Path, cpu_seconds: float) -> bool:
         """Spool the report in *file* and remove it; return False if there is none."""
@@ -281,7 +288,8 @@ class Runs:
             return False
         except ReportError as error:
             self._notices.add(ERROR, f"the report in {file} is damaged and set aside: {error}")
-            file.replace(file.with_suffix(".damaged"))
+            with contextlib.suppress(OSError):  # of a full disk: tried again
+                file.replace(file.with_suffix(".damaged"))
             return False
         resources = [] if self._assignment is None else self._assignment.resources.values()
         try:

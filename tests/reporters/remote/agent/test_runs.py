@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.jobs import RunJob
 from reporters.remote.agent.log import AgentLog
@@ -14,10 +16,12 @@ from reporters.remote.agent.runner import Runner
 from reporters.remote.agent.runs import RunRequest, Runs
 from reporters.remote.assignment import parse
 from reporters.remote.clock import ExchangeTimes, SiteClock
-from reporters.remote.state_directory import StateDirectory
-from reporters.report import run_id
+from reporters.remote.state_directory import StateDirectory, StateError
+from reporters.report import run_id, to_json
+from reporters.skipped import skipped
 from reporters.spool.spool import Spool
 from tests.reporters.remote.assignments import assignment, series
+from tests.reporters.remote.policy.assignments import assignment as run_assignment
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -39,6 +43,25 @@ def runs_of(state: StateDirectory, clock: SiteClock, runner: Runner) -> Runs:
     runs = Runs(state, clock, PolicyGate(state), spool, runner, notices, lambda: None)
     runs.assign(parse(json.dumps(assignment(series(schedule=""))), "ncsa"))
     return runs
+
+
+def test_a_report_that_cannot_be_read_does_not_keep_the_others_from_the_spool(tmp_path: Path) -> None:
+    state = StateDirectory.create(tmp_path / "state")
+    runs = runs_of(state, SiteClock(), JobList())
+    results = state.path / "results"
+    (results / "1.report").mkdir()
+    (results / "2.report").write_text("{")
+    (results / "3.report").write_bytes(to_json(skipped(run_assignment(), "a test")))
+    runs.look()
+    assert {file.name for file in results.iterdir()} == {"1.report", "2.damaged"}
+    assert len(Spool(state.spool, "ncsa").pending_runs()) == 1
+
+
+def test_results_that_cannot_be_written_are_an_error_of_the_state_directory(tmp_path: Path) -> None:
+    state = StateDirectory.create(tmp_path / "state")
+    (state.path / "results").write_text("")
+    with pytest.raises(StateError, match=r"cannot make .*results"):
+        runs_of(state, SiteClock(), JobList())
 
 
 def requested(at: datetime) -> RunRequest:
