@@ -12,20 +12,11 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 GIVE_UP_SECONDS = 10.0
 _PAUSE_SECONDS = 0.005
 _PREFIX = "gridcast-"
-
-
-@dataclass(frozen=True)
-class ScopeUsage:
-    """The CPU time of a scope's processes; their peak memory if the group has the memory controller."""
-
-    cpu_seconds: float
-    memory_bytes: int | None
 
 
 class ProcessScope:
@@ -51,12 +42,15 @@ class ProcessScope:
             time.sleep(_PAUSE_SECONDS)
         return len(killed)
 
-    def usage(self) -> ScopeUsage:
-        """Return the resources that the processes used so far."""
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that the processes used so far.
+
+        There is no peak of their memory: the kernel enables the memory controller for groups below a group
+        only while no process is in the group itself, and the reporter is in it.
+        """
         lines = _read(self._directory / "cpu.stat").splitlines()
         values = dict(line.split()[:2] for line in lines if " " in line)
-        peak = _read(self._directory / "memory.peak").strip()
-        return ScopeUsage(int(values.get("usage_usec", 0)) / 1_000_000, int(peak) if peak.isdigit() else None)
+        return int(values.get("usage_usec", 0)) / 1_000_000
 
     def remove(self) -> None:
         """Remove the empty group, and those that its processes made in it."""

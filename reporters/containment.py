@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporters import cgroup, tagged_processes
-from reporters.cgroup import ScopeUsage
 
 try:
     import resource
@@ -106,19 +105,19 @@ class Containment:
         with self._lock:
             self._survivors += count
 
-    def end(self) -> tuple[int, ScopeUsage | None]:
-        """Kill the processes of the run that are left; return the survivors, and the usage of the scope.
+    def end(self) -> tuple[int, float | None]:
+        """Kill the processes of the run that are left; return the survivors, and the scope's CPU seconds.
 
         Call it when all programs have ended; the run starts no more of them.
         """
-        usage = None
+        cpu_seconds = None
         if self._scope is not None:
             left = self._scope.kill()
-            usage = self._scope.usage()
+            cpu_seconds = self._scope.cpu_seconds()
             self._scope.remove()
             with self._lock:
                 self._survivors += left
-        return self._survivors, usage
+        return self._survivors, cpu_seconds
 
 
 def tagged(environment: Mapping[str, str] | None, tag: str, *, guarded: bool) -> dict[str, str]:

@@ -24,7 +24,7 @@ from reporters.config import Assignment
 from reporters.containment import Containment, ProcessLimits, end_earlier_lives_once
 from reporters.deadline import BoundedShell, Deadline
 from reporters.resource_session import GridJob, ResourceSession, check_answers, serving
-from reporters.usage import ResourceUsage, UsageMeter, format_bytes
+from reporters.usage import ResourceUsage, UsageMeter
 
 _PLAIN = CopyOptions()
 _PATH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -176,12 +176,9 @@ class RunGrid:
 
     def _end_processes(self) -> None:
         """End what is left of the run's programs at the reporter's host."""
-        self._survivors, used = self._containment.end()
-        if used is not None and used.cpu_seconds:
-            memory = (
-                "" if used.memory_bytes is None else f", at most {format_bytes(used.memory_bytes)} of memory"
-            )
-            self.log(f"the run's programs at the reporter used {used.cpu_seconds:.3f} s of CPU time{memory}")
+        self._survivors, cpu_seconds = self._containment.end()
+        if cpu_seconds:
+            self.log(f"the run's programs at the reporter used {cpu_seconds:.3f} s of CPU time")
         if self._survivors:
             self.log(
                 f"{self._survivors} processes at the reporter ignored SIGTERM and were killed", "warning"

@@ -194,11 +194,11 @@ def test_a_scope_holds_a_process_that_forgot_its_environment(escape: Escape) -> 
         os.kill(escape.guardian(), signal.SIGKILL)
         with pytest.raises(process.GuardianLost):
             running.wait(60)
-    survivors, used = containment.end()
+    survivors, cpu_seconds = containment.end()
     assert escape.are_gone()
     assert survivors >= 3
-    assert used is not None
-    assert used.cpu_seconds > 0
+    assert cpu_seconds is not None
+    assert cpu_seconds > 0
 
 
 def test_a_scope_is_removed_at_the_end_even_with_groups_below_it() -> None:
