@@ -36,6 +36,7 @@ GRACE = timedelta(minutes=10)  # for the report or the exchange that lists the r
 LEASE = timedelta(minutes=5)  # of a running run: five exchanges
 SILENT_AFTER = timedelta(minutes=3)
 REQUEST_AGE = timedelta(days=1)  # after it, a requested run that no agent started is missed
+MAX_REAPED = 20_000  # in one tick
 MAX_REQUESTS = 200  # in one exchange
 AHEAD = timedelta(minutes=5)  # by which an agent's clock may be fast
 _RECENT = timedelta(days=31)
@@ -114,11 +115,14 @@ def renew_leases(reporter: Reporter, run_ids: Iterable[uuid.UUID], now: datetime
 
 
 @transaction.atomic
-def reap_agent_runs(now: datetime) -> None:
-    """Move runs past their grace time to ``missed``, and running runs with an expired lease to ``lost``."""
+def reap_agent_runs(now: datetime, *, at_most: int = MAX_REAPED) -> None:
+    """Move runs past their grace time to ``missed``, and running runs with an expired lease to ``lost``.
+
+    A call moves *at_most* runs of each kind; after a long outage further calls move the others.
+    """
     remote = Run.objects.of_agents()
-    late = _locked(overdue(remote, now))
-    in_flight = _locked(remote.silent(now))
+    late = _locked(overdue(remote, now), at_most)
+    in_flight = _locked(remote.silent(now), at_most)
     silent = [run for run in in_flight if run.state == State.RUNNING]
     for run in in_flight:
         if run.state == State.CLAIMED:  # by a worker that ran the series before
@@ -149,12 +153,13 @@ class _LockedRun(NamedTuple):
     is_requested: bool
 
 
-def _locked(runs: RunQuerySet) -> list[_LockedRun]:
-    """Lock and return *runs*; runs whose reports another transaction is storing are left out."""
+def _locked(runs: RunQuerySet, at_most: int) -> list[_LockedRun]:
+    """Lock and return *at_most* of *runs*; runs whose reports another transaction is storing are left out."""
     locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
     rows = locked.values_list("pk", "slot", "series__reporter__name", "state", "trigger")
     return [
-        _LockedRun(key, slot, name, state, trigger not in PLANNED) for key, slot, name, state, trigger in rows
+        _LockedRun(key, slot, name, state, trigger not in PLANNED)
+        for key, slot, name, state, trigger in rows[:at_most]
     ]
 
 

@@ -6,9 +6,10 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from monitor.db import binary, partitions
+from monitor.ledger.agent_runs import GRACE
 from monitor.ledger.heartbeats import SCHEDULER
 from monitor.models import Heartbeat, Run, Series
 from monitor.models.run import PLANNED, State
@@ -24,19 +25,25 @@ logger = logging.getLogger(__name__)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=1)
 MIN_AHEAD = AHEAD / 2  # series with more than this are not expanded, so most ticks have little to do
+MAX_SERIES, MAX_SLOTS = 2_000, 50_000  # in one tick, of series that were expanded before
 CATCH_UP = timedelta(days=7)  # after an outage, slots older than this are not even recorded as missed
 # The defaults of ``Run`` stand in the statement: a day of a series by the minute has 1,440 rows.
 _INSERT = """
 INSERT INTO monitor_run
-    (id, series_id, slot, due_at, trigger, forced, state, reason, cause, attempt, stage, failed_resource)
-SELECT run, %b, slot, due_at, 'schedule', false, 'expected', '', '', 0, '', ''
+    (id, series_id, slot, due_at, wait_until, trigger, forced, state, reason, cause, attempt, stage,
+    failed_resource)
+SELECT run, %b, slot, due_at, CASE WHEN due_at <= %b THEN %b::timestamptz END, 'schedule', false, 'expected',
+    '', '', 0, '', ''
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::timestamptz[]) AS planned (run, slot, due_at)
 ON CONFLICT DO NOTHING
 """
 
 
-def expand(now: datetime) -> int:
+def expand(now: datetime, *, at_most: int = MAX_SLOTS) -> int:
     """Add a run for each scheduled slot up to ``AHEAD`` after *now*; return the number of added runs.
+
+    After a long outage a call ends when it has added *at_most* runs; further calls add the others, those of
+    agents last: agents start their runs without the ledger.
 
     When a schedule changes, a database trigger empties ``expanded_until``. The series then loses its future
     slots and is expanded from the last tick on, because the new schedule did not apply before. Claimed runs
@@ -46,15 +53,22 @@ def expand(now: datetime) -> int:
     Run.objects.filter(withdrawn, trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now).delete()
     last_tick = Heartbeat.objects.filter(name=SCHEDULER).values_list("seen_at", flat=True).first() or LONG_AGO
     is_short = Q(expanded_until=None) | Q(expanded_until__lt=now + MIN_AHEAD)
-    scheduled = Series.objects.scheduled().filter(is_short).select_related("leader")
+    scheduled = Series.objects.scheduled().filter(is_short).select_related("leader", "reporter")
     if not scheduled.exists():
         return 0
     # Before locking series: creating a partition may wait for transactions that hold such locks.
     partitions.create_for([now - CATCH_UP, now + AHEAD])
-    return sum(
-        _expand_series(series, last_tick, now)
-        for series in scheduled.select_for_update(of=("self",), no_key=True)
-    )
+    scheduled = scheduled.select_for_update(of=("self",), no_key=True)
+    # These are not put off: their slots begin at the last tick.
+    added = sum(_expand_series(series, last_tick, now) for series in scheduled.filter(expanded_until=None))
+    short = scheduled.filter(expanded_until__isnull=False)
+    for series in short.order_by(F("reporter__site").asc(nulls_first=True), "expanded_until", "pk")[
+        :MAX_SERIES
+    ]:
+        if added >= at_most:
+            break
+        added += _expand_series(series, last_tick, now)
+    return added
 
 
 def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -83,7 +97,8 @@ def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
     runs = [run_id(series.name, slot) for slot in slots]
     due_times = [slot + _jitter(series, slot) for slot in slots]
     with binary.cursor() as cursor:
-        return cursor.execute(_INSERT, [series.pk, runs, slots, due_times]).rowcount
+        wait_until = now + GRACE if series.reporter.is_remote else None  # to deliver what the agent measured
+        return cursor.execute(_INSERT, [series.pk, now, wait_until, runs, slots, due_times]).rowcount
 
 
 def _expand_after(series: Series, last_tick: datetime, now: datetime) -> datetime:

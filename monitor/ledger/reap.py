@@ -18,6 +18,7 @@ from monitor.models.run import RunQuerySet, State
 if TYPE_CHECKING:
     import uuid
 
+MAX_MOVED = 20_000  # by one statement of a tick; after a long outage the next ticks move the others
 _LEASE_EXPIRED = "its lease expired"
 
 
@@ -64,13 +65,13 @@ def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
 
 
 def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
-    """Lock and move *runs*; return the slots of the locked runs by primary key.
+    """Lock and move ``MAX_MOVED`` of *runs*; return the slots of the locked runs by primary key.
 
     Runs that another transaction has locked, for instance to store their reports, are skipped: waiting for
     that transaction could deadlock.
     """
     locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
-    slots = dict(locked.values_list("pk", "slot"))
+    slots = dict(locked.values_list("pk", "slot")[:MAX_MOVED])
     if slots:
         transitions.move(Run.objects.all(), slots, to, cause=cause, slots=set(slots.values()), reason=reason)
     return slots

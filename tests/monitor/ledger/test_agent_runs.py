@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from monitor.gridfile.define import define
 from monitor.ledger import agent_runs, heartbeats
 from monitor.ledger.agent_runs import GRACE, LEASE, REQUEST_AGE, SILENT_AFTER
 from monitor.ledger.audit import audit
@@ -20,7 +21,7 @@ from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import RETRY, State
 from monitor.tick import tick
 from reporters.report import run_id
-from tests.monitor.fleet.remote_series import disk, remote_grid
+from tests.monitor.fleet.remote_series import RESOURCES, disk, remote_grid
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -120,6 +121,41 @@ def test_after_an_outage_of_the_server_agents_have_time_to_deliver(reporter: Rep
     tick(back + GRACE)
     assert due.count() == 6
     assert set(due.values_list("state", "reason")) == {(State.MISSED, NEVER_SEEN)}
+
+
+def test_a_tick_after_a_long_outage_is_bounded_and_the_next_ticks_continue(reporter: Reporter) -> None:
+    define(RESOURCES, [disk(f"disk-{number}") for number in range(3)] + [disk("home", reporter="home")])
+    Series.objects.update(created_at=NOON - timedelta(days=2), expanded_until=NOON - timedelta(hours=9))
+    heartbeats.record(heartbeats.SCHEDULER, NOON - timedelta(hours=9))
+    a_series = 9 + 24
+    assert [expand(NOON, at_most=a_series) for _ in range(6)] == [a_series] * 5 + [0]
+    due = Run.objects.filter(slot__lte=NOON)
+    assert set(due.values_list("series__name", "slot")) == {
+        (name, NOON - number * timedelta(hours=1))
+        for name in ("disk-ncsa", "disk-0", "disk-1", "disk-2", "home")
+        for number in range(9)
+    }
+    late = due.of_agents()
+    agent_runs.reap_agent_runs(NOON + GRACE - SECOND)
+    assert set(late.values_list("state", flat=True)) == {State.EXPECTED}, "agents may still deliver"
+    for number in range(1, 5):
+        agent_runs.reap_agent_runs(NOON + GRACE, at_most=10)
+        assert late.filter(state=State.MISSED).count() == min(10 * number, 4 * 9)
+
+
+def test_after_an_outage_the_series_of_workers_come_first(reporter: Reporter) -> None:
+    define(RESOURCES, [disk("home", reporter="home")])
+    Series.objects.update(created_at=NOON - timedelta(days=2), expanded_until=NOON - timedelta(hours=9))
+    expand(NOON, at_most=1)
+    assert set(Run.objects.values_list("series__name", flat=True)) == {"home"}
+
+
+def test_a_series_whose_schedule_changed_is_not_put_off(reporter: Reporter) -> None:
+    define(RESOURCES, [disk("home", reporter="home")])
+    heartbeats.record(heartbeats.SCHEDULER, NOON - 2 * SECOND)
+    Series.objects.update(created_at=NOON - timedelta(days=2), expanded_until=None)
+    assert expand(NOON, at_most=1) > 2
+    assert set(Run.objects.values_list("series__name", flat=True)) == {"home", "disk-ncsa"}
 
 
 def test_a_listed_run_is_running_until_its_lease_expires(reporter: Reporter) -> None:
