@@ -47,7 +47,9 @@ class Command:
             store.approve(waiting)
         except (StateError, AssignmentRefused, SigningError) as error:
             raise UsageFault(str(error)) from None
-        sys.stdout.write(f"version {waiting.assignment.version} is in force\n")
+        sys.stdout.write(
+            f"version {waiting.assignment.version} is in force; a running agent follows it within a minute\n"
+        )
         return 0
 
 

@@ -56,7 +56,7 @@ def agent_process(state: Path, program: Path | None = None, **environment: str) 
         if program
         else ["-c", "import sys; from reporters.remote.main import main; sys.exit(main())"]
     )
-    argv = [sys.executable, *(["-I"] if program else []), *start, "run", "--state", str(state)]
+    argv = [sys.executable, *(["-I", "-S"] if program else []), *start, "run", "--state", str(state)]
     with _started(argv, state, environment) as agent:
         yield agent
 

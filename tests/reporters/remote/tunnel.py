@@ -39,7 +39,8 @@ def tunnel(expected_credentials: str = "") -> Iterator[Tunnel]:
             host, _, port = self.path.rpartition(":")
             with socket.create_connection((host, int(port))) as server:
                 self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                _relay(self.connection, server)
+                with contextlib.suppress(ConnectionError):  # either end may reset the connection
+                    _relay(self.connection, server)
             self.close_connection = True
 
         def log_message(self, format: str, *args: object) -> None:
