@@ -295,7 +295,7 @@ def test_a_source_killed_during_a_copy_fails_it() -> None:
         killing = when_it_moves(sites, lambda: os.kill(sites.servers["one"].pid, signal.SIGKILL))
         # As it comes: the target lost it, or found it gone when it asked for more.
         with pytest.raises(CannotCopy, match=r"Connection error|connection reset by peer") as raised:
-            sites.copy(name="large")
+            sites.copy(name="large", within_seconds=600.0)
         killing.join()
         assert raised.value.resource == "one"
         assert sites.left() == []

@@ -431,7 +431,7 @@ def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: PageS
     visit = visitors.come(with_scripts=False)
     overview = visit.open("/")
     expect(overview.locator(".cell", has_text="failed here")).to_be_visible()
-    overview.get_by_role("link", name="Alerts 1 open").click()
+    overview.get_by_role("link", name="Alerts 2 open").click()
     expect(overview.get_by_text("A run did not pass: ").first).to_be_visible()
     series = visit.open("/series/gather-main/")
     expect(series.locator("noscript p")).to_be_visible()
