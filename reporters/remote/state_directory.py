@@ -110,8 +110,10 @@ class StateDirectory:
         except Unfit as error:
             raise StateError(f"cannot use {self.path / name}: {error}") from None
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, *, flushes: bool = True) -> None:
         """Replace the file *name* by *data*, readable by its owner only, and flush it to disk.
+
+        Without *flushes*, a power failure may damage the file: for one that the next start writes anyway.
 
         Raises:
             StateError: it cannot be written; the old content stays.
@@ -123,17 +125,19 @@ class StateDirectory:
             with open(descriptor, "wb") as stream:  # noqa: PTH123  # of a descriptor
                 stream.write(data)
                 stream.flush()
-                os.fsync(descriptor)
+                if flushes:
+                    os.fsync(descriptor)
             draft.replace(file)
-            _sync_entries(self.path)
+            if flushes:
+                _sync_entries(self.path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 draft.unlink()
             raise StateError(f"cannot write {file}: {error.strerror}") from None
 
-    def write_object(self, name: str, document: Mapping[str, Any]) -> None:
+    def write_object(self, name: str, document: Mapping[str, Any], *, flushes: bool = True) -> None:
         """Replace the file *name* by *document* as JSON, like ``write``."""
-        self.write(name, f"{json.dumps(document, indent=1)}\n".encode())
+        self.write(name, f"{json.dumps(document, indent=1)}\n".encode(), flushes=flushes)
 
     def remove(self, name: str) -> None:
         """Remove the file *name* if there is one. Raises StateError if it stays."""

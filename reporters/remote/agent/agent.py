@@ -190,7 +190,8 @@ class Agent:
             is_beat = self._clock.steady() - self._beat_at > _BEAT_SECONDS
             if status != self._published or is_beat:
                 self._published, self._beat_at = status, self._clock.steady()
-                self._state.write_object(STATUS, {"at": rfc3339(self._clock.now()), **status})
+                document = {"at": rfc3339(self._clock.now()), **status}
+                self._state.write_object(STATUS, document, flushes=False)  # it changes with every run
         except (StateError, SpoolError) as error:
             self._notices.add(ERROR, str(error))
         else:
