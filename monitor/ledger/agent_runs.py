@@ -36,7 +36,7 @@ GRACE = timedelta(minutes=10)  # for the report or the exchange that lists the r
 LEASE = timedelta(minutes=5)  # of a running run: five exchanges
 SILENT_AFTER = timedelta(minutes=3)
 REQUEST_AGE = timedelta(days=1)  # after it, a requested run that no agent started is missed
-MAX_REAPED = 20_000  # in one tick
+MAX_REAPED = 2_000  # in one tick: the time of the statement grows faster than their number
 MAX_REQUESTS = 200  # in one exchange
 AHEAD = timedelta(minutes=5)  # by which an agent's clock may be fast
 _RECENT = timedelta(days=31)

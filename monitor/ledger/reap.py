@@ -18,7 +18,7 @@ from monitor.models.run import RunQuerySet, State
 if TYPE_CHECKING:
     import uuid
 
-MAX_MOVED = 20_000  # by one statement of a tick; after a long outage the next ticks move the others
+MAX_MOVED = 2_000  # by one statement of a tick; after a long outage the next ticks move the others
 _LEASE_EXPIRED = "its lease expired"
 
 
