@@ -5,6 +5,7 @@ python -m reporters.remote.archive gridcast-reporter.pyz
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import sys
@@ -65,7 +66,32 @@ def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
     for package in PACKAGES:
         for path in (root / package).rglob("*"):
             if path.suffix in _SUFFIXES and path.is_file():
-                yield path.relative_to(root).as_posix(), path.read_bytes()
+                data = path.read_bytes()
+                # Sources of probes stay as they are: site policies allow probes by their digest.
+                is_bare = package == "reporters" and path.suffix == ".py"
+                yield path.relative_to(root).as_posix(), without_docstrings(data) if is_bare else data
+
+
+def without_docstrings(source: bytes) -> bytes:
+    """Return Python source with blank lines for its docstrings, which are a fifth of it.
+
+    Lines keep their numbers, so that tracebacks fit the source.
+    """
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        first = node.body[0] if node.body else None
+        if first is None or ast.get_docstring(node, clean=False) is None or first.end_lineno is None:
+            continue
+        indentation = lines[first.lineno - 1][: first.col_offset]
+        blank = [b"\n"] * (first.end_lineno - first.lineno + 1)
+        if isinstance(node, ast.ClassDef):  # a dataclass without a docstring makes one, which takes time
+            blank[0] = indentation + b"'-'\n"
+        elif len(node.body) == 1 and not isinstance(node, ast.Module):
+            blank[0] = indentation + b"pass\n"
+        lines[first.lineno - 1 : first.end_lineno] = blank
+    return b"".join(lines)
 
 
 def main(argv: Sequence[str]) -> int:

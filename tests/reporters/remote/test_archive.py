@@ -10,6 +10,7 @@ import time
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,31 @@ def test_a_changed_source_is_another_version(tmp_path: Path) -> None:
         shutil.copytree(ROOT / package, tmp_path / package)
     (tmp_path / "probes" / "kernels" / "stream.c").write_text("")
     assert archive.digest(archive.build(tmp_path)) != archive.digest(archive.build())
+
+
+def test_docstrings_become_blank_lines_and_all_else_stays() -> None:
+    source = b'''"""A module,
+
+of three lines."""
+class Empty(Exception):
+    """Has nothing else."""
+def unused():
+    """Does nothing."""
+def double(value):
+    """Return twice *value*.
+
+    It has: contracts.
+    """
+    return """no docstring""" and 2 * value
+'''
+    bare = archive.without_docstrings(source)
+    assert bare.count(b"\n") == source.count(b"\n")
+    names: dict[str, Any] = {}
+    exec(compile(bare, "bare", "exec"), names)  # our own source
+    assert (names["double"](4), names["double"].__doc__, names.get("__doc__")) == (8, None, None)
+    assert (names["Empty"].__doc__, names["unused"].__doc__) == ("-", None)
+    assert b"no docstring" in bare
+    assert b"contracts" not in bare
 
 
 def test_it_has_less_than_a_megabyte_and_no_byte_code() -> None:
