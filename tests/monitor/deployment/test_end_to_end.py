@@ -54,6 +54,7 @@ def versions() -> dict[str, str]:
     return dict(ReporterStatus.objects.values_list("reporter__name", "archive_sha256"))
 
 
+@pytest.mark.nightly  # by day the demo deploys to two sites and removes the reporters
 def test_two_sites_from_the_deployment_to_the_removal(
     sites: DeployedSites, live_server: LiveServer, tmp_path: Path
 ) -> None:
