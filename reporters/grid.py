@@ -49,7 +49,7 @@ class RunGrid:
         self._cleaned_up = False
         self._meter = UsageMeter()
         if earlier := end_earlier_lives_once():
-            self.log(f"ended {earlier} processes of runs whose reporter was killed", "warning")
+            self.log(f"ended {earlier} processes of runs whose reporter was killed", "info")
 
     def shell(self, resource: str) -> BoundedShell:
         """Return the connected shell of *resource*. Raises ProbeFailed if the connection failed."""
