@@ -14,7 +14,6 @@ the kernel counts all processes of the user, so a limit would hit the user's oth
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import os
 import threading
@@ -31,6 +30,7 @@ except ImportError:  # no limits on such systems
     resource = None  # type: ignore[assignment]
 
 _ENDED = "ended "
+_first_calls = threading.Semaphore(1)  # taken by the first call of ``end_earlier_lives_once``
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,12 @@ def tagged(environment: Mapping[str, str] | None, tag: str, *, guarded: bool) ->
     return {**(os.environ if environment is None else environment), variable: tag}
 
 
-@functools.cache
 def end_earlier_lives_once() -> int:
-    """Call ``end_earlier_lives`` unless this process, or the one that it was forked from, has done so."""
-    return end_earlier_lives()
+    """Call ``end_earlier_lives`` unless this process, or the one that it was forked from, has done so.
+
+    Return how many processes this call has killed.
+    """
+    return end_earlier_lives() if _first_calls.acquire(blocking=False) else 0
 
 
 def end_earlier_lives() -> int:
