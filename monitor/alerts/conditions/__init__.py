@@ -5,7 +5,7 @@ The name of the file is the key in a grid file: ``failures_in_row: 3``.
 
 from __future__ import annotations
 
-from monitor.alerts.conditions.base import AlertCondition, InvalidThreshold, UnknownCondition
+from monitor.alerts.conditions.base import AlertCondition, UnknownCondition, check_threshold
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[type[AlertCondition]](
@@ -22,8 +22,5 @@ def condition(kind: str, threshold: int) -> AlertCondition:
         InvalidThreshold: the threshold is out of bounds.
     """
     plug_in = load(kind)
-    if not plug_in.least <= threshold <= plug_in.most:
-        raise InvalidThreshold(
-            f"{kind}: expected {plug_in.unit} from {plug_in.least:,} to {plug_in.most:,}, got {threshold:,}"
-        )
+    check_threshold(kind, threshold, plug_in.least, plug_in.most, plug_in.unit)
     return plug_in(threshold)

@@ -110,3 +110,9 @@ class AlertCondition(Protocol):
 
 def timestamp(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def check_threshold(kind: str, threshold: int, least: int, most: int, unit: str) -> None:
+    """Raise InvalidThreshold unless *threshold* of the condition *kind*, in *unit*, is within its bounds."""
+    if not least <= threshold <= most:
+        raise InvalidThreshold(f"{kind}: expected {unit} from {least:,} to {most:,}, got {threshold:,}")

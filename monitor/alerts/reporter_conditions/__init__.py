@@ -5,7 +5,7 @@ The folder is the registry. A name is the key in a grid file, so no condition of
 
 from __future__ import annotations
 
-from monitor.alerts.conditions.base import InvalidThreshold, UnknownCondition
+from monitor.alerts.conditions.base import UnknownCondition, check_threshold
 from monitor.alerts.reporter_conditions.base import ReporterCondition
 from reporters.registry import PluginRegistry
 
@@ -23,8 +23,5 @@ def condition(kind: str, threshold: int) -> ReporterCondition:
         InvalidThreshold: the threshold is out of bounds.
     """
     plug_in = load(kind)
-    if not plug_in.least <= threshold <= plug_in.most:
-        raise InvalidThreshold(
-            f"{kind}: expected {plug_in.unit} from {plug_in.least:,} to {plug_in.most:,}, got {threshold:,}"
-        )
+    check_threshold(kind, threshold, plug_in.least, plug_in.most, plug_in.unit)
     return plug_in(threshold)
