@@ -68,9 +68,14 @@ class PolicyGate:
         with self._reading:
             return self._file.current()
 
-    def admit(self, assignment: Assignment, *, running_runs: int, now: datetime) -> Admission:
-        """Return whether *assignment* may start while *running_runs* other runs are running."""
-        policy = self.policy
+    def admit(
+        self, assignment: Assignment, *, running_runs: int, now: datetime, policy: SitePolicy | None = None
+    ) -> Admission:
+        """Return whether *assignment* may start while *running_runs* other runs are running.
+
+        *policy* is one that the caller has read; None: the policy as it is now.
+        """
+        policy = policy or self.policy
         situation = Situation(
             now=now,
             probe_sha256=probe_sha256(assignment.probe),

@@ -25,6 +25,7 @@ from reporters.remote.agent.runner import RunEnd, Runner, RunnerUnavailable
 from reporters.remote.agent.timetable import Timetable
 from reporters.remote.assignment import SiteAssignment
 from reporters.remote.clock import SiteClock
+from reporters.remote.policy.site_policy import SitePolicy
 from reporters.remote.state_directory import StateDirectory, StateError
 from reporters.report import MalformedReport, Report, ReportError, from_json, run_id
 from reporters.spool.files import SpoolError
@@ -209,29 +210,32 @@ class Runs:
             if run.expires_at is not None and run.expires_at <= now:
                 self._waiting.remove(run)
                 continue
-            verdict = judge(run, self._site_state(assignment, now))
+            policy = self._gate.policy  # one reading: an edit between two would start a run without its caps
+            verdict = judge(run, self._site_state(assignment, now, policy))
             if verdict.is_start or verdict.reason:
                 self._waiting.remove(run)
-                self._begin(assignment, run, verdict)
+                self._begin(assignment, run, verdict, policy)
 
-    def _site_state(self, assignment: SiteAssignment, now: datetime) -> SiteState:
+    def _site_state(self, assignment: SiteAssignment, now: datetime, policy: SitePolicy) -> SiteState:
         running = [job.run for job in self._in_flight.values() if not job.outcome]
-        capacity = self._gate.policy.concurrent_runs(assignment.capacity)
 
         def refusal(run: SiteRun) -> str:
-            wanted = assignment.run_of(run.series, run.slot)
-            return self._gate.admit(wanted, running_runs=len(running), now=self._clock.wall_now()).reason
+            wanted, wall_now = assignment.run_of(run.series, run.slot), self._clock.wall_now()
+            return self._gate.admit(wanted, running_runs=len(running), now=wall_now, policy=policy).reason
 
+        capacity = policy.concurrent_runs(assignment.capacity)
         return SiteState(assignment, now, running, capacity, self._ends, refusal)
 
-    def _begin(self, assignment: SiteAssignment, run: SiteRun, verdict: SiteVerdict) -> None:
+    def _begin(
+        self, assignment: SiteAssignment, run: SiteRun, verdict: SiteVerdict, policy: SitePolicy
+    ) -> None:
         wanted = assignment.run_of(run.series, run.slot)
         if run.expires_at is not None:
             self._requests[str(run_id(run.series.name, run.slot))] = run.expires_at
             self._keep_cursor()  # before it starts: it is run at most once
         outcome = "" if verdict.is_start else "skipped"
         if verdict.is_start:
-            wanted = self._gate.policy.constrained(wanted)
+            wanted = policy.constrained(wanted)
         else:
             self._ends[run.series.name, run.slot] = LeaderEnd(self._clock.now(), has_run=False)
         self._submit(run, wanted, outcome, verdict.reason)

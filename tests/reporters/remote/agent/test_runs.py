@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,10 +38,12 @@ class JobList(Runner):
         self.jobs.append(job)
 
 
-def runs_of(state: StateDirectory, clock: SiteClock, runner: Runner) -> Runs:
+def runs_of(
+    state: StateDirectory, clock: SiteClock, runner: Runner, load1: Callable[[], float] = lambda: 0.0
+) -> Runs:
     notices = Notices(AgentLog(state.path / "agent.log"), clock.now, clock.steady)
     spool = Spool(state.spool, "ncsa", is_durable=False)
-    runs = Runs(state, clock, PolicyGate(state), spool, runner, notices, lambda: None)
+    runs = Runs(state, clock, PolicyGate(state, load1=load1), spool, runner, notices, lambda: None)
     runs.assign(parse(json.dumps(assignment(series(schedule=""))), "ncsa"))
     return runs
 
@@ -64,6 +67,13 @@ def test_results_that_cannot_be_written_are_an_error_of_the_state_directory(tmp_
         runs_of(state, SiteClock(), JobList())
 
 
+def write_policy(state: StateDirectory, text: str) -> None:
+    draft = state.path / "draft"
+    draft.write_text(text)
+    draft.chmod(0o600)
+    draft.rename(state.path / "site-policy.json")
+
+
 def requested(at: datetime) -> RunRequest:
     return RunRequest(str(run_id("noop-ncsa", at)), "noop-ncsa", at, at + timedelta(minutes=10))
 
@@ -71,9 +81,7 @@ def requested(at: datetime) -> RunRequest:
 def test_a_server_with_another_time_cannot_move_the_forbidden_hours(tmp_path: Path) -> None:
     """The slots go by the server's time; the site's rules by the clock of the site."""
     state = StateDirectory.create(tmp_path / "state")
-    policy = state.path / "site-policy.json"
-    policy.write_text('{"hours": {"forbid": [{"from": "08:00", "to": "18:00"}]}}')
-    policy.chmod(0o600)
+    write_policy(state, '{"hours": {"forbid": [{"from": "08:00", "to": "18:00"}]}}')
     clock, runner = SiteClock(NOON.timestamp, lambda: 0.0), JobList()
     night = NOON - timedelta(hours=9)
     clock.add(ExchangeTimes(0.0, night.timestamp(), night.timestamp(), 0.0))
@@ -83,3 +91,19 @@ def test_a_server_with_another_time_cannot_move_the_forbidden_hours(tmp_path: Pa
     runs.look()
     (job,) = runner.jobs
     assert (job.outcome, job.reason) == ("skipped", "policy: forbidden hours 08:00-18:00 UTC")
+
+
+def test_a_run_has_the_caps_of_the_policy_that_admitted_it(tmp_path: Path) -> None:
+    """The operator's editor writes the file between the admission and the start."""
+    state = StateDirectory.create(tmp_path / "state")
+    write_policy(state, '{"caps": {"load1": 8}}')
+
+    def load1() -> float:
+        write_policy(state, '{"caps": {"load1": 99}}')
+        return 0.0
+
+    clock, runner = SiteClock(NOON.timestamp, lambda: 0.0), JobList()
+    runs = runs_of(state, clock, runner, load1)
+    runs.request([requested(NOON)])
+    runs.look()
+    assert [job.assignment.max_load1 for job in runner.jobs] == [8]
