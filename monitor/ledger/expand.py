@@ -6,12 +6,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import F, Q
+from django.db.models import F, Min, Q
 
 from monitor.db import binary, partitions
 from monitor.ledger.agent_runs import GRACE
 from monitor.ledger.heartbeats import SCHEDULER
-from monitor.models import Heartbeat, Run, Series
+from monitor.models import Heartbeat, Reporter, ReporterKey, Run, Series
 from monitor.models.run import PLANNED, State
 from monitor.models.series import Follows
 from reporters.cron import hashed
@@ -45,22 +45,34 @@ def expand(now: datetime, *, at_most: int = MAX_SLOTS) -> int:
     After a long outage a call ends when it has added *at_most* runs; further calls add the others, those of
     agents last: agents start their runs without the ledger.
 
+    A series of an agent has no slots before its reporter has an assignment: until then no agent knows of it.
+
     When a schedule changes, a database trigger empties ``expanded_until``. The series then loses its future
     slots and is expanded from the last tick on, because the new schedule did not apply before. Claimed runs
     stay. A schedule that cannot be parsed affects its own series only.
     """
+    unassigned = list(Reporter.objects.unassigned().values_list("pk", flat=True))
+    if unassigned:  # another reporter may have run these series before
+        moved = Series.objects.filter(reporter__in=unassigned, expanded_until__isnull=False)
+        moved.update(scheduled_since=None, expanded_until=None)
     withdrawn = ~Q(series__in=Series.objects.scheduled()) | Q(series__expanded_until=None)
     Run.objects.filter(withdrawn, trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now).delete()
     last_tick = Heartbeat.objects.filter(name=SCHEDULER).values_list("seen_at", flat=True).first() or LONG_AGO
     is_short = Q(expanded_until=None) | Q(expanded_until__lt=now + MIN_AHEAD)
-    scheduled = Series.objects.scheduled().filter(is_short).select_related("leader", "reporter")
+    scheduled = Series.objects.scheduled().filter(is_short).exclude(reporter__in=unassigned)
+    scheduled = scheduled.select_related("leader", "reporter")
     if not scheduled.exists():
         return 0
     # Before locking series: creating a partition may wait for transactions that hold such locks.
     partitions.create_for([now - CATCH_UP, now + AHEAD])
     scheduled = scheduled.select_for_update(of=("self",), no_key=True)
     # These are not put off: their slots begin at the last tick.
-    added = sum(_expand_series(series, last_tick, now) for series in scheduled.filter(expanded_until=None))
+    new = scheduled.filter(expanded_until=None)
+    enrolled_at = _first_enrolments() if new else {}
+    added = sum(
+        _expand_series(series, max(last_tick, enrolled_at.get(series.reporter_id, LONG_AGO)), now)
+        for series in new
+    )
     short = scheduled.filter(expanded_until__isnull=False)
     for series in short.order_by(F("reporter__site").asc(nulls_first=True), "expanded_until", "pk")[
         :MAX_SERIES
@@ -69,6 +81,12 @@ def expand(now: datetime, *, at_most: int = MAX_SLOTS) -> int:
             break
         added += _expand_series(series, last_tick, now)
     return added
+
+
+def _first_enrolments() -> dict[int, datetime]:
+    """Return when each agent enrolled for the first time, by the primary key of its reporter."""
+    keys = ReporterKey.objects.order_by()
+    return dict(keys.values_list("reporter").annotate(Min("enrolled_at")))
 
 
 def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -85,8 +103,8 @@ def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datet
     return (slot + delay for slot in schedule.slots(after - delay, until - delay))
 
 
-def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
-    after, until = _expand_after(series, last_tick, now), now + AHEAD
+def _expand_series(series: Series, new_since: datetime, now: datetime) -> int:
+    after, until = _expand_after(series, new_since, now), now + AHEAD
     try:
         slots = list(slots_of(series, after, until))
     except InvalidSchedule as error:
@@ -101,10 +119,10 @@ def _expand_series(series: Series, last_tick: datetime, now: datetime) -> int:
         return cursor.execute(_INSERT, [series.pk, now, wait_until, runs, slots, due_times]).rowcount
 
 
-def _expand_after(series: Series, last_tick: datetime, now: datetime) -> datetime:
+def _expand_after(series: Series, new_since: datetime, now: datetime) -> datetime:
     earliest = now - CATCH_UP
     if series.expanded_until is None:
-        return max(series.created_at, last_tick, earliest)
+        return max(series.created_at, new_since, earliest)
     if series.expanded_until < earliest:
         logger.warning(
             "series %s: slots before %s are not recorded, because the outage was too long",

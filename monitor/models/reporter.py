@@ -36,6 +36,10 @@ class ReporterQuerySet(models.QuerySet["Reporter"]):
     def remote(self) -> ReporterQuerySet:
         return self.filter(site__isnull=False)
 
+    def unassigned(self) -> ReporterQuerySet:
+        """Return the remote reporters whose agents have not yet got an assignment: they run nothing."""
+        return self.remote().filter(assignments=None)
+
     def workers(self) -> ReporterQuerySet:
         """Return the Celery workers."""
         return self.filter(site=None)

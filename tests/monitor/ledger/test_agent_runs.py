@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from monitor.fleet.assignment import current_assignment
 from monitor.gridfile.define import define
 from monitor.ledger import agent_runs, heartbeats
 from monitor.ledger.agent_runs import GRACE, LEASE, REQUEST_AGE, SILENT_AFTER
@@ -21,6 +22,7 @@ from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import RETRY, State
 from monitor.tick import tick
 from reporters.report import run_id
+from tests.monitor.fleet.agents import remote_reporter
 from tests.monitor.fleet.remote_series import RESOURCES, disk, remote_grid
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +35,7 @@ NEVER_SEEN = "reporter ncsa has never been seen: its agent has not enrolled, or 
 def reporter(db: None) -> Reporter:
     """The agent of ncsa, which runs the hourly series disk-ncsa, known since eleven."""
     made = remote_grid()
+    current_assignment(made, NOON - timedelta(hours=1))
     Series.objects.update(created_at=NOON - timedelta(hours=1))
     return made
 
@@ -63,6 +66,28 @@ def test_no_run_of_an_agent_is_claimed(reporter: Reporter) -> None:
 def test_the_ledger_expects_the_slots_of_an_agent(reporter: Reporter) -> None:
     expand(NOON)
     assert Run.objects.filter(slot=NOON, state=State.EXPECTED).count() == 1
+
+
+def test_no_slot_is_expected_before_the_first_assignment(reporter: Reporter) -> None:
+    reporter.assignments.all().delete()
+    assert expand(NOON) == 0
+    agent_runs.reap_agent_runs(NOON + GRACE)
+    key = {"public_key": "x", "fingerprint": "f", "enrolled_at": NOON + 90 * MINUTE}
+    reporter.keys.create(method="openssl", **key)
+    current_assignment(reporter, NOON + 100 * MINUTE)
+    heartbeats.record(heartbeats.SCHEDULER, NOON - MINUTE)  # it stood still meanwhile
+    expand(NOON + 130 * MINUTE)
+    assert Run.objects.order_by("slot").values_list("slot", flat=True)[0] == NOON + 120 * MINUTE
+
+
+def test_a_series_that_moves_to_an_agent_without_an_assignment_has_no_slots(reporter: Reporter) -> None:
+    expand(NOON)
+    other = remote_reporter("sdsc")
+    Series.objects.update(reporter=other)
+    expand(NOON + MINUTE)
+    assert list(Run.objects.values_list("slot", flat=True)) == [NOON]
+    current_assignment(other, NOON + MINUTE)
+    assert expand(NOON + 2 * MINUTE) == 24
 
 
 def test_a_run_waits_for_its_report_during_its_grace_time(reporter: Reporter) -> None:
