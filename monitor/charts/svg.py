@@ -93,7 +93,15 @@ def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
 
 
 _SHARES_WIDTH = 100
-_STANDINGS = ("unknown", "passed", "elsewhere", "ours", "somewhere", "here")  # as the overview counts them
+_STANDINGS = (
+    "unknown",
+    "skipped",
+    "passed",
+    "elsewhere",
+    "ours",
+    "somewhere",
+    "here",
+)  # as the overview counts them
 
 
 def shares(counts: Sequence[int]) -> SafeString:

@@ -31,6 +31,9 @@ Columns = Mapping[str, tuple[str, str]]  # by name: kind and SQL, see ``monitor.
 HOUR = timedelta(hours=1)
 LETTERS = latest_sql.LETTERS  # the state of each letter
 UNKNOWN = NEVER  # the value of a missing time
+_SKIPPED = State.SKIPPED[0]
+# The state of the newest run that was not skipped; skipped, if there is none and the newest slot was skipped.
+STATE_OR_SKIPPED = f"CASE WHEN state = '' AND right(outcomes, 1) = '{_SKIPPED}' THEN 'skipped' ELSE state END"
 _DEFAULTS = {  # the values of a series without an ended run
     "state": b" ",
     "slot": NEVER,
@@ -106,12 +109,14 @@ class NewestRuns:
     Attributes:
         run: the newest run that was not skipped; None if there is no such run.
         slot: the slot of this run.
+        skipped_slot: the newest slot, if it was skipped; None if a run took place in it.
         trend: a pair (state, failed resource) for each of the newest ended runs, oldest first.
     """
 
     name: str
     run: uuid.UUID | None
     slot: datetime | None
+    skipped_slot: datetime | None
     trend: tuple[tuple[State, str], ...]
 
 
@@ -121,6 +126,7 @@ class _RecentRow:
     name: str
     run: uuid.UUID | None
     slot: datetime | None
+    newest_slot: datetime | None
     outcomes: str
     failed_resources: list[str]
 
@@ -133,14 +139,21 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
     condition, parameters = _condition(series)
     relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
     query = (
-        "SELECT series.id, series.name, run, slot, outcomes, failed_resources"  # noqa: S608
+        "SELECT series.id, series.name, run, slot, slots[cardinality(slots)] AS newest_slot,"  # noqa: S608
+        " outcomes, failed_resources"
         f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
     )
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(_RecentRow)
         rows = cursor.execute(query.encode(), parameters * 2, prepare=False).fetchall()
     return {
-        row.id: NewestRuns(row.name, row.run, row.slot, _trend(row.outcomes, row.failed_resources))
+        row.id: NewestRuns(
+            row.name,
+            row.run,
+            row.slot,
+            row.newest_slot if row.outcomes.endswith(_SKIPPED) else None,
+            _trend(row.outcomes, row.failed_resources),
+        )
         for row in rows
     }
 
@@ -150,6 +163,13 @@ def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
     slots = {each.run: each.slot for each in recent.values() if each.run and each.slot}
     runs = Run.objects.filter(pk__in=list(slots), slot__in=set(slots.values()))
     return {run.series_id: run for run in runs}
+
+
+def skipped_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
+    """Return, by primary key of the series, the newest slot of each series whose newest slot was skipped."""
+    slots = {key: each.skipped_slot for key, each in recent.items() if each.skipped_slot}
+    runs = Run.objects.filter(series__in=list(slots), slot__in=set(slots.values()), state=State.SKIPPED)
+    return {run.series_id: run for run in runs if run.slot == slots[run.series_id]}
 
 
 def _trend(outcomes: str, failed_resources: Sequence[str]) -> tuple[tuple[State, str], ...]:

@@ -36,6 +36,7 @@ from monitor.overview.series_states import (
     HERE,
     MONITORING,
     PASSED,
+    SKIPPED,
     SOMEWHERE,
     STANDINGS,
     UNKNOWN,
@@ -88,6 +89,7 @@ class MatrixCell:
             MONITORING: f"{count} monitoring fault{'' if count == 1 else 's'}",
             ELSEWHERE: f"{count} failed elsewhere",
             PASSED: "all passed" if count == self.series_count else f"{count} passed",
+            SKIPPED: "all skipped" if count == self.series_count else f"{count} skipped",
             UNKNOWN: "no run yet",
         }[self.worst]
 

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Min, OuterRef, Subquery, Value
+from django.db.models import Count, Exists, Min, OuterRef, Subquery, Value
 from django.db.models.functions import JSONObject
 
 from monitor.depot.samples.read import newest_values
 from monitor.forecasts.defaults import LEVEL
 from monitor.ledger.attribution import Fault, fault, outcome_label
 from monitor.ledger.holds import covering_holds
-from monitor.models import Alert, ForecastState, Hold, Resource, Run, Series
+from monitor.models import Alert, ForecastState, Hold, Reporter, Resource, Run, Series
 from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
-from monitor.overview.latest import newest_runs, recent_runs
+from monitor.overview.latest import newest_runs, recent_runs, skipped_runs
 from monitor.series.segments import current_metrics
+from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
 SPARKLINE_VALUES = 30
 HEADLINE_METRIC = "total.seconds"
@@ -51,7 +52,7 @@ class CurrentRun:
 
 @dataclass(frozen=True)
 class LastRun:
-    """The newest ended run of a series that was not skipped."""
+    """The newest ended run of a series that was not skipped, or its newest slot that was."""
 
     run: uuid.UUID
     state: str
@@ -67,13 +68,17 @@ class LastRun:
 
 @dataclass(frozen=True)
 class SeriesRuns:
-    """The runs of a series: the *last* run, and *trend*.
+    """The runs of a series.
 
-    *trend* has a pair (state, failed resource) for each of the newest runs, oldest first.
+    Attributes:
+        last: the newest run that was not skipped.
+        skipped: the newest slot, if it was skipped.
+        trend: a pair (state, failed resource) for each of the newest runs, oldest first.
     """
 
     name: str
     last: LastRun | None
+    skipped: LastRun | None
     trend: Sequence[tuple[str, str]]
 
 
@@ -81,11 +86,15 @@ class SeriesRuns:
 class SeriesCell:
     """One series as seen from one site.
 
-    *trend* has a pair (state, fault) for each of the newest runs, oldest first.
+    Attributes:
+        last: the newest run; if every slot was skipped, the newest slot.
+        skipped: why the newest slot was skipped, if no run has ended yet or the site's policy skipped it.
+        trend: a pair (state, fault) for each of the newest runs, oldest first.
     """
 
     series: str
     last: LastRun | None
+    skipped: str
     fault: Fault
     trend: tuple[tuple[str, Fault], ...]
 
@@ -102,6 +111,7 @@ class SeriesDetails:
         totals: the newest totals of the current segment in seconds, oldest first.
         held: the reason of a hold or maintenance that covers the series; empty if the series is not held.
         alerts: the number of open alerts.
+        has_no_agent: whether its reporter is remote and has not got an assignment yet; it has no slots then.
     """
 
     key: int
@@ -114,14 +124,20 @@ class SeriesDetails:
     next_slot: datetime | None
     held: str
     alerts: int
+    has_no_agent: bool
 
 
 def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
     """Return the runs of each of *series* by primary key; series without an ended run are absent."""
     recent = recent_runs(series)
-    newest = newest_runs(recent)
+    newest, skipped = newest_runs(recent), skipped_runs(recent)
     return {
-        key: SeriesRuns(each.name, LastRun.of(newest[key]) if key in newest else None, each.trend)
+        key: SeriesRuns(
+            each.name,
+            LastRun.of(newest[key]) if key in newest else None,
+            LastRun.of(skipped[key]) if key in skipped else None,
+            each.trend,
+        )
         for key, each in recent.items()
     }
 
@@ -145,13 +161,21 @@ def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, s
         failed_site = sites.get(resource, "")
         return fault(state, failed_site=failed_site, site=site or failed_site)
 
-    last, trend = (runs.last, runs.trend) if runs else (None, ())
+    last, trend = (runs.last or runs.skipped, runs.trend) if runs else (None, ())
     return SeriesCell(
         series=name,
         last=last,
+        skipped=_skip_reason(runs) if runs else "",
         fault=fault_of(last.state, last.failed_resource) if last else Fault.NONE,
         trend=tuple((str(state), fault_of(state, resource)) for state, resource in trend),
     )
+
+
+def _skip_reason(runs: SeriesRuns) -> str:
+    reason = runs.skipped.reason if runs.skipped else ""
+    if reason.startswith(POLICY_PREFIX):
+        return f"site {reason}"
+    return "" if runs.last else reason
 
 
 def cells_by_site(
@@ -192,6 +216,7 @@ def series_details(visible: SeriesQuerySet, now: datetime, holds: Sequence[Hold]
             next_slot=next_slots.get(row["name"]),
             held=held[row["pk"]].reason if row["pk"] in held else "",
             alerts=row["open_alerts"] or 0,
+            has_no_agent=row["has_no_agent"],
         )
         for row in rows
     ]
@@ -204,6 +229,7 @@ def _series(visible: SeriesQuerySet) -> Any:
         "name",
         "probe",
         "enabled",
+        has_no_agent=Exists(Reporter.objects.unassigned().filter(pk=OuterRef("reporter"))),
         open_alerts=Subquery(alerts.annotate(count=Count("pk")).values("count")),
     )
 

@@ -119,7 +119,10 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> S
 def _ordered(series: SeriesQuerySet, chosen: SeriesFilter, order: str) -> NDArray[np.int64]:
     """Return the primary keys of the series in the chosen state, sorted by *order*."""
     named = latest.series_columns(series, {"name": ("name", "name")})
-    columns = {"state": ("letter", "state"), "at": ("time", "coalesce(ended_at, slot, '-infinity')")}
+    columns = {
+        "state": ("letter", latest.STATE_OR_SKIPPED),
+        "at": ("time", "coalesce(ended_at, slot, '-infinity')"),
+    }
     # Reading all states is as fast as selecting most of them.
     source = series if chosen.site else Series.objects.all()
     states = latest.latest_columns(source, named["series"], columns)

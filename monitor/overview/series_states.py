@@ -21,7 +21,7 @@ OURS = [state[0].encode() for state in MONITOR_FAILURES]
 BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 
 # The standings of a series at a site, the worst last; a standing is an index into counts.
-UNKNOWN, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(6)
+UNKNOWN, SKIPPED, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(7)
 
 _CULPRIT = (
     "CASE failed_resource WHEN '' THEN 0 ELSE coalesce("
@@ -35,7 +35,8 @@ class SeriesStates:
 
     Attributes:
         group: the index of the column of the series.
-        state: the first letter of the state of the last run.
+        state: the first letter of the state of the last run that was not skipped; if every slot was skipped,
+            the letter of that state.
         ended_at: when the last run ended, in microseconds since 1970.
         culprit: the primary key of the site where the last run failed; 0 if the site is unknown.
         recent: the outcomes of the last hour, at most 20 letters, padded with spaces.
@@ -61,7 +62,7 @@ def series_states(
     *source* is a queryset that contains all of *series*; *group* has the index of the column of each series.
     """
     columns = {
-        "state": ("letter", "state"),
+        "state": ("letter", latest.STATE_OR_SKIPPED),
         "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),
         "culprit": ("integer", _CULPRIT),
         "recent": ("outcomes", _outcomes_between(now - LAST_HOUR, now)),
@@ -75,7 +76,9 @@ def standings(
     """Return the standing of each row as seen from *site*: ``ledger.attribution.fault`` on arrays."""
     failed = np.where(culprit == 0, SOMEWHERE, np.where(culprit == site, HERE, ELSEWHERE))
     return np.select(
-        [state == b"p", np.isin(state, BY_GRID), np.isin(state, OURS)], [PASSED, failed, MONITORING], UNKNOWN
+        [state == b"p", np.isin(state, BY_GRID), np.isin(state, OURS), state == b"s"],
+        [PASSED, failed, MONITORING, SKIPPED],
+        UNKNOWN,
     )
 
 

@@ -23,7 +23,7 @@ from monitor.forecasts.series_outlook import outlook
 from monitor.ledger.holds import HoldError, hold_progress
 from monitor.ledger.maintenance import open_for_series
 from monitor.ledger.run_now import run_now
-from monitor.models import Alert, Hold, Series
+from monitor.models import Alert, Hold, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
 from monitor.pages.http.access import members_only, wants_part
@@ -125,6 +125,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
     active_holds = hold_progress(Hold.objects.at(now).over(series))
     alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
     maintenance = open_for_series(series, now)
+    has_no_agent = series.enabled and Reporter.objects.unassigned().filter(pk=series.reporter_id).exists()
     shown = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
@@ -134,12 +135,14 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
         [(standing.hold.pk, standing.words) for standing in active_holds],
         [alert.pk for alert in alerts],
         [window.words for window in maintenance],
+        has_no_agent,
         (stands.current and stands.current.pk, [segment.pk for segment in stands.segments], stands.changes),
     )
     return {
         "latest": latest,
         "underway": underway,
         "next_run": next_run,
+        "has_no_agent": has_no_agent,
         "outlook": forecast_outlook,
         "stands": stands,
         "held": active_holds,

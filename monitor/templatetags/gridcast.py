@@ -124,6 +124,7 @@ _STANDINGS = {
     series_states.MONITORING: ("ours", State.BROKEN),
     series_states.ELSEWHERE: ("elsewhere", State.FAILED),
     series_states.PASSED: ("nobody", State.PASSED),
+    series_states.SKIPPED: ("nobody", State.SKIPPED),
     series_states.UNKNOWN: ("nobody", State.EXPECTED),
 }
 
@@ -148,14 +149,15 @@ def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
         return SafeString('<td class="fresh">no run yet</td>')
     return format_html(
         '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
-        '<span class="status">{}<span class="words">{}</span> {}</span>{}</a></td>',
+        '<span class="status">{}<span class="words">{}</span> {}</span>{}{}</a></td>',
         shown.fault,
         last.state,
         _run_url(last.run),
-        format_html(' title="{}"', last.reason) if last.reason else "",
+        format_html(' title="{}"', reason) if (reason := shown.skipped or last.reason) else "",
         ICONS[last.state],
         shown.words,
         ago(last.at, now),
+        format_html('<span class="rule">{}</span>', shown.skipped) if shown.skipped else "",
         svg.trend(shown.trend),
     )
 

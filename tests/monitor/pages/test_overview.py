@@ -72,6 +72,33 @@ def test_a_cell_shows_the_last_run_that_was_not_skipped(
     assert last.run == broken_site2.pk
 
 
+def test_a_cell_names_the_rule_of_a_site_policy_that_skips_the_series(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.gather, now - 2 * minute)
+    for series in (grid.gather, grid.circle):
+        builders.not_run(
+            series, now - minute, State.SKIPPED, f"policy: the probe {series.probe} is forbidden"
+        )
+    text = client.get("/").content.decode()
+    assert '<span class="rule">site policy: the probe gather is forbidden</span>' in text
+    (skipped,) = [cell for cell in text.split("<td ") if "site policy: the probe circle" in cell][:1]
+    assert "s-skipped" in skipped
+    assert '<span class="words">skipped</span>' in skipped
+    assert "no run yet" not in text
+    assert "All passing" in text
+
+
+def test_a_skip_without_a_policy_stands_in_a_cell_only_before_the_first_run(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.gather, now - 2 * minute)
+    for series in (grid.gather, grid.circle):
+        builders.not_run(series, now - minute, State.SKIPPED, "the previous run lasts")
+    text = client.get("/").content.decode()
+    assert text.count('<span class="rule">the previous run lasts</span>') == 3  # the sites of circle
+
+
 def test_a_missed_slot_is_a_monitoring_fault(grid: Grid, reader: User, now: datetime) -> None:
     builders.not_run(grid.gather, now, State.MISSED, "no reporter took it")
     content = overview_of_series(reader, now)

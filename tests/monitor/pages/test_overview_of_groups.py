@@ -68,10 +68,26 @@ def test_a_failure_counts_as_here_at_its_site_and_as_elsewhere_at_the_other(
     builders.not_run(rings[2], now, State.MISSED, "")
     builders.not_run(rings[3], now, State.SKIPPED, "overlap")
     content = overview_of_groups(reader, now)
-    assert only_cell(content, "site1").counts == (MANY - 3, 1, 1, 1, 0, 0)
-    assert only_cell(content, "site2").counts == (MANY - 3, 1, 0, 1, 0, 1)
+    assert only_cell(content, "site1").counts == (MANY - 4, 1, 1, 1, 1, 0, 0)
+    assert only_cell(content, "site2").counts == (MANY - 4, 1, 1, 0, 1, 0, 1)
     assert [row.site for row in content.rows] == ["site2", "site1"]
     assert row(content, "site2").failing == 1
+
+
+def test_series_of_which_every_slot_was_skipped_count_and_can_be_listed(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(rings[0], now - minute)
+    rule = "policy: the probe circle is forbidden"
+    for series in rings:
+        builders.not_run(series, now, State.SKIPPED, rule)
+    assert only_cell(overview_of_groups(reader, now), "site1").words == "1 passed"
+    rings[0].delete()
+    assert only_cell(overview_of_groups(reader, now), "site1").words == "all skipped"
+    listed = list_series(reader, now, SeriesFilter(state=State.SKIPPED))
+    assert listed.series_count == MANY - 1
+    assert listed.lines[0].cell.words == "skipped"
+    assert f">site {rule}</td>" in client.get("/", {"state": "skipped"}).content.decode()
 
 
 def test_a_failure_at_an_unknown_resource_has_an_unknown_site(

@@ -20,9 +20,11 @@ from monitor.charts import series_chart as charts
 from monitor.charts.chart_ranges import RANGES, named
 from monitor.charts.series_chart import chart
 from monitor.depot.samples import formats
+from monitor.fleet.assignment import current_assignment
 from monitor.forecasts import refresh
 from monitor.models import Forecast, Run, Series
 from monitor.models.run import State
+from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -77,6 +79,31 @@ def test_with_too_few_runs_the_page_says_how_many_there_are(
     assert "1 run has passed so far: the first forecast is being computed." in page(client, "gather-main")
     refresh.refresh_all(now + timedelta(minutes=1))
     assert "1 run has passed so far: too few to forecast from." in page(client, "gather-main")
+
+
+def test_a_series_of_an_agent_without_an_assignment_has_nothing_scheduled(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    ncsa = reporter_rows.remote("ncsa")
+    Series.objects.filter(pk=grid.circle.pk).update(reporter=ncsa)
+    assert 'the agent of <a href="/reporters/ncsa/">ncsa</a> has no assignment yet' in page(
+        client, "circle-ring"
+    )
+    assert "no agent yet" in client.get("/").content.decode()
+    current_assignment(ncsa, now)
+    assert "Nothing scheduled." in page(client, "circle-ring")
+    assert "no agent yet" not in client.get("/").content.decode()
+
+
+def test_a_slot_of_an_agent_is_not_overdue_while_its_report_may_come(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.not_run(grid.circle, now - timedelta(minutes=1), State.EXPECTED, "")
+    assert "overdue by" in page(client, "circle-ring")
+    Series.objects.filter(pk=grid.circle.pk).update(reporter=reporter_rows.remote("ncsa"))
+    text = page(client, "circle-ring")
+    assert "not reported yet" in text
+    assert "overdue by" not in text
 
 
 def test_a_forecast_is_shown_with_its_interval_and_track_record(
