@@ -13,6 +13,14 @@ LEADER_WAIT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
+class FailedStart:
+    """A run could not be started, for this *reason*; the start is tried again before *until*."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
 class SiteRun:
     """A run that waits or is running.
 
@@ -23,6 +31,7 @@ class SiteRun:
     slot: datetime
     due_at: datetime
     expires_at: datetime | None = None
+    failed_start: FailedStart | None = None
 
     @property
     def is_requested(self) -> bool:

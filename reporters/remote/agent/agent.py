@@ -151,6 +151,7 @@ class Agent:
         until = self._clock.steady() + STOP_SECONDS
         while not self._runs.is_idle and self._clock.steady() < until:
             self._turn(min(1.0, self._runs.look()))
+        self._runs.give_up()
         self._publish()
         for stop, thread in zip((self._delivery.stop, self._exchange.stop), threads):
             stop()

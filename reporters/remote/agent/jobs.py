@@ -8,6 +8,7 @@ from pathlib import Path
 from reporters.config import Assignment
 
 LENGTH_BYTES = 8  # before each pickled message
+UNWRITTEN = 74  # exit status of a run's process that cannot write its report
 
 
 @dataclass(frozen=True)

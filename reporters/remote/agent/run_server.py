@@ -22,7 +22,7 @@ from types import FrameType
 
 import probes
 from reporters.containment import end_earlier_lives, end_earlier_lives_once
-from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob, StopRun
+from reporters.remote.agent.jobs import LENGTH_BYTES, UNWRITTEN, RunJob, StopRun
 from reporters.remote.files import write_atomically
 from reporters.report import Report, to_json
 from reporters.run import run
@@ -92,9 +92,8 @@ class RunServer:
 
     def _not_started(self, job: RunJob, reason: str) -> None:
         """Write the report here: the account has too many processes, and other runs must go on."""
-        with contextlib.suppress(OSError):
-            execute(job if job.outcome else replace(job, outcome="broken", reason=reason))
-        self._announce({"run": job.name, "status": 1, "cpu_seconds": 0.0})
+        status = execute(job if job.outcome else replace(job, outcome="broken", reason=reason))
+        self._announce({"run": job.name, "status": status or 1, "cpu_seconds": 0.0})
 
     def _run(self, job: RunJob) -> None:
         """Run *job* in this child process. Does not return."""
@@ -110,8 +109,7 @@ class RunServer:
             os.dup2(null, self._source)
             os.dup2(null, self._target)
             if os.getppid() == parent:
-                execute(job)
-                status = 0
+                status = execute(job)
         except SystemExit:
             status = _STOPPED
         finally:
@@ -151,13 +149,15 @@ class RunServer:
                 os.kill(pid, number)
 
 
-def execute(job: RunJob) -> None:
-    """Run *job* and write its result.
-
-    Raises:
-        OSError: the result could not be written.
-    """
-    write_atomically(job.result, to_json(_report(job)), 0o600)
+def execute(job: RunJob) -> int:
+    """Run *job* and write its result; return 0, or ``UNWRITTEN`` if it cannot be written."""
+    result = to_json(_report(job))
+    try:
+        write_atomically(job.result, result, 0o600)
+    except OSError as error:
+        sys.stderr.write(f"cannot write the report {job.result}: {error.strerror}\n")
+        return UNWRITTEN
+    return 0
 
 
 def _report(job: RunJob) -> Report:

@@ -16,13 +16,22 @@ from pathlib import Path
 
 from reporters.config import Assignment
 from reporters.remote.agent import cursor, history
-from reporters.remote.agent.admission import LeaderEnd, SiteRun, SiteState, SiteVerdict, judge
+from reporters.remote.agent.admission import (
+    ROOM_WAIT,
+    FailedStart,
+    LeaderEnd,
+    SiteRun,
+    SiteState,
+    SiteVerdict,
+    judge,
+)
 from reporters.remote.agent.cursor import Cursor
 from reporters.remote.agent.gate import PolicyGate
-from reporters.remote.agent.jobs import RunJob
+from reporters.remote.agent.jobs import UNWRITTEN, RunJob
 from reporters.remote.agent.notices import ERROR, WARNING, Notices
 from reporters.remote.agent.runner import RunEnd, Runner, RunnerUnavailable
 from reporters.remote.agent.timetable import Timetable
+from reporters.remote.agent.unreported import MOST, UnreportedRun, UnreportedRuns
 from reporters.remote.assignment import SiteAssignment
 from reporters.remote.clock import SiteClock
 from reporters.remote.policy.site_policy import SitePolicy
@@ -36,6 +45,7 @@ _KEPT_ENDS = 20_000  # of leaders' runs
 _MARGIN_SECONDS = 120.0  # for a run that exceeds its own limits
 _CLEANUP_SECONDS = 60.0
 _SWEEP_SECONDS = 30.0
+_REPORTS_AT_ONCE = 20
 _WRONG_CLOCK = timedelta(hours=1)
 SUFFIX = ".report"
 
@@ -52,12 +62,13 @@ class RunRequest:
 
 @dataclass
 class _InFlight:
-    """A job of the runner. *outcome* is that of ``RunJob``; *until* is by the steady clock."""
+    """A job of the runner. *outcome* and *reason* are those of ``RunJob``; *until* is by the steady clock."""
 
     run: SiteRun
     assignment: Assignment
     until: float
-    outcome: str = ""
+    outcome: str
+    reason: str
     why_stopped: str = ""
 
 
@@ -93,6 +104,7 @@ class Runs:
         self._waiting: deque[SiteRun] = deque()
         self._in_flight: dict[str, _InFlight] = {}
         self._ends: dict[tuple[str, datetime], LeaderEnd] = {}
+        self._unreported = UnreportedRuns()
         self._is_stopping = False
         self._swept_at = -_SWEEP_SECONDS
 
@@ -157,8 +169,10 @@ class Runs:
         job = self._in_flight.pop(end.name, None)
         if job is None:
             return
-        if not self._spool_result(self._file(end.name), end.cpu_seconds) and not job.outcome:
-            self._report_broken(end, job)
+        if not self._spool_result(self._file(end.name), end.cpu_seconds):
+            self._report_again(end, job)
+        elif job.outcome:
+            self._report_unreported(_REPORTS_AT_ONCE)
         if not job.outcome:
             key = (job.run.series.name, job.run.slot)
             self._ends[key] = LeaderEnd(self._clock.now(), has_run=not job.why_stopped)
@@ -177,6 +191,14 @@ class Runs:
     def resume(self) -> None:
         """Start runs again after ``stop``, from now on."""
         self._is_stopping = False
+
+    def give_up(self) -> None:
+        """Tell how many runs get no report, because none could be written until the end of the agent."""
+        count = len(self._unreported) + self._unreported.given_up
+        if count:
+            self._notices.add(
+                ERROR, f"{count} runs have no report: it could not be written; the ledger has them as missed"
+            )
 
     def _trust_clock(self, now: datetime) -> None:
         """Set the cursor back if the server's time proves that it is in the future."""
@@ -207,6 +229,10 @@ class Runs:
 
     def _start_waiting(self, assignment: SiteAssignment, now: datetime) -> None:
         for run in [run for run in self._waiting if run.due_at <= now]:
+            if run.failed_start is not None and run.failed_start.until <= now:
+                self._waiting.remove(run)
+                self._report_unstarted(assignment, run, run.failed_start.reason)
+                continue
             if run.expires_at is not None and run.expires_at <= now:
                 self._waiting.remove(run)
                 continue
@@ -243,19 +269,53 @@ class Runs:
     def _submit(self, run: SiteRun, wanted: Assignment, outcome: str, reason: str) -> None:
         name = str(run_id(wanted.series, wanted.slot))
         limit = (wanted.warm_up_runs + 1) * (wanted.limit_seconds + _CLEANUP_SECONDS) + _MARGIN_SECONDS
-        self._in_flight[name] = _InFlight(run, wanted, self._clock.steady() + limit, outcome)
+        self._in_flight[name] = _InFlight(run, wanted, self._clock.steady() + limit, outcome, reason)
         try:
             self._runner.start(RunJob(name, wanted, self._file(name), outcome, reason))
         except RunnerUnavailable as error:
             del self._in_flight[name]
-            self._notices.add(ERROR, f"cannot run {wanted.series}: {error}")
+            self._notices.add(ERROR, f"cannot run {wanted.series} now: {error}")
+            if outcome:
+                self._report_later(UnreportedRun(run, wanted, outcome, reason))
+            else:
+                self._start_again(run, str(error))
 
-    def _report_broken(self, end: RunEnd, job: _InFlight) -> None:
-        """Have a report written for a run that left none."""
+    def _start_again(self, run: SiteRun, why: str) -> None:
+        """Let *run* wait for another start, as long as a run may wait for room; then it is broken."""
+        until = run.expires_at or self._clock.now() + ROOM_WAIT
+        failed = replace(run.failed_start, reason=why) if run.failed_start else FailedStart(until, why)
+        self._waiting.append(replace(run, failed_start=failed))
+
+    def _report_unstarted(self, assignment: SiteAssignment, run: SiteRun, why: str) -> None:
+        self._ends[run.series.name, run.slot] = LeaderEnd(self._clock.now(), has_run=False)
+        self._submit(run, assignment.run_of(run.series, run.slot), "broken", f"the run cannot start: {why}")
+
+    def _report_later(self, run: UnreportedRun) -> None:
+        self._unreported.add(run)
+        if self._unreported.given_up:
+            self._notices.add(
+                ERROR,
+                f"more than {MOST} reports cannot be written: the ledger will have the others as missed",
+            )
+
+    def _report_unreported(self, most: int) -> None:
+        """Try to write reports that could not be written before, with at most *most* in flight."""
+        in_flight = sum(1 for job in self._in_flight.values() if job.outcome)
+        for each in self._unreported.take(most - in_flight):
+            self._submit(each.run, each.assignment, each.outcome, each.reason)
+
+    def _report_again(self, end: RunEnd, job: _InFlight) -> None:
+        """Have a report written for a run that left none, or whose report could not be written."""
+        if job.outcome:
+            text = f"cannot write a report of {job.run.series.name}: its process {_ended(end)}"
+            self._notices.add(ERROR, text)
+            if end.status is None or end.status < 0 or end.status == UNWRITTEN:
+                self._report_later(UnreportedRun(job.run, job.assignment, job.outcome, job.reason))
+            return
         if job.why_stopped:
             self._submit(job.run, job.assignment, "skipped", job.why_stopped)
             return
-        how = "was killed" if end.status is None else _ended(end.status)
+        how = _ended(end)
         self._notices.add(WARNING, f"the run of {job.run.series.name} left no report: its process {how}")
         self._submit(job.run, job.assignment, "broken", f"the process of the run {how}")
 
@@ -279,6 +339,7 @@ class Runs:
         for file in sorted(self._results.glob(f"*{SUFFIX}")):
             if file.name.removesuffix(SUFFIX) not in self._in_flight:
                 self._spool_result(file, 0.0)
+        self._report_unreported(1)  # its success brings the others
 
     def _spool_result(self, file: Path, cpu_seconds: float) -> bool:
         """Spool the report in *file* and remove it; return False if there is none."""
@@ -315,5 +376,9 @@ class Runs:
             self._notices.add(ERROR, str(error))
 
 
-def _ended(status: int) -> str:
-    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+def _ended(end: RunEnd) -> str:
+    if end.status is None:
+        return "was killed"
+    if end.status == UNWRITTEN:
+        return "could not write its report: the disk of the state directory is full, or fails"
+    return f"was ended by signal {-end.status}" if end.status < 0 else f"ended with status {end.status}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,14 +15,15 @@ from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.jobs import RunJob
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import Notices
-from reporters.remote.agent.runner import Runner
+from reporters.remote.agent.runner import RunEnd, Runner, RunnerUnavailable
 from reporters.remote.agent.runs import RunRequest, Runs
 from reporters.remote.assignment import parse
 from reporters.remote.clock import ExchangeTimes, SiteClock
 from reporters.remote.state_directory import StateDirectory, StateError
-from reporters.report import run_id, to_json
+from reporters.report import from_json, run_id, to_json
 from reporters.skipped import skipped
 from reporters.spool.spool import Spool
+from tests.reporters.remote.agent_process import ROOT
 from tests.reporters.remote.assignments import assignment, series
 from tests.reporters.remote.policy.assignments import assignment as run_assignment
 
@@ -28,13 +31,16 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 class JobList(Runner):
-    """Keeps the jobs instead of running them."""
+    """Keeps the jobs instead of running them; refuses them while *is_available* is false."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_available: bool = True) -> None:
         super().__init__(Path("/nonexistent"), lambda _: None)
         self.jobs: list[RunJob] = []
+        self.is_available = is_available
 
     def start(self, job: RunJob) -> None:
+        if not self.is_available:
+            raise RunnerUnavailable("no process")
         self.jobs.append(job)
 
 
@@ -107,3 +113,66 @@ def test_a_run_has_the_caps_of_the_policy_that_admitted_it(tmp_path: Path) -> No
     runs.request([requested(NOON)])
     runs.look()
     assert [job.assignment.max_load1 for job in runner.jobs] == [8]
+
+
+@dataclass
+class Hour:
+    """A clock that the test sets; both of its times are those at noon and *seconds*."""
+
+    seconds: float = 0.0
+
+    def site_clock(self) -> SiteClock:
+        return SiteClock(lambda: NOON.timestamp() + self.seconds, lambda: self.seconds)
+
+
+def test_a_run_without_a_process_starts_when_there_is_one_again(tmp_path: Path) -> None:
+    hour, runner = Hour(), JobList(is_available=False)
+    runs = runs_of(StateDirectory.create(tmp_path / "state"), hour.site_clock(), runner)
+    runs.request([requested(NOON)])
+    assert runs.look() <= 1.0, "the next look comes soon"
+    hour.seconds = 599.0
+    runs.look()
+    assert (runs.in_flight, runs.waiting) == ([], 1)
+    runner.is_available = True
+    runs.look()
+    assert [(job.name, job.outcome) for job in runner.jobs] == [(str(run_id("noop-ncsa", NOON)), "")]
+
+
+def test_a_run_that_never_gets_a_process_is_reported_as_broken(tmp_path: Path) -> None:
+    hour, runner = Hour(), JobList(is_available=False)
+    runs = runs_of(StateDirectory.create(tmp_path / "state"), hour.site_clock(), runner)
+    runs.request([requested(NOON)])
+    for hour.seconds in (0.0, 601.0, 632.0):
+        runs.look()
+    runner.is_available = True
+    hour.seconds = 663.0
+    runs.look()
+    (job,) = runner.jobs
+    assert (job.outcome, job.reason) == ("broken", "the run cannot start: no process")
+    assert (runs.waiting, runs.in_flight) == (0, [])
+
+
+def test_a_run_whose_report_finds_no_space_is_reported_as_broken_when_there_is_some(tmp_path: Path) -> None:
+    """The directory of the results is a file meanwhile: not even root can write there."""
+    state, hour, ends = StateDirectory.create(tmp_path / "state"), Hour(), queue.SimpleQueue[RunEnd]()
+    runner = Runner(ROOT, ends.put)
+    runs = runs_of(state, hour.site_clock(), runner)
+    results = state.path / "results"
+    results.rmdir()
+    results.touch()
+    runs.request([requested(NOON)])
+    runs.look()
+    runs.ended(ends.get(timeout=60))
+    assert not runs.is_idle, "a report that the run is broken follows"
+    runs.ended(ends.get(timeout=60))
+    assert runs.is_idle, "that one cannot be written either"
+    results.unlink()
+    results.mkdir()
+    hour.seconds = 31.0
+    runs.look()
+    runs.ended(ends.get(timeout=60))
+    runner.close()
+    (part,) = Spool(state.spool, "ncsa").batch()
+    report = from_json(part.records[-1].body)
+    assert (str(report.run), report.outcome) == (str(run_id("noop-ncsa", NOON)), "broken")
+    assert report.reason.startswith("the process of the run could not write its report: the disk")
