@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 
-def write_atomically(file: Path, data: bytes, mode: int) -> None:
+def write_atomically(file: Path, data: bytes, mode: int, *, flushes: bool = True) -> None:
     """Replace *file* by *data* with the permissions *mode*, and flush it to disk.
+
+    Without *flushes*, a power failure in the next half minute may leave an empty file.
 
     Raises:
         OSError: *file* cannot be written; the old content stays.
@@ -18,7 +20,8 @@ def write_atomically(file: Path, data: bytes, mode: int) -> None:
             os.fchmod(stream.fileno(), mode)
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
+            if flushes:
+                os.fsync(stream.fileno())
         draft.replace(file)
     except OSError:
         draft.unlink(missing_ok=True)

@@ -1,13 +1,15 @@
-"""The messages from the agent to its run server; light, because the agent loads them at its start."""
+"""The messages from the agent to its run server: lines of JSON, as the agent has no other use for pickle."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from reporters.config import Assignment
+from reporters.config import Assignment, ResourceConfig
 
-LENGTH_BYTES = 8  # before each pickled message
 UNWRITTEN = 74  # exit status of a run's process that cannot write its report
 
 
@@ -27,6 +29,10 @@ class RunJob:
     outcome: str = ""
     reason: str = ""
 
+    def to_line(self) -> bytes:
+        assignment = {**asdict(self.assignment), "slot": self.assignment.slot.isoformat()}
+        return _line({**vars(self), "assignment": assignment, "result": str(self.result)})
+
 
 @dataclass(frozen=True)
 class StopRun:
@@ -34,3 +40,22 @@ class StopRun:
 
     name: str
     signal_number: int
+
+    def to_line(self) -> bytes:
+        return _line(vars(self))
+
+
+def parse_message(line: bytes) -> RunJob | StopRun:
+    """Return the message in *line*, which ``to_line`` has made."""
+    values = json.loads(line)
+    if "assignment" not in values:
+        return StopRun(**values)
+    assignment = values["assignment"]
+    resources = {name: ResourceConfig(**each) for name, each in assignment["resources"].items()}
+    slot = datetime.fromisoformat(assignment["slot"])
+    run = Assignment(**{**assignment, "slot": slot, "resources": resources})
+    return RunJob(**{**values, "assignment": run, "result": Path(values["result"])})
+
+
+def _line(values: dict[str, Any]) -> bytes:
+    return f"{json.dumps(values)}\n".encode()

@@ -1,8 +1,9 @@
 """Start the runs of the agent: a process without threads, which forks for each run.
 
-The agent writes pickled messages to stdin and reads lines of JSON from stdout. A run's process writes its
-report to a file and ends. At the end of stdin the server ends the runs and itself: so nothing is left when
-the agent is killed. When the server itself is killed, the kernel sends SIGTERM to the runs' processes.
+The agent writes messages to stdin and reads announcements from stdout, both lines of JSON. A run's process
+writes its report to a file and ends. At the end of stdin the server ends the runs and itself: so nothing is
+left when the agent is killed. When the server itself is killed, the kernel sends SIGTERM to the runs'
+processes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import contextlib
 import ctypes
 import json
 import os
-import pickle
 import select
 import signal
 import sys
@@ -21,11 +21,13 @@ from dataclasses import replace
 from types import FrameType
 
 import probes
+from reporters import batch, host, shells, transfers
+from reporters.config import Assignment
 from reporters.containment import end_earlier_lives, end_earlier_lives_once
-from reporters.remote.agent.jobs import LENGTH_BYTES, UNWRITTEN, RunJob, StopRun
+from reporters.remote.agent.jobs import UNWRITTEN, RunJob, StopRun, parse_message
 from reporters.remote.files import write_atomically
 from reporters.report import Report, to_json
-from reporters.run import run
+from reporters.run import identity, run
 from reporters.skipped import skipped
 
 STOP_SECONDS = 75.0  # longer than the cleanup of a run
@@ -64,13 +66,9 @@ class RunServer:
         """Read and obey messages; return whether there may be more."""
         data = os.read(self._source, 1 << 20)
         self._received += data
-        while len(self._received) >= LENGTH_BYTES:
-            end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES], "big")
-            if len(self._received) < end:
-                break
-            message = pickle.loads(self._received[LENGTH_BYTES:end])  # noqa: S301  # of our own agent
-            self._received = self._received[end:]
-            self._obey(message)
+        while b"\n" in self._received:
+            line, _, self._received = self._received.partition(b"\n")
+            self._obey(parse_message(line))
         return bool(data)
 
     def _obey(self, message: RunJob | StopRun) -> None:
@@ -80,7 +78,7 @@ class RunServer:
                     os.kill(pid, message.signal_number)
             return
         with contextlib.suppress(Exception):  # the run reports it; here it only saves time for later runs
-            probes.load(message.assignment.probe)
+            _load_modules(message.assignment)
         try:
             pid = self._fork()
         except OSError as error:
@@ -89,6 +87,7 @@ class RunServer:
         if pid == 0:
             self._run(message)
         self._runs[pid] = message.name
+        host.environment()  # while the first run is running: later ones find the versions of the tools here
 
     def _not_started(self, job: RunJob, reason: str) -> None:
         """Write the report here: the account has too many processes, and other runs must go on."""
@@ -149,11 +148,24 @@ class RunServer:
                 os.kill(pid, number)
 
 
+def _load_modules(assignment: Assignment) -> None:
+    """Load what the run will use: a fork keeps nothing that its child loads."""
+    identity(assignment.probe, probes.load(assignment.probe))
+    for resource in assignment.resources.values():
+        shells.load(resource.shell["kind"])
+        transfers.load(resource.transfer["kind"])
+        batch.load(resource.batch["kind"])
+
+
 def execute(job: RunJob) -> int:
-    """Run *job* and write its result; return 0, or ``UNWRITTEN`` if it cannot be written."""
+    """Run *job* and write its result; return 0, or ``UNWRITTEN`` if it cannot be written.
+
+    The result is not flushed to disk: the agent puts it into the spool at once, and flushes that. A power
+    failure before loses the report, as one during the run does.
+    """
     result = to_json(_report(job))
     try:
-        write_atomically(job.result, result, 0o600)
+        write_atomically(job.result, result, 0o600, flushes=False)
     except OSError as error:
         sys.stderr.write(f"cannot write the report {job.result}: {error.strerror}\n")
         return UNWRITTEN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob, StopRun
+from reporters.remote.agent.jobs import RunJob, StopRun
 
 IDLE_SECONDS = 120.0
 _CODE = "import sys; sys.path.insert(0, {path!r}); from reporters.remote.agent.run_server import main; main()"
@@ -114,8 +113,7 @@ class Runner:
     def _send(self, server: subprocess.Popen[bytes], message: RunJob | StopRun) -> None:
         if server.stdin is None:
             raise AssertionError("a pipe is missing")
-        data = pickle.dumps(message)
-        rest = memoryview(len(data).to_bytes(LENGTH_BYTES, "big") + data)
+        rest = memoryview(message.to_line())
         while rest:
             rest = rest[os.write(server.stdin.fileno(), rest) :]
 

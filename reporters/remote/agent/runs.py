@@ -37,7 +37,7 @@ from reporters.remote.clock import SiteClock
 from reporters.remote.policy.site_policy import SitePolicy
 from reporters.remote.state_directory import StateDirectory, StateError
 from reporters.report import MalformedReport, Report, ReportError, from_json, run_id
-from reporters.spool.files import SpoolError
+from reporters.spool.files import SpoolError, sync
 from reporters.spool.spool import Spool
 
 LOOK_SECONDS = 15.0  # a jump of the clock is noticed within this time
@@ -362,6 +362,9 @@ class Runs:
             file.unlink()
         except (SpoolError, OSError, MalformedReport) as error:
             self._notices.add(ERROR, f"cannot spool a report, it stays in {file}: {error}")
+            with contextlib.suppress(OSError):  # the run has not flushed it
+                sync(file)
+                sync(self._results)
             return True
         self._count(report, cpu_seconds)
         with contextlib.suppress(OSError):  # of a full disk: the report itself is safe

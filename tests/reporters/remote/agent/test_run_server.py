@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reporters.remote.agent.jobs import LENGTH_BYTES, RunJob
+from reporters.remote.agent.jobs import RunJob, StopRun, parse_message
 from reporters.report import from_json
 from tests.reporters.remote.agent_process import ROOT
 from tests.reporters.remote.policy.assignments import assignment
@@ -37,11 +37,24 @@ def test_a_run_that_gets_no_process_is_reported_and_ends_no_other_run(
     tmp_path: Path, outcome: str, reason: str, reported: tuple[str, str]
 ) -> None:
     jobs = [RunJob(name, assignment(), tmp_path / name, outcome, reason) for name in ("first", "second")]
-    messages = [pickle.dumps(job) for job in jobs]
-    sent = b"".join(len(message).to_bytes(LENGTH_BYTES, "big") + message for message in messages)
+    sent = b"".join(job.to_line() for job in jobs)
     argv = [sys.executable, "-c", _WITHOUT_PROCESSES]
     done = subprocess.run(argv, cwd=ROOT, input=sent, stdout=subprocess.PIPE, timeout=60, check=True)
     assert [json.loads(line)["run"] for line in done.stdout.splitlines()] == ["first", "second"]
     for job in jobs:
         report = from_json(job.result.read_bytes())
         assert (report.outcome, report.reason) == reported
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        RunJob("a", replace(assignment(), max_load1=2.5, max_file_bytes=7), Path("/a b/c.report")),
+        RunJob("b", assignment(), Path("/nö"), "skipped", "policy: one\nof two"),
+        StopRun("b", 15),
+    ],
+)
+def test_a_message_arrives_as_it_was_sent(message: RunJob | StopRun) -> None:
+    line = message.to_line()
+    assert line.count(b"\n") == 1
+    assert parse_message(line) == message
