@@ -17,6 +17,8 @@ from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
+from monitor.testbed.sites.layout import Layout
+from monitor.testbed.sites.programs import search_path
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -52,7 +54,12 @@ def _define_remote_series(grid: GridDescription) -> None:
     for name in definition.REMOTE_REPORTERS:
         if not Reporter.objects.filter(name=name).exists():
             create_reporter(name, name, capacity=1)
-    nodes = [definition.node(grid.resources[name]) for name in definition.REMOTE_REPORTERS]
+    layout = Layout.of(grid.directory, len(grid.sites))
+    nodes = [
+        definition.node(grid.resources[place.name], search_path(layout, place, with_compiler=True))
+        for place in layout.sites
+        if place.name in definition.REMOTE_REPORTERS
+    ]
     for resource in nodes:
         Path(resource.scratch).mkdir(exist_ok=True)
     define(nodes, definition.remote_series())

@@ -66,15 +66,18 @@ def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
     ]
 
 
-def node(site: config.ResourceConfig) -> config.ResourceConfig:
-    """Return the host of *site* as the reporter there sees it: without SSH, and with a scratch of its own."""
+def node(site: config.ResourceConfig, path: str) -> config.ResourceConfig:
+    """Return the host of *site* as the reporter there sees it: without SSH, and with a scratch of its own.
+
+    *path* is the PATH of its programs.
+    """
     return config.ResourceConfig(  # noqa: S604 - describes access to a host, runs no program
         name=f"{site.name}-node",
         site=site.site,
         scratch=f"{site.scratch}-node",
-        shell={"kind": "local"},
+        shell={"kind": "local", "path": path},
         transfer={"kind": "local"},
-        batch={"kind": "fork"},
+        batch=site.batch,
     )
 
 
@@ -93,7 +96,7 @@ def remote_series() -> list[SeriesDefinition]:
         )
         for site in REMOTE_REPORTERS
         for probe, parameters, schedule in (
-            ("disk", {"file_bytes": DISK_BYTES}, "* * * * *"),
+            ("disk", {"file_bytes": DISK_BYTES, "tool": "own"}, "* * * * *"),
             ("stream", probes.load("stream").trial, "*/5 * * * *"),
         )
     ]

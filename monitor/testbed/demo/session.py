@@ -66,7 +66,11 @@ gridcast is up: {url}
             return ""
         sites = " and ".join(definition.REMOTE_REPORTERS)
         log = self.options.installation.log_directory / f"{REMOTE_REPORTERS}.log"
-        return f"  remote reporters  being deployed over SSH to {sites}: {log}\n"
+        return (
+            f"  remote reporters  being deployed over SSH to {sites}: {log}\n"
+            "                    the weather of disks, compilers and jobs reaches their runs; that of\n"
+            "                    logins and links does not: they run on their own hosts\n"
+        )
 
     def _weather(self) -> str:
         if not self.options.wan:

@@ -108,6 +108,21 @@ def fault_of(conditions: Conditions, mechanism: str, site: int) -> str | None:
     return fault.kind if mechanism in _COMPUTING or fault.site == site else None
 
 
+def host_environment(conditions: Conditions | None, site: int, terrain: Terrain) -> dict[str, str]:
+    """Return the environment, as ``session_environment``, of programs that no session of a site has started.
+
+    Unlike the probes of sessions, those of a reporter at the site compute there: a fault of computing
+    concerns its own site only. What does not apply is empty, so that no value of another time remains.
+    """
+    names = [name.upper() for name in PROGRAM_MECHANISMS]
+    nothing = {f"SITE_{name}_{what}": "" for name in names for what in ("SECONDS", "FAULT")}
+    if conditions is None:
+        return nothing
+    elsewhere = conditions.fault is not None and conditions.fault.site != site
+    local = dataclasses.replace(conditions, fault=None) if elsewhere else conditions
+    return {**nothing, **session_environment(local, site, program_seconds(local, site, terrain))}
+
+
 def program_seconds(conditions: Conditions, site: int, terrain: Terrain) -> dict[str, float]:
     """Return how many real seconds the site's programs take, by mechanism."""
     return {name: terrain.seconds(conditions, name, site) for name in PROGRAM_MECHANISMS}

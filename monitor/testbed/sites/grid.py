@@ -36,7 +36,7 @@ from reporters.config import ResourceConfig
 
 NO_WEATHER = "none"
 _PORTS_TRIED = 100
-_CHECK_SECONDS = 0.1  # interval of checks whether a login fault closes or opens listeners
+_CHECK_SECONDS = 0.1  # interval of checks whether the weather has changed
 _STOP_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
@@ -234,7 +234,9 @@ async def _listening(layout: Layout, state: GridState, weather: SiteWeather) -> 
     # Before the first connection; ``open_sites`` writes the final port afterwards.
     prepare_credentials(layout, state.port)
     sites = await _listen_on_one_port(layout, state, weather)
-    tasks = [asyncio.create_task(_watch_login_faults(sites))]
+    for site in sites:
+        site.write_weather()
+    tasks = [asyncio.create_task(_watch_weather(sites))]
     tasks += [asyncio.create_task(site.run_cron()) for site in sites]
     try:
         yield sites[0].listener.port
@@ -265,8 +267,9 @@ async def _listen_on_one_port(layout: Layout, state: GridState, weather: SiteWea
     raise NoAddress(f"cannot listen on {layout.sites[0].address} and up: {failure}")
 
 
-async def _watch_login_faults(sites: list[SshSite]) -> None:
+async def _watch_weather(sites: list[SshSite]) -> None:
     while True:
         for site in sites:
+            site.write_weather()
             await site.follow_login_fault()
         await asyncio.sleep(_CHECK_SECONDS)

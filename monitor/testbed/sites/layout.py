@@ -8,6 +8,7 @@
     sites/<name>/home  scratch                home and scratch directory of sessions
     sites/<name>/bin  bin-cc                  wrapper scripts; bin-cc has the compiler's
     sites/<name>/crontab                      commands that the site starts
+    sites/<name>/weather                      the current weather, for programs that no session has started
     sites/<name>/paced                        the last slow mechanism of each running session
     sites/<name>/host_key  key  authorized_keys  ssh_config
 """
@@ -58,6 +59,10 @@ class SiteLayout:
     @property
     def crontab(self) -> Path:
         return self.root / "crontab"
+
+    @property
+    def weather(self) -> Path:
+        return self.root / "weather"
 
     @property
     def compiler_bin(self) -> Path:

@@ -1,8 +1,9 @@
 """Wrapper scripts that slow down and break a site's programs; they precede the real programs on the PATH.
 
 Each script reads the weather of its session from the environment (``effects.session_environment``) and runs
-the real program by its absolute path. ``pace`` extends a program to its drawn time: the real work and a sleep
-start together, and the script ends after both.
+the real program by its absolute path. A script that no session has started, as in a run of a reporter at the
+site, reads the current weather of the site from a file. ``pace`` extends a program to its drawn time: the
+real work and a sleep start together, and the script ends after both.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ COMPILERS = frozenset({"cc", "c89", "c99", "gcc", "clang", "tcc"})
 BATCH_LAUNCHER = "batch-start"
 LAUNCHER_MECHANISMS = ("queue", "compute")  # implemented by the batch launcher only
 
+RUN_VARIABLE = "SITE_RUN"  # has the label of the run that a session belongs to, in its processes
+
 _PACE = """\
 #!/bin/sh
+[ "$LC_GRIDCAST_RUN" = "$SITE_RUN" ] || [ ! -r {weather} ] || . {weather}
 paced() { [ -z "$SITE_PACED" ] || echo "$1" > "$SITE_PACED"; } # MECHANISM
 pace() { # MECHANISM SECONDS PROGRAM [ARGUMENT...]
     paced "$1"
@@ -35,7 +39,9 @@ pace() { # MECHANISM SECONDS PROGRAM [ARGUMENT...]
 }
 """
 
+# The search for the smallest block of direct I/O, with a dd for each size, is no work of the disk.
 _DD = """\
+case " $* " in *' oflag=direct '*) exec {real} "$@" ;; esac
 of=
 for word; do case $word in of=*) of=${word#of=} ;; esac; done
 case $SITE_DISK_FAULT in
@@ -64,27 +70,45 @@ fi
 pace unlink "$SITE_UNLINK_SECONDS" {real} "$@"
 """
 
+# At the source of an application the built program generates the data: it is slow instead of the compiler.
+# The kernel of the disk probe, which is built as ``disk``, meets the weather of the disk, as dd does.
 _CC = """\
-if [ "$SITE_COMPILE_FAULT" = crash ]; then
+case $SITE_COMPILE_FAULT in
+crash)
     echo "cc: internal compiler error: Segmentation fault signal terminated program cc1" >&2
     echo "Please submit a full bug report, with preprocessed source (by using -freport-bug)." >&2
-    exit 4
-fi
-if [ -z "$SITE_MAKES_DATA" ]; then
-    pace compile "$SITE_COMPILE_SECONDS" {real} "$@"
-    exit
-fi
-# At the source of an application the built program generates the data: it is slow instead of the compiler.
-{real} "$@" || exit
-built=
+    exit 4 ;;
+missing) # a session has no cc at all
+    echo "cc: not found" >&2
+    exit 127 ;;
+esac
+built= last=
 for word; do
     [ "$last" != -o ] || built=$word
     last=$word
 done
-mv "$built" "$built.real" && cat > "$built" <<'END' && chmod 755 "$built"
+wrapper=
+[ "${built##*/}" != disk ] || wrapper=use-disk
+if [ -n "$SITE_MAKES_DATA" ]; then
+    wrapper=make-data
+    {real} "$@" || exit
+else
+    pace compile "$SITE_COMPILE_SECONDS" {real} "$@" || exit
+fi
+[ -n "$wrapper" ] || exit 0
+mv "$built" "$built.real" && cat > "$built" <<END && chmod 755 "$built"
 #!/bin/sh
-exec make-data "$0.real" "$@"
+exec $wrapper "\\$0.real" "\\$@"
 END
+"""
+
+_USE_DISK = """\
+[ "$2" = write ] || exec "$@"
+case $SITE_DISK_FAULT in
+full) echo "disk: cannot write $3: No space left on device" >&2; exit 1 ;;
+unwritable) echo "disk: cannot open $3: Permission denied" >&2; exit 1 ;;
+esac
+pace disk "$SITE_DISK_SECONDS" "$@"
 """
 
 _MAKE_DATA = """\
@@ -139,21 +163,22 @@ def prepare_programs(layout: Layout) -> None:
                 site.bin / client,
                 _CLIENT.format(real=_real(client), config=shlex.quote(str(site.ssh_config))),
             )
+        pace = _PACE.replace("{weather}", shlex.quote(str(site.weather)))
         for name, script in (("dd", _DD), ("rm", _RM)):
-            _write(site.bin / name, _PACE + script.replace("{real}", _real(name)))
+            _write(site.bin / name, pace + script.replace("{real}", _real(name)))
         _write(site.bin / "crontab", CRONTAB_PROGRAM.format(table=shlex.quote(str(site.crontab))))
-        _write(site.bin / BATCH_LAUNCHER, _PACE + _BATCH)
-        _write(site.bin / "make-data", _PACE + _MAKE_DATA)
-        _prepare_compiler(site)
+        for name, script in ((BATCH_LAUNCHER, _BATCH), ("make-data", _MAKE_DATA), ("use-disk", _USE_DISK)):
+            _write(site.bin / name, pace + script)
+        _prepare_compiler(site, pace)
 
 
-def _prepare_compiler(site: SiteLayout) -> None:
+def _prepare_compiler(site: SiteLayout, pace: str) -> None:
     wrapper = site.compiler_bin / "cc"
     real = shutil.which("cc", path=SYSTEM_PATH)
     if real is None:  # a wrapper alone would pass the probes' check for tools
         wrapper.unlink(missing_ok=True)
     else:
-        _write(wrapper, _PACE + _CC.replace("{real}", real))
+        _write(wrapper, pace + _CC.replace("{real}", real))
 
 
 def _real(program: str) -> str:

@@ -15,11 +15,12 @@ import asyncssh
 from monitor.testbed.sites.authentication import SiteAuthentication
 from monitor.testbed.sites.credentials import load_key
 from monitor.testbed.sites.cron import SiteCron
+from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.inflow import Inflow
 from monitor.testbed.sites.layout import USER, Layout, SiteLayout
 from monitor.testbed.sites.listener import SiteListener, acknowledge_at_once, swallow
 from monitor.testbed.sites.processes import kill_with_variable
-from monitor.testbed.sites.programs import LAUNCHER_MECHANISMS, search_path
+from monitor.testbed.sites.programs import LAUNCHER_MECHANISMS, RUN_VARIABLE, search_path
 from monitor.testbed.sites.run_clock import paced_mechanism, planned_seconds
 from monitor.testbed.sites.session import run_command
 from monitor.testbed.sites.site_weather import SiteWeather, label_of
@@ -61,6 +62,7 @@ class SshSite:
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncssh.SSHServerConnection] = set()
         self._options: asyncssh.SSHServerConnectionOptions | None = None
+        self._written_weather = ""
 
     async def close(self) -> None:
         """Stop listening, abort every connection, end every session."""
@@ -92,6 +94,19 @@ class SshSite:
                 self.listener.open()
             except OSError as error:  # the port was taken meanwhile; retried at the next call
                 log.warning("%s cannot listen again: %s", self.place.name, error)
+
+    def write_weather(self) -> None:
+        """Write the current weather for the programs of a reporter at the site, if it has changed."""
+        variables = self.weather.host_environment(self.place.index)
+        text = "".join(f"{name}={value}\n" for name, value in {**variables, "SITE_PACED": ""}.items())
+        if text == self._written_weather:
+            return
+        try:
+            write_atomically(self.place.weather, text)
+        except OSError as error:  # tried again at the next call
+            log.warning("%s: %s", self.place.name, error)
+        else:
+            self._written_weather = text
 
     def _login_fault(self) -> str | None:
         return self.weather.login_fault(self.place.index)
@@ -241,6 +256,7 @@ class SshSite:
             "SHELL": "/bin/sh",
             "PATH": search_path(self.layout, self.place, with_compiler=with_compiler),
             "SITE_NAME": self.place.name,
+            RUN_VARIABLE: label or "",
             GRID_VARIABLE: str(self.layout.directory),
         }
 

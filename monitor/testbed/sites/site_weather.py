@@ -98,6 +98,10 @@ class SiteWeather:
         data_source = {"SITE_MAKES_DATA": "yes"} if self.terrain.makes_data(label, site) else {}
         return {**effects.session_environment(conditions, site, seconds), **data_source}
 
+    def host_environment(self, site: int) -> dict[str, str]:
+        """Return the environment of the programs that a reporter at *site* starts, by the current weather."""
+        return effects.host_environment(self.conditions(None), site, self.terrain)
+
     def incoming_link(self, label: str | None, *, sender: int | None, receiver: int) -> IncomingLink:
         conditions = self.conditions(label)
         if conditions is None:
