@@ -47,11 +47,16 @@ class TokenSource:
                 self._steady_until = self._clock.steady() + VALID_SECONDS - _RENEW_SECONDS
             return self._token
 
+    @property
+    def has_new_enrolment(self) -> bool:
+        """Whether the reporter was enrolled again since the last token."""
+        return self._file_version() != self._file
+
     def discard(self) -> bool:
         """Sign another token next time: the server refused this one. Return whether its key will be new."""
         with self._signing:
             self._token = ""
-            return self._file_version() != self._file
+            return self.has_new_enrolment
 
     def _follow_enrolment(self) -> None:
         file = self._file_version()

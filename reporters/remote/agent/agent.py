@@ -18,7 +18,7 @@ from reporters.remote.agent.exchange_document import AgentActivity
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import ERROR, INFO, Notices
-from reporters.remote.agent.ownership import DIRECTORY, Ownership
+from reporters.remote.agent.ownership import DIRECTORY, WAKE_SIGNAL, Ownership
 from reporters.remote.agent.runner import RunEnd, Runner
 from reporters.remote.agent.runs import RunRequest, Runs
 from reporters.remote.assignment import SiteAssignment
@@ -76,7 +76,8 @@ class Agent:
         self._identity = me
         url = parse_url(me.url)
         client = ServerClient(url, ca_file=me.ca_file, proxy=proxy_for(url, me.proxy))
-        gateway = Gateway(me, client, TokenSource(me, self._state, self._clock), self._clock)
+        self._tokens = TokenSource(me, self._state, self._clock)
+        gateway = Gateway(me, client, self._tokens, self._clock)
         gate, spool = PolicyGate(self._state), Spool(self._state.spool, me.reporter)
         self._spool = spool
         self._delivery = LaneDeliveries(spool, gateway, me, self._notices, self._look_again)
@@ -99,6 +100,7 @@ class Agent:
         threading.excepthook = lambda died: self._died(
             died.thread.name if died.thread else "", died.exc_value
         )
+        signal.signal(WAKE_SIGNAL, lambda _number, _frame: self._mail.put(self._exchange.wake))
         self._ownership.take()
         if self._unpacked is not None:
             unpacked.remove_others(self._unpacked)
@@ -175,10 +177,14 @@ class Agent:
         self._mail.put(lambda: self._runs.request(requests))
 
     def _revoked(self, is_revoked: bool) -> None:
-        self._mail.put(self._pause if is_revoked else self._runs.resume)
+        self._mail.put(self._pause if is_revoked else self._resume)
 
     def _pause(self) -> None:
         self._runs.stop("the key of the reporter was revoked")
+
+    def _resume(self) -> None:
+        self._runs.resume()
+        self._delivery.hurry()  # it waits for an hour after a refusal
 
     def _look_again(self) -> None:
         self._mail.put(lambda: None)
@@ -202,6 +208,8 @@ class Agent:
     def _beat(self) -> None:
         """Write a heartbeat, and stop if another agent has taken the directory over."""
         self._ownership.beat()
+        if self._tokens.has_new_enrolment:  # made on another host
+            self._exchange.wake()
         if self._ownership.is_lost:
             self._notices.log(ERROR, "another agent owns the state directory: this one stops")
             self._stop()

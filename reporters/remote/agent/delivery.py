@@ -168,6 +168,11 @@ class LaneDeliveries:
         """Deliver soon: a report has been spooled."""
         self._fresh.wake()
 
+    def hurry(self) -> None:
+        """Try again soon after failures: the server accepts the key of this reporter again."""
+        self._fresh.hurry()
+        self._backlog.hurry()
+
     def stop(self) -> None:
         self._fresh.stop()
         self._backlog.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import uuid
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from reporters.remote.state_directory import StateError
 from reporters.spool.owner import HEARTBEAT, OWNER, Observer, Process
 
 DIRECTORY = "owner"  # in the state directory
+WAKE_SIGNAL = signal.SIGUSR1  # the owner handles it before it becomes the owner
 _WATCH_SECONDS = 10.0
 
 
@@ -116,6 +118,22 @@ class Ownership:
                 with contextlib.suppress(FileExistsError):
                     os.link(aside, self._directory / OWNER)
             aside.unlink()
+
+
+def wake_owner(state: Path) -> bool:
+    """Have the agent that owns the state directory *state* exchange with its server now.
+
+    Return whether there is one on this host. The caller has changed a file that the agent follows.
+    """
+    directory, own = state / DIRECTORY, Process.current()
+    observer = Observer(own, time.monotonic)
+    with contextlib.suppress(OSError):
+        owner = Process.from_text((directory / OWNER).read_text(errors="replace"))
+        is_here = owner is not None and observer.is_proven(directory) and not observer.is_dead(directory)
+        if owner is not None and is_here:
+            os.kill(owner.pid, WAKE_SIGNAL)
+            return True
+    return False
 
 
 def living_owner(state: Path) -> str:

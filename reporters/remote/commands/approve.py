@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from reporters.remote import identity
+from reporters.remote.agent.ownership import wake_owner
 from reporters.remote.assignment import AssignmentRefused
 from reporters.remote.assignment_store import AssignmentStore, SignedAssignment
 from reporters.remote.errors import UsageFault
@@ -16,6 +17,8 @@ from reporters.remote.policy.changes import changes
 from reporters.remote.signing.base import SigningError
 from reporters.remote.state_directory import StateDirectory, StateError
 from reporters.report import rfc3339
+
+_NOT_HERE = "no agent runs on this host; one on another host follows it within a minute"
 
 
 class Command:
@@ -47,9 +50,8 @@ class Command:
             store.approve(waiting)
         except (StateError, AssignmentRefused, SigningError) as error:
             raise UsageFault(str(error)) from None
-        sys.stdout.write(
-            f"version {waiting.assignment.version} is in force; a running agent follows it within a minute\n"
-        )
+        follows = "the running agent follows it now" if wake_owner(state.path) else _NOT_HERE
+        sys.stdout.write(f"version {waiting.assignment.version} is in force; {follows}\n")
         return 0
 
 

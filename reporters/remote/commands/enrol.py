@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reporters.remote import enrolment, signing
 from reporters.remote import options as common
+from reporters.remote.agent.ownership import wake_owner
 from reporters.remote.errors import UsageFault
 from reporters.remote.server import ServerClient, ServerError, parse_url, proxy_for
 from reporters.remote.signing.base import SigningError
@@ -51,6 +52,7 @@ class Command:
             enrolled = enrolment.enrol(client, state, code, chosen)
         except (ServerError, SigningError, StateError) as error:
             raise UsageFault(str(error)) from None
+        wake_owner(state.path)  # its former key is revoked
         sys.stdout.write(
             f"enrolled as {enrolled.reporter} at {enrolled.url}\n"
             f"key {enrolled.key_fingerprint[:16]}, made by {enrolled.method}, in {state.path}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
 import json
@@ -101,6 +102,12 @@ class GridServer:
         answer: dict[str, Any] = {"receipt": sign(receipt, signing.RECEIPT, self.method)}
         self.change_receipt(answer)
         return answer
+
+
+def key_of(request: Request) -> str:
+    """Return the fingerprint of the key in the token of *request*."""
+    payload = request.headers["Authorization"].split(".")[1]
+    return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["key"])
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from monitor.fleet import signatures
+from monitor.fleet.enrolment import server_mark
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
 from reporters.remote.agent import cursor
 from reporters.remote.agent.cursor import Cursor
+from reporters.remote.agent.ownership import wake_owner
 from reporters.remote.main import main
 from reporters.remote.state_directory import StateDirectory
 from reporters.report import rfc3339, run_id
@@ -21,7 +25,8 @@ from tests.processes import is_gone, pid_in
 from tests.reporters.needs import needs
 from tests.reporters.remote.agent_process import ROOT, agent_process, agent_with_clock
 from tests.reporters.remote.assignments import RESOURCE, assignment, enrolled, series
-from tests.reporters.remote.grid_server import GridServer, grid_server
+from tests.reporters.remote.grid_server import GridServer, grid_server, key_of
+from tests.reporters.scripted_https import Connection, Request
 from tests.waiting import eventually
 
 
@@ -66,6 +71,55 @@ def test_an_assignment_that_is_not_in_force_is_told_once_and_not_asked_for_again
     assert told["assignment"]["version"] == 0
     assert told["pending_approvals"] == (approval == "ask")
     assert ("accepts no changes (frozen)" in told["assignment"]["error"]) == (approval == "frozen")
+
+
+class EnrolmentDesk:
+    """Enrols the key of each request, whose first answer is lost, and accepts only the last key."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def answer(self, connection: Connection, request: Request) -> bool:
+        if not request.path.endswith("/enrol"):
+            is_revoked = bool(self.keys) and key_of(request) != self.keys[-1]
+            if is_revoked:
+                connection.answer(401, b'{"code": "revoked"}')
+            return is_revoked
+        asked = json.loads(request.body)
+        self.keys.append(signatures.parse_key(asked["method"], asked["public_key"]).fingerprint)
+        key = signatures.server_public_key(asked["method"])
+        document = {"reporter": "ncsa", "server_key": key, "exchange_seconds": 3600}
+        if len(self.keys) > 1:
+            connection.answer(200, json.dumps(document).encode())
+        return True
+
+
+def test_an_approved_assignment_and_a_new_key_are_followed_at_once(
+    authority: Authority, state: StateDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The agent itself would wait for an hour: the server tells it to, and so does a revoked key."""
+    (state.path / "site-policy.json").write_text('{"approval": "ask"}')
+    (state.path / "site-policy.json").chmod(0o600)
+    at, desk = f"--state={state.path}", EnrolmentDesk()
+    server = GridServer(assignment=assignment(), refuse=desk.answer)
+    server.change = lambda answer: answer.update(exchange_seconds=3600)
+    with grid_server(authority, server):
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            assert eventually(lambda: len(server.exchanges) == 2), agent.log
+            code, printed = command(capsys, "approve", at, "--yes")
+            assert code == 0
+            assert printed.endswith("version 7 is in force; the running agent follows it now\n")
+            assert eventually(lambda: agent.status.get("assignment") == 7), agent.log
+            again = ["enrol", server.url, f"ABCDEFGHIJ23{server_mark()}", "--force", "--proxy=none", at]
+            again.append(f"--ca-file={authority.identity.certificate}")
+            assert main(again) == 2
+            assert wake_owner(state.path)
+            assert eventually(lambda: agent.status.get("is_revoked")), agent.log
+            assert main(again) == 0
+            assert eventually(lambda: not agent.status.get("is_revoked")), agent.log
+    assert len(desk.keys) == 2
+    assert len(set(desk.keys)) == 1
 
 
 @pytest.mark.parametrize("method", ["openssl", "ssh"])

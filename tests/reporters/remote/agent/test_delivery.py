@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import signing
-from reporters.remote.agent.delivery import PREMATURE_SECONDS, Delivery
+from reporters.remote.agent.delivery import PREMATURE_SECONDS, Delivery, LaneDeliveries
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import Notices
 from reporters.remote.clock import SiteClock
@@ -26,6 +27,7 @@ from tests.reporters.needs import needs
 from tests.reporters.remote.assignments import enrolled, sign
 from tests.reporters.remote.grid_server import GridServer, grid_server
 from tests.reporters.scripted_https import Connection, Request
+from tests.waiting import eventually
 
 
 class Site:
@@ -38,13 +40,10 @@ class Site:
         client = ServerClient(parse_url(me.url), ca_file=ca_file)
         self.log = state.path / "agent.log"
         self.spool = Spool(state.spool, me.reporter)
-        self.delivery = Delivery(
-            self.spool,
-            Gateway(me, client, TokenSource(me, state, clock), clock),
-            me,
-            Notices(AgentLog(self.log), clock.now, clock.steady),
-            lambda: None,
-        )
+        gateway = Gateway(me, client, TokenSource(me, state, clock), clock)
+        notices = Notices(AgentLog(self.log), clock.now, clock.steady)
+        self.delivery = Delivery(self.spool, gateway, me, notices, lambda: None)
+        self.lanes = LaneDeliveries(self.spool, gateway, me, notices, lambda: None)
 
     @property
     def waiting(self) -> int:
@@ -147,3 +146,28 @@ def test_a_busy_server_decides_how_long_to_wait(site: Site, server: GridServer, 
     assert wait_seconds is not None
     assert wait_seconds >= 1234
     assert site.waiting == 2
+
+
+def test_both_lanes_try_again_as_soon_as_the_key_is_accepted(site: Site, server: GridServer) -> None:
+    """After a refusal of the key each lane waits for an hour."""
+    refused: list[str] = []
+
+    def refuse(connection: Connection, request: Request) -> bool:
+        refused.append(request.headers.get("Gridcast-Lane", "fresh"))
+        connection.answer(401, b'{"code": "revoked"}')
+        return True
+
+    server.refuse = refuse
+    lanes = site.lanes
+    thread = threading.Thread(target=lanes.serve, daemon=True)
+    thread.start()
+    assert eventually(lambda: refused)
+    server.refuse = lambda _connection, _request: False
+
+    def is_delivered() -> bool:
+        lanes.hurry()
+        return site.waiting == 0
+
+    assert eventually(is_delivered)
+    lanes.stop()
+    thread.join()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -35,7 +34,7 @@ from reporters.spool.receipts import Receipt, RecordRange
 from reporters.spool.spool import Spool
 from tests.reporters.needs import needs
 from tests.reporters.remote.assignments import assignment, enrolled, series, sign
-from tests.reporters.remote.grid_server import GridServer, grid_server
+from tests.reporters.remote.grid_server import GridServer, grid_server, key_of
 from tests.reporters.remote.policy.assignments import assignment as run_assignment
 from tests.reporters.scripted_https import Connection, Request
 
@@ -205,12 +204,6 @@ def test_a_revoked_agent_is_paused_until_the_server_accepts_it_again(agent: Agen
     agent.server.refuse = lambda _connection, _request: False
     agent.exchange.exchange()
     assert agent.revoked == [True, False]
-
-
-def key_of(request: Request) -> str:
-    """Return the fingerprint of the key in the token of *request*."""
-    payload = request.headers["Authorization"].split(".")[1]
-    return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["key"])
 
 
 def test_the_key_of_a_new_enrolment_is_used_without_a_restart(agent: Agent) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reporters.remote.agent.ownership import DIRECTORY, Ownership, living_owner
+from reporters.remote.agent.ownership import (
+    DIRECTORY,
+    WAKE_SIGNAL,
+    Ownership,
+    living_owner,
+    wake_owner,
+)
 from reporters.remote.state_directory import StateError
 from reporters.spool.owner import HEARTBEAT, OWNER, SILENT_SECONDS, Process
 
@@ -96,3 +103,20 @@ def test_an_agent_that_was_replaced_notices_it(directory: Path) -> None:
 def test_a_damaged_file_is_replaced(directory: Path, content: str) -> None:
     (directory / OWNER).write_text(content)
     assert not Hours(directory).take().is_lost
+
+
+def test_only_the_owner_on_this_host_is_woken(directory: Path) -> None:
+    woken: list[int] = []
+    before = signal.signal(WAKE_SIGNAL, lambda number, _frame: woken.append(number))
+    try:
+        assert not wake_owner(directory.parent), "there is no owner"
+        own = Process.current()
+        for other in (replace(own, host="login2"), replace(own, boot="earlier"), replace(own, started="1")):
+            owned_by(directory, other)
+            assert not wake_owner(directory.parent)
+        assert woken == []
+        owned_by(directory, Process.current())
+        assert wake_owner(directory.parent)
+        assert woken == [WAKE_SIGNAL]
+    finally:
+        signal.signal(WAKE_SIGNAL, before)

@@ -50,7 +50,9 @@ def test_the_difference_is_shown_and_put_in_force(
     assert "~ series noop-ncsa\n    limit_seconds: 60.0 -> 30\n" in printed
     assert "+ series more\n" in printed
     assert '    schedule_name: "\\u001b[2J"\n' in printed
-    assert printed.endswith("version 8 is in force; a running agent follows it within a minute\n")
+    assert printed.endswith(
+        "version 8 is in force; no agent runs on this host; one on another host follows it within a minute\n"
+    )
     assert (version(store.current()), store.pending()) == (8, None)
     assert approve(store, tmp_path, "--yes") == 0
     assert capsys.readouterr().out == "nothing waits for approval\n"
