@@ -397,4 +397,4 @@ class ApiTokenAdmin(ReadOnlyBase):
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ReadOnly):
-    list_display = ("name", "seen_at")
+    list_display = ("name", "seen_at", "back_at")

@@ -30,11 +30,11 @@ def tick(now: datetime) -> None:
         expand(now)
         if heartbeats.was_silent(heartbeats.SCHEDULER, now):
             renew_leases(now)
-            agent_runs.postpone(now)
+            agent_runs.extend_leases(now)
+        heartbeats.record(heartbeats.SCHEDULER, now)
         reap(now)
         agent_runs.reap_agent_runs(now)
         retry(now)
-        heartbeats.record(heartbeats.SCHEDULER, now)
     dispatch(claim.claim_due(now))
     evaluate.evaluate(now)
     deliver.dispatch_due(now)

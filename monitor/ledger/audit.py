@@ -60,7 +60,8 @@ def audit(since: datetime, now: datetime) -> Audit:
     A series whose schedule changed after the last tick is not checked for missing runs before the next tick.
     """
     result = Audit()
-    for series in Series.objects.scheduled().exclude(scheduled_since=None).select_related("leader"):
+    expanded = Series.objects.scheduled().filter(expanded_until__isnull=False)
+    for series in expanded.select_related("leader"):
         _find_missing(series, since, now, result)
     result.doubled = _doubled(since, now)
     result.overdue = _overdue(since, now)

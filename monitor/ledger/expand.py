@@ -6,26 +6,29 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import F, Min, Q
+from django.db.models import F, Min, Q, Value
+from django.db.models.functions import Greatest
 
 from monitor.db import binary, partitions
 from monitor.ledger.agent_runs import GRACE
 from monitor.ledger.heartbeats import SCHEDULER
-from monitor.models import Heartbeat, Reporter, ReporterKey, Run, Series
-from monitor.models.run import PLANNED, State
+from monitor.models import Heartbeat, Reporter, ReporterAssignment, Series
+from monitor.models.run import PLANNED
 from monitor.models.series import Follows
 from reporters.cron import hashed
 from reporters.report import run_id
 from reporters.schedule import InvalidSchedule, parse_schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from monitor.models.series import SeriesQuerySet
 
 logger = logging.getLogger(__name__)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(days=1)
 MIN_AHEAD = AHEAD / 2  # series with more than this are not expanded, so most ticks have little to do
-MAX_SERIES, MAX_SLOTS = 2_000, 50_000  # in one tick, of series that were expanded before
+MAX_SERIES, MAX_SLOTS = 2_000, 50_000  # in one tick
 CATCH_UP = timedelta(days=7)  # after an outage, slots older than this are not even recorded as missed
 # The defaults of ``Run`` stand in the statement: a day of a series by the minute has 1,440 rows.
 _INSERT = """
@@ -37,56 +40,76 @@ SELECT run, %b, slot, due_at, CASE WHEN due_at <= %b THEN %b::timestamptz END, '
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::timestamptz[]) AS planned (run, slot, due_at)
 ON CONFLICT DO NOTHING
 """
+_WITHDRAW = """
+DELETE FROM monitor_run
+WHERE series_id = ANY (%b) AND slot > %b AND trigger = ANY (%b) AND state = 'expected'
+"""
 
 
 def expand(now: datetime, *, at_most: int = MAX_SLOTS) -> int:
     """Add a run for each scheduled slot up to ``AHEAD`` after *now*; return the number of added runs.
 
-    After a long outage a call ends when it has added *at_most* runs; further calls add the others, those of
-    agents last: agents start their runs without the ledger.
+    After a long outage, or a change of thousands of schedules, a call ends when it has added *at_most* runs;
+    further calls add the others: changed series first, those of agents last, since agents start their runs
+    without the ledger.
 
-    A series of an agent has no slots before its reporter has an assignment: until then no agent knows of it.
-
-    When a schedule changes, a database trigger empties ``expanded_until``. The series then loses its future
-    slots and is expanded from the last tick on, because the new schedule did not apply before. Claimed runs
-    stay. A schedule that cannot be parsed affects its own series only.
+    When a schedule changes, a database trigger empties ``scheduled_since`` and ``expanded_until``. The series
+    then loses its future slots and is expanded from the last tick on, because the new schedule did not apply
+    before. Claimed runs stay. A schedule that cannot be parsed affects its own series only. A series of an
+    agent has no slots before its reporter has an assignment: until then no agent knows of it.
     """
     unassigned = list(Reporter.objects.unassigned().values_list("pk", flat=True))
     if unassigned:  # another reporter may have run these series before
         moved = Series.objects.filter(reporter__in=unassigned, expanded_until__isnull=False)
         moved.update(scheduled_since=None, expanded_until=None)
-    withdrawn = ~Q(series__in=Series.objects.scheduled()) | Q(series__expanded_until=None)
-    Run.objects.filter(withdrawn, trigger__in=PLANNED, state=State.EXPECTED, slot__gt=now).delete()
-    last_tick = Heartbeat.objects.filter(name=SCHEDULER).values_list("seen_at", flat=True).first() or LONG_AGO
-    is_short = Q(expanded_until=None) | Q(expanded_until__lt=now + MIN_AHEAD)
-    scheduled = Series.objects.scheduled().filter(is_short).exclude(reporter__in=unassigned)
-    scheduled = scheduled.select_related("leader", "reporter")
-    if not scheduled.exists():
+    scheduled = Series.objects.scheduled().exclude(reporter__in=unassigned)
+    short = scheduled.filter(Q(expanded_until=None) | Q(expanded_until__lt=now + MIN_AHEAD))
+    changed = Series.objects.filter(scheduled_since=None)
+    if not changed.exists() and not short.exists():
         return 0
     # Before locking series: creating a partition may wait for transactions that hold such locks.
     partitions.create_for([now - CATCH_UP, now + AHEAD])
-    scheduled = scheduled.select_for_update(of=("self",), no_key=True)
-    # These are not put off: their slots begin at the last tick.
-    new = scheduled.filter(expanded_until=None)
-    enrolled_at = _first_enrolments() if new else {}
-    added = sum(
-        _expand_series(series, max(last_tick, enrolled_at.get(series.reporter_id, LONG_AGO)), now)
-        for series in new
+    _begin(changed, scheduled, now)
+    order = (
+        F("reporter__site").asc(nulls_first=True),
+        F("expanded_until").asc(nulls_first=True),
+        F("pk").asc(),
     )
-    short = scheduled.filter(expanded_until__isnull=False)
-    for series in short.order_by(F("reporter__site").asc(nulls_first=True), "expanded_until", "pk")[
-        :MAX_SERIES
-    ]:
+    locked = short.select_related("leader", "reporter").select_for_update(of=("self",), no_key=True)
+    assigned_at = _first_assignments()
+    added, outdated = 0, 0
+    for series in locked.order_by(*order)[:MAX_SERIES]:
         if added >= at_most:
             break
-        added += _expand_series(series, last_tick, now)
+        after = _expand_after(series, assigned_at.get(series.reporter_id, LONG_AGO))
+        outdated += after < now - CATCH_UP
+        added += _expand_series(series, max(after, now - CATCH_UP), now)
+    if outdated:
+        text = "slots of %d series before %s are not recorded, because the outage was too long"
+        logger.warning(text, outdated, now - CATCH_UP)
     return added
 
 
-def _first_enrolments() -> dict[int, datetime]:
-    """Return when each agent enrolled for the first time, by the primary key of its reporter."""
-    keys = ReporterKey.objects.order_by()
-    return dict(keys.values_list("reporter").annotate(Min("enrolled_at")))
+def _begin(changed: SeriesQuerySet, scheduled: SeriesQuerySet, now: datetime) -> None:
+    """Record since when the schedules of *changed* series apply; end series that are not *scheduled*."""
+    last_tick = Heartbeat.objects.filter(name=SCHEDULER).values_list("seen_at", flat=True).first() or LONG_AGO
+    since = Greatest("created_at", Value(last_tick), Value(now - CATCH_UP))
+    changed.filter(pk__in=scheduled).update(scheduled_since=since)
+    ended = list(changed.order_by("pk").values_list("pk", flat=True)[:MAX_SERIES])
+    if ended:
+        _withdraw(ended, now)
+        changed.filter(pk__in=ended).update(scheduled_since=now)
+
+
+def _withdraw(series: Sequence[int], now: datetime) -> None:
+    """Delete the future slots of *series*; their runs have no transitions yet."""
+    with binary.cursor() as cursor:
+        cursor.execute(_WITHDRAW, [series, now, list(PLANNED)])
+
+
+def _first_assignments() -> dict[int, datetime]:
+    """Return when each agent's oldest known assignment was issued, by the primary key of its reporter."""
+    return dict(ReporterAssignment.objects.order_by().values_list("reporter").annotate(Min("issued_at")))
 
 
 def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -103,8 +126,11 @@ def slots_of(series: Series, after: datetime, until: datetime) -> Iterator[datet
     return (slot + delay for slot in schedule.slots(after - delay, until - delay))
 
 
-def _expand_series(series: Series, new_since: datetime, now: datetime) -> int:
-    after, until = _expand_after(series, new_since, now), now + AHEAD
+def _expand_series(series: Series, after: datetime, now: datetime) -> int:
+    """Add the runs of *series* after the time *after*; return their number."""
+    if series.expanded_until is None:
+        _withdraw([series.pk], now)
+    until = now + AHEAD
     try:
         slots = list(slots_of(series, after, until))
     except InvalidSchedule as error:
@@ -119,17 +145,8 @@ def _expand_series(series: Series, new_since: datetime, now: datetime) -> int:
         return cursor.execute(_INSERT, [series.pk, now, wait_until, runs, slots, due_times]).rowcount
 
 
-def _expand_after(series: Series, new_since: datetime, now: datetime) -> datetime:
-    earliest = now - CATCH_UP
-    if series.expanded_until is None:
-        return max(series.created_at, new_since, earliest)
-    if series.expanded_until < earliest:
-        logger.warning(
-            "series %s: slots before %s are not recorded, because the outage was too long",
-            series.name,
-            earliest,
-        )
-    return max(series.expanded_until, earliest)
+def _expand_after(series: Series, assigned_at: datetime) -> datetime:
+    return series.expanded_until or max(series.scheduled_since or LONG_AGO, assigned_at)
 
 
 def _jitter(series: Series, slot: datetime) -> timedelta:

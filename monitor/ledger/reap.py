@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 
 from monitor.ledger import transitions
 from monitor.ledger.claim import lease_until
+from monitor.ledger.transitions import LockedMove
 from monitor.ledger.usage import record_lost
 from monitor.models import Run
 from monitor.models.run import RunQuerySet, State
@@ -18,7 +19,7 @@ from monitor.models.run import RunQuerySet, State
 if TYPE_CHECKING:
     import uuid
 
-MAX_MOVED = 2_000  # by one statement of a tick; after a long outage the next ticks move the others
+MAX_MOVED = 10_000  # by one statement of a tick; after a long outage the next ticks move the others
 _LEASE_EXPIRED = "its lease expired"
 
 
@@ -46,9 +47,8 @@ def reap(now: datetime) -> None:
         record_lost(now_lost.prefetch_related("series__bindings__resource"))
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     reason = f"no reporter took it within {grace.total_seconds():.0f} s of its time"
-    _move(
-        Run.objects.of_workers().overdue(now - grace), State.MISSED, reason, cause="its grace time was over"
-    )
+    late = Run.objects.of_workers().overdue(now - grace)
+    _move(late, State.MISSED, reason, cause="its grace time was over", order="due_at")
 
 
 def renew_leases(now: datetime) -> None:
@@ -64,14 +64,17 @@ def _started(silent: RunQuerySet, times: int) -> RunQuerySet:
     return running.filter(pk__in=often.values("pk"))
 
 
-def _move(runs: RunQuerySet, to: State, reason: str, *, cause: str) -> dict[uuid.UUID, datetime]:
+def _move(
+    runs: RunQuerySet, to: State, reason: str, *, cause: str, order: str = "lease_until"
+) -> dict[uuid.UUID, datetime]:
     """Lock and move ``MAX_MOVED`` of *runs*; return the slots of the locked runs by primary key.
 
     Runs that another transaction has locked, for instance to store their reports, are skipped: waiting for
-    that transaction could deadlock.
+    that transaction could deadlock. *order* is the column of the index that finds the runs: a tick must not
+    pass over those of earlier ticks.
     """
-    locked = runs.order_by("pk").select_for_update(of=("self",), skip_locked=True, no_key=True)
-    slots = dict(locked.values_list("pk", "slot")[:MAX_MOVED])
-    if slots:
-        transitions.move(Run.objects.all(), slots, to, cause=cause, slots=set(slots.values()), reason=reason)
-    return slots
+    locked = runs.order_by(order).select_for_update(of=("self",), skip_locked=True, no_key=True)
+    rows = locked.values_list("pk", "slot", "series", "state")[:MAX_MOVED]
+    moves = [LockedMove(*row, to, cause, reason) for row in rows]
+    transitions.move_locked(moves)
+    return {move.run: move.slot for move in moves}

@@ -45,6 +45,18 @@ class ReportedEnd(NamedTuple):
     ended_at: datetime | None
 
 
+class LockedMove(NamedTuple):
+    """A transition of a run that the transaction has locked; *series* is the key of its series."""
+
+    run: uuid.UUID
+    slot: datetime
+    series: int
+    source: str
+    target: str
+    cause: str
+    reason: str
+
+
 # Few runs of the ledger have not ended. From the statistics of ``state`` the planner would expect one row and
 # choose a nested loop over all endings. It cannot estimate (state || ''), expects more rows, and hashes.
 _END = """
@@ -56,6 +68,13 @@ FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %
     AS ended (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
 WHERE run.id = ended.run AND run.slot = ended.slot AND run.slot BETWEEN %b AND %b
     AND run.state || '' = ANY (%b)
+"""
+_MOVE_LOCKED = """
+UPDATE monitor_run AS run SET state = moved.target, cause = moved.cause, reason = moved.reason
+FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[])
+    AS moved (run, slot, source, target, cause, reason)
+WHERE run.id = moved.run AND run.slot = moved.slot AND run.slot BETWEEN %b AND %b
+    AND run.state = moved.source
 """
 
 
@@ -82,6 +101,19 @@ def move(
         if moved and to in ENDED:
             mark_dirty.mark_runs(keys, slots)
     return moved
+
+
+def move_locked(moves: Sequence[LockedMove]) -> None:
+    """Move runs that this transaction has locked, thousands in one statement; the database refuses a
+    transition that is not allowed."""
+    if not moves:
+        return
+    runs, slots, _, *columns = (list(column) for column in zip(*moves, strict=True))
+    with binary.cursor() as cursor:
+        cursor.execute(_MOVE_LOCKED, [runs, slots, *columns, min(slots), max(slots)])
+    ended = {(move.series, move.slot) for move in moves if move.target in ENDED}
+    if ended:
+        mark_dirty.mark(ended)
 
 
 def end_reported(endings: Sequence[ReportedEnd]) -> None:

@@ -2396,6 +2396,11 @@ class Migration(migrations.Migration):
                 null=True,
             ),
         ),
+        migrations.AddField(
+            model_name="heartbeat",
+            name="back_at",
+            field=models.DateTimeField(help_text="when its last silence ended", null=True),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

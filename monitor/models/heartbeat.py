@@ -8,6 +8,7 @@ class Heartbeat(models.Model):
 
     name = models.CharField(max_length=60, primary_key=True)
     seen_at = models.DateTimeField()
+    back_at = models.DateTimeField(null=True, help_text="when its last silence ended")
 
     class Meta:
         ordering = ["name"]

@@ -11,13 +11,13 @@ from pytest_django import DjangoAssertNumQueries
 from monitor.fleet.assignment import current_assignment
 from monitor.gridfile.define import define
 from monitor.ledger import agent_runs, heartbeats
-from monitor.ledger.agent_runs import GRACE, LEASE, REQUEST_AGE, SILENT_AFTER
+from monitor.ledger.agent_runs import DELIVERY, GRACE, LEASE, REQUEST_AGE, SILENT_AFTER
 from monitor.ledger.audit import audit
 from monitor.ledger.claim import claim_due, claim_freed, claim_one
 from monitor.ledger.expand import expand
 from monitor.ledger.holds import InvalidRequest, RunHeld, hold
 from monitor.ledger.run_now import run_all, run_now
-from monitor.models import MaintenanceWindow, Reporter, ReporterStatus, Run, Series, Site, Usage
+from monitor.models import Heartbeat, MaintenanceWindow, Reporter, ReporterStatus, Run, Series, Site, Usage
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import RETRY, State
 from monitor.tick import tick
@@ -142,10 +142,39 @@ def test_after_an_outage_of_the_server_agents_have_time_to_deliver(reporter: Rep
     due = Run.objects.filter(slot__gte=NOON, slot__lte=back)
     assert set(due.values_list("state", flat=True)) == {State.EXPECTED}
     assert state_of(running)[0] == State.RUNNING
-    heartbeats.record(heartbeats.SCHEDULER, back + GRACE - SECOND)
+    Heartbeat.objects.update(seen_at=back + GRACE - 2 * SECOND)  # it ticked meanwhile
+    tick(back + GRACE - SECOND)
+    assert set(due.values_list("state", flat=True)) == {State.EXPECTED}
     tick(back + GRACE)
     assert due.count() == 6
     assert set(due.values_list("state", "reason")) == {(State.MISSED, NEVER_SEEN)}
+
+
+def test_runs_wait_while_agents_deliver_what_they_spooled_during_an_outage(reporter: Reporter) -> None:
+    heartbeats.record(heartbeats.SCHEDULER, NOON)
+    runs = [expected(NOON - number * timedelta(hours=1)) for number in range(3)]
+    back = NOON + GRACE
+    seen(reporter, back, spool_oldest_at=NOON - timedelta(hours=1))
+    agent_runs.reap_agent_runs(back)
+    assert [state_of(run)[0] for run in runs] == [State.EXPECTED, State.EXPECTED, State.MISSED]
+    assert audit(NOON - timedelta(days=1), back + 2 * MINUTE).overdue == []
+    seen(reporter, back, spool_oldest_at=NOON)
+    agent_runs.reap_agent_runs(back)
+    assert [state_of(run)[0] for run in runs] == [State.EXPECTED, State.MISSED, State.MISSED]
+    agent_runs.reap_agent_runs(back + SILENT_AFTER)
+    assert state_of(runs[0])[0] == State.MISSED, "an agent that is gone delivers nothing"
+
+
+def test_no_agent_keeps_runs_waiting_for_its_backlog_for_ever(reporter: Reporter) -> None:
+    heartbeats.record(heartbeats.SCHEDULER, NOON)
+    run = expected()
+    for now, state in (
+        (NOON + DELIVERY - SECOND, State.EXPECTED),
+        (NOON + DELIVERY, State.MISSED),
+    ):
+        seen(reporter, now, spool_oldest_at=NOON - timedelta(days=9))
+        agent_runs.reap_agent_runs(now)
+        assert state_of(run)[0] == state
 
 
 def test_a_tick_after_a_long_outage_is_bounded_and_the_next_ticks_continue(reporter: Reporter) -> None:
@@ -175,12 +204,18 @@ def test_after_an_outage_the_series_of_workers_come_first(reporter: Reporter) ->
     assert set(Run.objects.values_list("series__name", flat=True)) == {"home"}
 
 
-def test_a_series_whose_schedule_changed_is_not_put_off(reporter: Reporter) -> None:
+def test_thousands_of_changed_schedules_are_expanded_in_several_ticks(reporter: Reporter) -> None:
     define(RESOURCES, [disk("home", reporter="home")])
-    heartbeats.record(heartbeats.SCHEDULER, NOON - 2 * SECOND)
-    Series.objects.update(created_at=NOON - timedelta(days=2), expanded_until=None)
-    assert expand(NOON, at_most=1) > 2
-    assert set(Run.objects.values_list("series__name", flat=True)) == {"home", "disk-ncsa"}
+    heartbeats.record(heartbeats.SCHEDULER, NOON - MINUTE)
+    Series.objects.update(created_at=NOON - timedelta(days=2))
+    assert expand(NOON, at_most=1) == 1 + 24
+    assert set(Run.objects.values_list("series__name", flat=True)) == {"home"}
+    heartbeats.record(heartbeats.SCHEDULER, NOON)
+    assert expand(NOON + 2 * SECOND, at_most=1) == 1 + 24
+    assert expand(NOON + 4 * SECOND, at_most=1) == 0
+    assert not audit(NOON - timedelta(days=2), NOON + MINUTE).missing, (
+        "put off since the change, not since the tick"
+    )
 
 
 def test_a_listed_run_is_running_until_its_lease_expires(reporter: Reporter) -> None:
@@ -328,7 +363,8 @@ def test_many_agents_cost_few_queries(
         Reporter.objects.create(name=f"agent-{number}", site=site)
         remote_grid(disk(f"disk-{number}", reporter=f"agent-{number}"))
         expected(series=f"disk-{number}")
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         agent_runs.reap_agent_runs(NOON + GRACE - SECOND)
-    agent_runs.reap_agent_runs(NOON + GRACE)
+    with django_assert_max_num_queries(9):
+        agent_runs.reap_agent_runs(NOON + GRACE)
     assert Run.objects.filter(state=State.MISSED).count() == 20
