@@ -19,6 +19,7 @@ from reporters.remote.server import ServerClient, ServerRefused
 from reporters.remote.signing.base import MalformedKey, SigningError, SigningMethod
 from reporters.remote.state_directory import (
     ASSIGNMENT,
+    HIGHEST_ASSIGNMENT,
     IDENTITY,
     PENDING_ASSIGNMENT,
     SITE_POLICY,
@@ -159,7 +160,7 @@ def _checked_fingerprint(method: SigningMethod, server_key: str, code: str) -> s
 
 def _keep(state: StateDirectory, before: ReporterIdentity | None, enrolled: ReporterIdentity) -> None:
     if before is not None and before.server_fingerprint != enrolled.server_fingerprint:
-        for name in (ASSIGNMENT, PENDING_ASSIGNMENT):  # of the other server
+        for name in (ASSIGNMENT, PENDING_ASSIGNMENT, HIGHEST_ASSIGNMENT):  # of the other server
             state.remove(name)
     identity.save(state, enrolled)
     for file in state.path.glob("key-*"):

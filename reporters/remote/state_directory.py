@@ -19,6 +19,7 @@ from reporters.fields import Unfit, parse_object
 IDENTITY = "identity.json"
 ASSIGNMENT = "assignment.json"  # the signed document in force
 PENDING_ASSIGNMENT = "assignment.pending.json"  # one that waits for the operator's approval
+HIGHEST_ASSIGNMENT = "assignment.highest.json"  # which version was accepted last
 STATUS = "status.json"
 SITE_POLICY = "site-policy.json"
 LOG = "agent.log"

@@ -10,7 +10,13 @@ import pytest
 from reporters.remote import signing
 from reporters.remote.assignment import AssignmentRefused
 from reporters.remote.assignment_store import ASK, AUTO, FROZEN, AssignmentStore, SignedAssignment
-from reporters.remote.state_directory import ASSIGNMENT, PENDING_ASSIGNMENT, StateDirectory, StateError
+from reporters.remote.state_directory import (
+    ASSIGNMENT,
+    HIGHEST_ASSIGNMENT,
+    PENDING_ASSIGNMENT,
+    StateDirectory,
+    StateError,
+)
 from tests.reporters.needs import needs
 from tests.reporters.remote.assignments import assignment, enrolled, series, sign
 
@@ -149,3 +155,34 @@ def test_an_unapproved_file_that_is_damaged_does_not_hinder(
     state.write(PENDING_ASSIGNMENT, b'{"document": "", "signature": ""}')
     assert version(store.offer(sign(assignment()), AUTO)) == 7
     assert state.read(PENDING_ASSIGNMENT) is None
+
+
+@pytest.mark.parametrize("damage", [b"{", None])
+def test_an_older_version_stays_refused_when_the_assignments_are_damaged(
+    store: AssignmentStore, state: StateDirectory, damage: bytes | None
+) -> None:
+    """An older assignment has a valid signature, too."""
+    store.offer(sign(assignment(version=8)), AUTO)
+    store.offer(sign(assignment(CHANGED, version=9)), ASK)
+    for name in (ASSIGNMENT, PENDING_ASSIGNMENT):
+        state.remove(name) if damage is None else state.write(name, damage)
+    for approval in (AUTO, ASK):
+        with pytest.raises(AssignmentRefused, match="version 8 is older than version 9, which is here"):
+            store.offer(sign(assignment(version=8)), approval)
+        with pytest.raises(AssignmentRefused, match="version 9 is here with other content"):
+            store.offer(sign(assignment(version=9)), approval)
+    assert version(store.offer(sign(assignment(CHANGED, version=9)), AUTO)) == 9
+
+
+def test_without_any_readable_version_the_operator_decides(
+    store: AssignmentStore, state: StateDirectory
+) -> None:
+    store.offer(sign(assignment()), AUTO)
+    state.write(HIGHEST_ASSIGNMENT, b'{"version": "seven"}')
+    assert version(store.offer(sign(assignment(CHANGED, version=8)), AUTO)) == 8, "version 7 is readable"
+    for name in (ASSIGNMENT, HIGHEST_ASSIGNMENT):
+        state.write(name, b"{}")
+    with pytest.raises(StateError, match="remove it to accept whatever version the server sends"):
+        store.offer(sign(assignment(CHANGED, version=8)), AUTO)
+    state.remove(HIGHEST_ASSIGNMENT)
+    assert version(store.offer(sign(assignment(CHANGED, version=8)), AUTO)) == 8
