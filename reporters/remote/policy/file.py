@@ -1,7 +1,12 @@
-"""Read ``site-policy.json``. A policy that cannot be read refuses every run and discloses the minimum."""
+"""Read ``site-policy.json``. A policy that cannot be read refuses every run and discloses the minimum.
+
+The digest of the last policy is kept in a file beside it: where a policy was in force once, a missing file is
+one that cannot be read. Else the loss of the file would allow everything.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reporters.fields import Unfit, parse_object
+from reporters.remote.files import write_atomically
 from reporters.remote.policy import rules
 from reporters.remote.policy.document import DISCLOSURES, SHAPE
 from reporters.remote.policy.locate import TextPosition, position_of
@@ -21,7 +27,8 @@ from reporters.remote.policy.site_policy import ABSENT, SitePolicy, unreadable
 from reporters.schedule import find_zone
 
 MAX_BYTES = 256 * 1024
-_GONE = "removed while the reporter runs; restart the reporter if it is to run without a policy"
+LAST = "site-policy.last.json"  # beside the policy: its digest
+_GONE = "removed, but it was in force here: restore it, or write {} for no rules"
 _SYNTAX = re.compile(r"line (\d+) column (\d+)")
 
 
@@ -35,14 +42,15 @@ class UnreadablePolicy(Exception):
 
 
 def read_policy(file: Path) -> SitePolicy:
-    """Return the policy in *file*; if there is no file, one that refuses nothing.
+    """Return the policy in *file*; if there is no file, and there was none, one that refuses nothing.
 
     Never raises: a policy that cannot be read is one that refuses every run.
     """
     try:
         data = _read(file)
     except FileNotFoundError:
-        return ABSENT
+        last = _last_digest(file)
+        return ABSENT if last is None else _gone(file, last)
     except UnreadablePolicy as error:
         return unreadable(f"{file}: {error.error}", error.told)
     except OSError as error:
@@ -72,6 +80,21 @@ def _read(file: Path) -> bytes:
         if status.st_size > MAX_BYTES:
             raise _same(f"expected at most {MAX_BYTES} bytes, got {status.st_size}")
         return opened.read(MAX_BYTES + 1)
+
+
+def _gone(file: Path, last: str) -> SitePolicy:
+    return unreadable(f"{file}: {_GONE} (SHA-256 {last or 'unknown'})", _GONE, sha256=last)
+
+
+def _last_digest(file: Path) -> str | None:
+    """Return the digest of the last policy; empty if it is unknown, None if there was no policy."""
+    try:
+        document = parse_object(file.with_name(LAST).read_bytes(), max_bytes=MAX_BYTES)
+    except FileNotFoundError:
+        return None
+    except (OSError, Unfit):
+        return ""
+    return str(document.get("sha256", ""))
 
 
 def _same(error: str) -> UnreadablePolicy:
@@ -116,23 +139,32 @@ def _rules(values: Mapping[str, Any]) -> Mapping[str, PolicyRule]:
 class PolicyFile:
     """The policy in *file*, read again when the file has changed, so that an edit takes effect at once.
 
-    A file that was there and has gone counts as unreadable: an editor may be about to replace it.
+    A file that was there and has gone counts as unreadable, also at a later start.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._version: tuple[int, ...] | None = None
         self._policy = ABSENT
+        self._kept = _last_digest(file)
 
     def current(self) -> SitePolicy:
         """Return the policy as it is now."""
         version = self._status()
         if version is None or version != self._version:
             policy = read_policy(self.file)
-            if policy.status == "absent" and self._policy.status != "absent":
-                policy = unreadable(f"{self.file}: {_GONE}", _GONE)
+            if policy.status == "absent" and self._policy.status != "absent":  # the digest was not written
+                policy = _gone(self.file, self._policy.sha256)
             self._policy, self._version = policy, version
+        digest = self._policy.sha256  # empty if the file cannot be read
+        if version is not None and self._kept != digest and (digest or self._kept is None):
+            self._keep(digest)
         return self._policy
+
+    def _keep(self, digest: str) -> None:
+        with contextlib.suppress(OSError):  # of a full disk: tried again with the next run
+            write_atomically(self.file.with_name(LAST), f'{{"sha256": "{digest}"}}\n'.encode(), 0o600)
+            self._kept = digest
 
     def _status(self) -> tuple[int, ...] | None:
         try:

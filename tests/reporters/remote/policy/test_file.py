@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from reporters.remote.policy.document import SHAPE
-from reporters.remote.policy.file import MAX_BYTES, PolicyFile, read_policy, schema
+from reporters.remote.policy.file import LAST, MAX_BYTES, PolicyFile, read_policy, schema
 from reporters.remote.policy.shapes import InvalidPolicy
 from reporters.remote.policy.site_policy import SitePolicy
 from tests.reporters.remote.policy.assignments import assignment, situation
@@ -200,18 +201,39 @@ def test_an_edit_takes_effect_at_once(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_disappears_lets_nothing_run_until_there_is_one_again(tmp_path: Path) -> None:
-    """Many editors remove the old file before they write the new one."""
+    """Many editors remove the old file before they write the new one; and a file may be lost."""
     file = written(tmp_path, '{"probes": {"forbid": ["disk"]}}')
     policy = PolicyFile(file)
     assert policy.current().status == "in_force"
     file.unlink()
     for _ in range(2):
         assert_nothing_runs(policy.current())
-        assert policy.current().told_error.startswith("removed while the reporter runs")
+        assert policy.current().told_error.startswith("removed, but it was in force here: restore it, or")
+    restarted = PolicyFile(file)
+    assert_nothing_runs(restarted.current())
+    assert_nothing_runs(read_policy(file))
+    digest = hashlib.sha256(b'{"probes": {"forbid": ["disk"]}}').hexdigest()
+    assert f"(SHA-256 {digest})" in restarted.current().error, "the operator can tell which copy is right"
     written(tmp_path, "{}")
-    assert policy.current().status == "in_force"
-    file.unlink()
-    assert PolicyFile(file).current().status == "absent", "a restarted reporter"
+    assert restarted.current().status == "in_force"
+    assert restarted.current().refusal(assignment(), situation()) == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"sha256": null}'])
+def test_a_policy_is_also_missed_if_its_digest_is_damaged(tmp_path: Path, content: str) -> None:
+    PolicyFile(written(tmp_path, "{}")).current()
+    (tmp_path / LAST).write_text(content)
+    (tmp_path / "site-policy.json").unlink()
+    assert_nothing_runs(PolicyFile(tmp_path / "site-policy.json").current())
+
+
+def test_a_policy_whose_digest_cannot_be_written_is_in_force(tmp_path: Path) -> None:
+    (tmp_path / LAST).mkdir()
+    policy = PolicyFile(written(tmp_path, '{"probes": {"forbid": ["disk"]}}'))
+    assert policy.current().refusal(assignment(), situation()) == "policy: the probe disk is forbidden"
+    (tmp_path / LAST).rmdir()
+    policy.current()
+    assert (tmp_path / LAST).is_file(), "it is tried again"
 
 
 def test_the_published_schema_is_that_of_the_reader() -> None:
