@@ -179,6 +179,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "filters": {"busy": {"()": "monitor.log.BusyAnswers"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"django.request": {"filters": ["busy"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }
