@@ -23,7 +23,7 @@ from monitor.fleet.agent_state import MAX_BYTES
 from monitor.fleet.enrolment import EnrolmentRequest
 from monitor.fleet.exchange import EXCHANGE_SECONDS, TooManyExchanges, exchange, sign
 from monitor.fleet.signatures import Purpose
-from monitor.ingest.chain_limit import TooManyChains
+from monitor.ingest.chain_limit import TooManyChains, TooManyExtraRecords
 from monitor.ingest.http_senders import IngestBusy, ingest_records
 from reporters.fields import Unfit
 from reporters.report import rfc3339
@@ -206,6 +206,8 @@ def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
         return _later(503, "busy", f"{error}; try again in {wait_seconds} s", wait_seconds)
     except TooManyChains as error:
         return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
+    except TooManyExtraRecords as error:
+        return _later(429, "too_many_records", str(error), error.retry_seconds)
     return _json(receipt=sign(key, Purpose.RECEIPT, receipt.to_document()))
 
 

@@ -1,9 +1,15 @@
-"""Limit the open chains of a reporter: a hostile agent could name new chains without end."""
+"""Limit the open chains of a reporter, and its records without a stored report.
+
+A hostile agent could name new chains, or send reports that are refused, without end: each has a row.
+"""
 
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from django.utils import timezone
 
 from monitor.db import binary
 
@@ -13,6 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 MAX_OPEN_CHAINS = 10_000  # an agent starts a chain when it starts, and declares at most 2,000 at once
+DAY = timedelta(days=1)
+MAX_EXTRA_RECORDS = 50_000  # a day: those of 50 hourly series in 40 days
 # An open chain lacks its last declared record, or any record. Only new chains are worth the count.
 _COUNT = """
 WITH fresh AS (
@@ -26,6 +34,12 @@ SELECT fresh.chains, CASE WHEN fresh.chains > 0 THEN (
         SELECT FROM monitor_chainrecord AS record
         WHERE record.chain_id = chain.id AND record.sequence = greatest(chain.declared_next, 1) - 1)
 ) ELSE 0 END FROM fresh
+"""
+
+
+_COUNT_EXTRA = """
+UPDATE monitor_reporter SET paced_until = greatest(paced_until, %b) + %b
+WHERE name = %b RETURNING paced_until - %b
 """
 
 
@@ -50,3 +64,31 @@ def require_room(reporter: str, chains: Iterable[uuid.UUID]) -> None:
             f"reporter {reporter} names {fresh} new chains, and the last records of {opened} chains have not"
             f" arrived; at most {MAX_OPEN_CHAINS} may be open: deliver the records of the chains first"
         )
+
+
+class TooManyExtraRecords(Exception):
+    """The reporter sends too many records without a stored report; it is to wait for *retry_seconds*."""
+
+    def __init__(self, reporter: str, retry_seconds: int) -> None:
+        self.retry_seconds = retry_seconds
+        super().__init__(
+            f"reporter {reporter} sent more than {MAX_EXTRA_RECORDS} notes, duplicates and reports that were"
+            " refused or conflicting in a day: assign to it the series that it reports"
+        )
+
+
+def count_extra(reporter: str, records: int) -> None:
+    """Count *records* of *reporter* that are stored without a report being stored as the result of its run.
+
+    Raises:
+        TooManyExtraRecords: they are more than ``MAX_EXTRA_RECORDS`` a day; this is logged.
+    """
+    if not records:
+        return
+    now = timezone.now()
+    with binary.cursor() as cursor:
+        lasts = records * (DAY / MAX_EXTRA_RECORDS)
+        ((ahead,),) = cursor.execute(_COUNT_EXTRA, [now, lasts, reporter, now + DAY]).fetchall()
+    if ahead > timedelta(0):
+        logger.warning("the reporter %r sends too many records without a stored report", reporter)
+        raise TooManyExtraRecords(reporter, round(ahead.total_seconds()) + 1)

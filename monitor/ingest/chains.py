@@ -16,7 +16,7 @@ from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation
 
 from monitor.db import binary
-from monitor.ingest.chain_limit import require_room
+from monitor.ingest.chain_limit import count_extra, require_room
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.service import ReportReceipt, ingest_all
 from monitor.models import Reporter
@@ -127,6 +127,7 @@ def ingest_parts(reporter: str, parts: Sequence[Part]) -> Receipt:
     Raises:
         Reporter.DoesNotExist: there is no reporter of this name.
         TooManyChains: the reporter has too many open chains to start those that are new.
+        TooManyExtraRecords: it sent too many records without a stored report today.
         DepotFull: the disk has only the reserve left.
         DatabaseError: the depot is unavailable.
     """
@@ -175,6 +176,7 @@ def _ingest(reporter: str, parts: Sequence[Part]) -> Receipt:
         records = _sort(reporter, parts, chains)
         verdicts = _judge(reporter, records.fresh)
         _insert({key: chains[key.chain] for key in verdicts}, records.fresh, verdicts)
+        count_extra(reporter, sum(each.disposition != Disposition.STORED for each in verdicts.values()))
     return _receipt(reporter, parts, records.known | verdicts)
 
 

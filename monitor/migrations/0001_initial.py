@@ -2401,6 +2401,15 @@ class Migration(migrations.Migration):
             name="back_at",
             field=models.DateTimeField(help_text="when its last silence ended", null=True),
         ),
+        migrations.AddField(
+            model_name="reporter",
+            name="paced_until",
+            field=models.DateTimeField(
+                editable=False,
+                help_text="when its records without a stored report would have arrived at the pace that is allowed",
+                null=True,
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -66,6 +66,11 @@ class Reporter(models.Model):
         related_name="reporters",
         help_text="the site at which it runs as an agent; empty: a Celery worker",
     )
+    paced_until = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="when its records without a stored report would have arrived at the pace that is allowed",
+    )
 
     objects = ReporterQuerySet.as_manager()
 

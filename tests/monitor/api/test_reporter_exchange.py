@@ -477,14 +477,25 @@ def test_a_backlog_leaves_places_to_fresh_records(agent: SiteAgent) -> None:
     assert again.status_code == 200
 
 
-def test_while_all_places_are_taken_the_agent_is_to_try_again(agent: SiteAgent) -> None:
+def test_while_all_places_are_taken_the_agent_is_to_try_again(
+    agent: SiteAgent, caplog: pytest.LogCaptureFixture
+) -> None:
     with ExitStack() as stack:
         for file in places():
             stream = stack.enter_context(file.open("w"))
             fcntl.flock(stream, fcntl.LOCK_EX)
         answer = agent.deliver([SpooledChain(reporter="ncsa").part()])
     assert (problem(answer), answer["retry-after"]) == ((503, "busy"), "1")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert agent.deliver([SpooledChain(reporter="ncsa").part()]).status_code == 200
+
+
+def test_an_agent_whose_records_store_no_reports_is_to_wait(agent: SiteAgent) -> None:
+    Reporter.objects.filter(name="ncsa").update(paced_until=timezone.now() + timedelta(days=1, hours=1))
+    answer = agent.deliver([SpooledChain(reporter="ncsa").part()])
+    assert problem(answer) == (429, "too_many_records")
+    assert 3590 <= int(answer["retry-after"]) <= 3610
+    assert not ChainRecord.objects.exists()
 
 
 def test_while_the_disk_is_full_the_agent_is_to_try_again(agent: SiteAgent, settings: LazySettings) -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.db import IntegrityError, connection
 from django.utils import timezone
 
+from monitor.ingest.chain_limit import DAY, MAX_EXTRA_RECORDS, TooManyExtraRecords
 from monitor.ingest.chains import DeclaredHead, declare_heads, ingest_parts
 from monitor.models import Chain, ChainRecord, ConflictingReport, RawReport, Reporter, Run, Sample, Series
 from monitor.models.chain import Disposition
@@ -129,6 +130,29 @@ def test_a_premature_report_is_neither_stored_nor_refused_nor_receipted(
     assert [sequence for sequence, _ in dispositions()] == [0, 1, 3]
     only_premature = ingest_parts("home", [chain.part([2])])
     assert (only_premature.records, only_premature.refused) == ((), ())
+
+
+def test_records_that_store_no_report_are_limited(circle: Series, noon: datetime) -> None:
+    chain = SpooledChain().report(*slots(noon, 2)).report(noon, series="nobody-knows").report(noon)
+    ingest_parts("home", [chain.part([0])])
+    began = paced_until()
+    ingest_parts("home", [chain.part([1, 2])])
+    assert paced_until() == began, "stored reports do not count"
+    ingest_parts("home", [chain.part([3, 4])])
+    ingest_parts("home", [chain.part()])  # received before: nothing is added
+    assert DAY / MAX_EXTRA_RECORDS <= paced_until() - began <= 2 * DAY / MAX_EXTRA_RECORDS
+    Reporter.objects.update(paced_until=timezone.now() + DAY)
+    chain.report(noon + 3 * MINUTE).report(noon, series="nobody-knows")
+    with pytest.raises(TooManyExtraRecords, match="reporter home sent more than"):
+        ingest_parts("home", [chain.part([5, 6])])
+    assert ChainRecord.objects.count() == 5
+    assert ingest_parts("home", [chain.part([5])]).refused == ()
+
+
+def paced_until() -> datetime:
+    until = Reporter.objects.get(name="home").paced_until
+    assert until is not None
+    return until
 
 
 def test_notes_are_kept_and_malformed_ones_refused(circle: Series, noon: datetime) -> None:
