@@ -39,7 +39,7 @@ def decide(troubles: Sequence[StageException]) -> RunVerdict:
         return _failed(failures[0])
     if troubles:
         return _without_value(troubles[0].error)
-    return RunVerdict("passed", "every stage passed", None)
+    return RunVerdict("passed", "", None)
 
 
 def _without_value(error: BaseException) -> RunVerdict:

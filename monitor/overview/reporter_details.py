@@ -33,9 +33,14 @@ class ChainState:
     received: int
 
     @property
+    def declared(self) -> int:
+        """The number of records that the agent has written; some arrive before the exchange declares them."""
+        return max(self.chain.declared_next, self.received)
+
+    @property
     def outstanding(self) -> int:
         """The number of records that were declared and have not been received."""
-        return max(self.chain.declared_next - self.received, 0)
+        return self.declared - self.received
 
 
 @dataclass(frozen=True)

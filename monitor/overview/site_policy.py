@@ -9,11 +9,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.units import humanised, unit_of
+from monitor.units import humanised
 
 MOST_LINES = 60
 MOST_CHARACTERS = 500
 _VERBS = {"forbid": "forbids", "allow": "allows only"}
+_CAPS = {  # label and unit
+    "concurrent_runs": ("Concurrent runs", ""),
+    "cpu_hours_per_day": ("CPU time per day", "h"),
+    "bytes_per_day": ("Copied per day", "bytes"),
+    "scratch_bytes": ("Scratch", "bytes"),
+    "load1": ("Load average, 1 min", ""),
+}
+_MOST_FORMATTED = 1e18  # greater numbers are shown as they are
 _MODES = {
     "disclosure": {
         "full": "reports in full",
@@ -62,12 +70,13 @@ def _rule_line(rule: str, key: str, value: Any, *, is_minimal: bool) -> PolicyLi
     if key in _VERBS:
         entries = _text(value) if isinstance(value, list) else f"{_text(value)} (not disclosed)"
         return PolicyLine(f"This site {_VERBS[key]} {name}", entries or "none", key == "forbid")
+    label, unit = _CAPS.get(key, (_cut(key.replace("_", " ")).capitalize(), ""))
     if is_minimal:
-        return PolicyLine(_cut(key.replace("_", " ")).capitalize(), "limited (not disclosed)")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    unit = unit_of(key) if is_number else ""
-    text = humanised(float(value), unit) if unit and abs(value) < 1e18 else _text(value)
-    return PolicyLine(_cut(key.replace("_", " ")).capitalize(), f"at most {text}" if is_number else text)
+        return PolicyLine(label, "limited (not disclosed)")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return PolicyLine(label, _text(value))
+    is_plain = abs(value) >= _MOST_FORMATTED or not unit
+    return PolicyLine(label, f"at most {_text(value) if is_plain else humanised(float(value), unit)}")
 
 
 def _text(value: Any) -> str:

@@ -33,7 +33,7 @@ class Command:
 
 def _lines(report: Report) -> str:
     """Return one line for the outcome, one for the duration of each stage, and one for each metric."""
-    lines = [f"{report.outcome} in {report.seconds:.3f} s: {report.reason}"]
+    lines = [f"{report.outcome} in {report.seconds:.3f} s{f': {report.reason}' if report.reason else ''}"]
     lines += [f"  {stage.name:<28} {stage.seconds:12.3f} s" for stage in report.stages]
     lines += [f"  {metric.name:<28} {metric.value:12.6g} {metric.unit}" for metric in report.metrics]
     return "\n".join(lines)

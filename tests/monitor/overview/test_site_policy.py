@@ -16,7 +16,7 @@ FULL = {
     "approval": "ask",
     "timezone": "Europe/Berlin",
     "rules": {
-        "caps": {"concurrent_runs": 1, "bytes_per_day": 5_000_000_000},
+        "caps": {"concurrent_runs": 1, "bytes_per_day": 5_000_000_000, "cpu_hours_per_day": 12},
         "probes": {"allow": ["disk", "login"], "forbid": ["madbench"]},
         "hours": {"forbid": ["mon-fri 08:00-18:00"]},
     },
@@ -34,7 +34,8 @@ def test_a_policy_in_words() -> None:
         PolicyLine("This site forbids probes", "madbench", is_refusal=True),
         PolicyLine("This site forbids hours", "mon-fri 08:00-18:00", is_refusal=True),
         PolicyLine("Concurrent runs", "at most 1"),
-        PolicyLine("Bytes per day", "at most 5000000000"),
+        PolicyLine("Copied per day", "at most 5 GB"),
+        PolicyLine("CPU time per day", "at most 12 h"),
         PolicyLine("This site allows only probes", "disk, login"),
         PolicyLine("Disclosure", "reports in full"),
         PolicyLine("Approval", "changes wait for approval at the site"),
