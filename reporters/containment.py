@@ -126,6 +126,14 @@ def tagged(environment: Mapping[str, str] | None, tag: str, *, guarded: bool) ->
     return {**(os.environ if environment is None else environment), variable: tag}
 
 
+def has_earlier_lives() -> bool:
+    """Return whether ``end_earlier_lives`` may find something; takes milliseconds and kills nothing."""
+    scopes = cgroup.scopes_in(cgroup.own_group())
+    return any(_is_of_earlier_life(name) for name, _ in scopes) or tagged_processes.is_any_tagged(
+        _is_of_earlier_life
+    )
+
+
 def end_earlier_lives_once() -> int:
     """Call ``end_earlier_lives`` unless this process, or the one that it was forked from, has done so.
 
@@ -138,7 +146,12 @@ def end_earlier_lives() -> int:
     """Kill the processes of runs whose reporter has ended, also by SIGKILL; return how many were killed."""
     count = 0
     for name, scope in cgroup.scopes_in(cgroup.own_group()):
-        if tagged_processes.is_over(name.partition(".")[0]):
+        if _is_of_earlier_life(name):
             count += scope.kill()
             scope.remove()
-    return count + tagged_processes.kill_tagged(lambda tag: tagged_processes.is_over(tag.partition(".")[0]))
+    return count + tagged_processes.kill_tagged(_is_of_earlier_life)
+
+
+def _is_of_earlier_life(name: str) -> bool:
+    """Return whether the reporter that made *name*, a tag or the name of a scope, has ended."""
+    return tagged_processes.is_over(name.partition(".")[0])

@@ -54,6 +54,18 @@ def kill_tagged(is_wanted: Callable[[str], bool]) -> int:
             return len(search.killed)
 
 
+def is_any_tagged(is_wanted: Callable[[str], bool]) -> bool:
+    """Return whether a process of this user has a tag that *is_wanted*; one look, which may miss some."""
+    for pid in _newest_first():
+        with contextlib.suppress(OSError):  # it has ended, or is protected
+            if os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116  # called for every process
+                continue
+            tag = _tag(_environment(pid))
+            if tag and is_wanted(tag):
+                return True
+    return False
+
+
 class _Search:
     """Repeated scans for tagged processes.
 

@@ -17,7 +17,7 @@ from reporters.remote.agent.exchange import Exchange, Listener
 from reporters.remote.agent.exchange_document import AgentActivity
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.log import AgentLog
-from reporters.remote.agent.notices import ERROR, INFO, Notices
+from reporters.remote.agent.notices import ERROR, INFO, WARNING, Notices
 from reporters.remote.agent.ownership import DIRECTORY, WAKE_SIGNAL, Ownership
 from reporters.remote.agent.runner import RunEnd, Runner
 from reporters.remote.agent.runs import RunRequest, Runs
@@ -82,7 +82,7 @@ class Agent:
         self._spool = spool
         self._delivery = LaneDeliveries(spool, gateway, me, self._notices, self._look_again)
         self._runner = Runner(
-            self._unpacked or _SOURCES, lambda end: self._mail.put(lambda: self._ended(end))
+            self._unpacked or _SOURCES, lambda end: self._mail.put(lambda: self._ended(end)), self._killed
         )
         self._runs = Runs(
             self._state, self._clock, gate, spool, self._runner, self._notices, self._delivery.wake
@@ -169,6 +169,10 @@ class Agent:
 
     def _ended(self, end: RunEnd) -> None:
         self._runs.ended(end)
+
+    def _killed(self, processes: int) -> None:
+        text = f"killed {processes} processes that runs of a killed reporter left on this host"
+        self._notices.add(WARNING, text)
 
     def _assigned(self, assignment: SiteAssignment) -> None:
         self._mail.put(lambda: self._runs.assign(assignment))

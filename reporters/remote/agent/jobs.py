@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from reporters.config import Assignment, ResourceConfig
 
@@ -45,9 +45,22 @@ class StopRun:
         return _line(vars(self))
 
 
-def parse_message(line: bytes) -> RunJob | StopRun:
+@dataclass(frozen=True)
+class EndEarlierRuns:
+    """Kill the processes of runs whose reporter has ended."""
+
+    def to_line(self) -> bytes:
+        return _line({})
+
+
+Message = Union[RunJob, StopRun, EndEarlierRuns]
+
+
+def parse_message(line: bytes) -> Message:
     """Return the message in *line*, which ``to_line`` has made."""
     values = json.loads(line)
+    if not values:
+        return EndEarlierRuns()
     if "assignment" not in values:
         return StopRun(**values)
     assignment = values["assignment"]

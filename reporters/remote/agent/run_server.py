@@ -24,7 +24,7 @@ import probes
 from reporters import batch, host, shells, transfers
 from reporters.config import Assignment
 from reporters.containment import end_earlier_lives, end_earlier_lives_once
-from reporters.remote.agent.jobs import UNWRITTEN, RunJob, StopRun, parse_message
+from reporters.remote.agent.jobs import UNWRITTEN, EndEarlierRuns, Message, RunJob, StopRun, parse_message
 from reporters.remote.files import write_atomically
 from reporters.report import Report, to_json
 from reporters.run import identity, run
@@ -36,10 +36,19 @@ _STOPPED = 143  # exit status of a process that SIGTERM ended
 
 
 class RunServer:
-    """Serves the messages at descriptor *source*, and announces ended runs at descriptor *target*."""
+    """Serves the messages at descriptor *source*, and announces ended runs at descriptor *target*.
 
-    def __init__(self, source: int, target: int, fork: Callable[[], int] = os.fork) -> None:
-        self._source, self._target, self._fork = source, target, fork
+    *end_earlier* kills the processes of earlier runs and returns how many there were.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        target: int,
+        fork: Callable[[], int] = os.fork,
+        end_earlier: Callable[[], int] = end_earlier_lives,
+    ) -> None:
+        self._source, self._target, self._fork, self._end_earlier = source, target, fork, end_earlier
         self._runs: dict[int, str] = {}
         self._received = b""
         self._woken, wake = os.pipe()
@@ -51,7 +60,7 @@ class RunServer:
 
     def serve(self) -> None:
         """Serve until the end of the source; then end all runs."""
-        end_earlier_lives_once()
+        self._announce_killed(end_earlier_lives_once())
         poller = select.poll()
         for descriptor in (self._source, self._woken):
             poller.register(descriptor, select.POLLIN)
@@ -71,7 +80,10 @@ class RunServer:
             self._obey(parse_message(line))
         return bool(data)
 
-    def _obey(self, message: RunJob | StopRun) -> None:
+    def _obey(self, message: Message) -> None:
+        if isinstance(message, EndEarlierRuns):
+            self._announce_killed(self._end_earlier())
+            return
         if isinstance(message, StopRun):
             for pid, name in self._runs.items():
                 if name == message.name:
@@ -127,8 +139,12 @@ class RunServer:
             if name is not None:
                 code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 if code < 0:
-                    end_earlier_lives()
+                    self._announce_killed(self._end_earlier())
                 self._announce({"run": name, "status": code, "cpu_seconds": used.ru_utime + used.ru_stime})
+
+    def _announce_killed(self, processes: int) -> None:
+        if processes:
+            self._announce({"killed_processes": processes})
 
     def _announce(self, document: Mapping[str, object]) -> None:
         with contextlib.suppress(OSError):  # the agent is gone

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from reporters.remote.agent.jobs import RunJob, StopRun
+from reporters.containment import has_earlier_lives
+from reporters.remote.agent.jobs import EndEarlierRuns, Message, RunJob, StopRun
 
 IDLE_SECONDS = 120.0
+_LOOK_SECONDS = 300.0  # between two looks for processes of earlier runs
 _CODE = "import sys; sys.path.insert(0, {path!r}); from reporters.remote.agent.run_server import main; main()"
 _END_SECONDS = 90.0
 
@@ -40,16 +42,20 @@ class RunEnd:
 class Runner:
     """Starts runs, by the packages in the directory *code*.
 
-    *on_end* is called in a thread of the runner with the end of each run.
+    *on_end* is called in a thread of the runner with the end of each run, and *on_killed* with the number of
+    processes that earlier runs left and that were killed.
     """
 
-    def __init__(self, code: Path, on_end: Callable[[RunEnd], None]) -> None:
+    def __init__(
+        self, code: Path, on_end: Callable[[RunEnd], None], on_killed: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._start = _CODE.format(path=str(code))
-        self._on_end = on_end
+        self._on_end, self._on_killed = on_end, on_killed
         self._changing = threading.RLock()
         self._server: subprocess.Popen[bytes] | None = None
         self._in_flight: dict[str, subprocess.Popen[bytes]] = {}
         self._used_at = 0.0
+        self._look_at = 0.0
 
     def start(self, job: RunJob) -> None:
         """Start *job*. Raises RunnerUnavailable if that is impossible now."""
@@ -75,6 +81,21 @@ class Runner:
             is_idle = not self._in_flight and time.monotonic() - self._used_at > IDLE_SECONDS
             if self._server is not None and is_idle:
                 self._close()
+
+    def end_earlier_runs(self) -> None:
+        """Have the processes killed that runs of a killed reporter left, if there are any.
+
+        Looks for them at the first call, and then once in a while; the run server starts only to kill some.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOK_SECONDS
+        if not has_earlier_lives():
+            return
+        with self._changing, contextlib.suppress(RunnerUnavailable, OSError):
+            self._send(self._running(), EndEarlierRuns())
+            self._used_at = now
 
     def close(self) -> None:
         """End the run server and, through it, every run; return when it has ended."""
@@ -110,7 +131,7 @@ class Runner:
         threading.Thread(target=self._follow, args=(server,), name="ended runs", daemon=True).start()
         return server
 
-    def _send(self, server: subprocess.Popen[bytes], message: RunJob | StopRun) -> None:
+    def _send(self, server: subprocess.Popen[bytes], message: Message) -> None:
         if server.stdin is None:
             raise AssertionError("a pipe is missing")
         rest = memoryview(message.to_line())
@@ -124,6 +145,9 @@ class Runner:
         with open(os.dup(server.stdout.fileno()), encoding="utf-8") as lines:  # noqa: PTH123  # of a descriptor
             for line in lines:
                 ended = json.loads(line)
+                if "killed_processes" in ended:
+                    self._on_killed(ended["killed_processes"])
+                    continue
                 self._end(RunEnd(ended["run"], ended["status"], ended["cpu_seconds"]))
         server.wait()
         server.stdout.close()
@@ -131,6 +155,7 @@ class Runner:
             lost = sorted(name for name, started_by in self._in_flight.items() if started_by is server)
             if self._server is server:
                 self._server = None
+                self._look_at = 0.0  # it was killed
         for name in lost:
             self._end(RunEnd(name, None, 0.0))
 

@@ -151,6 +151,7 @@ class Runs:
     def look(self) -> float:
         """Start what is due; return the seconds until the next look."""
         self._runner.rest()
+        self._runner.end_earlier_runs()
         self._sweep()
         self._stop_overdue()
         if self._assignment is None or self._timetable is None or self._is_stopping:

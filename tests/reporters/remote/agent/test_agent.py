@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -13,6 +15,7 @@ import pytest
 
 from monitor.fleet import signatures
 from monitor.fleet.enrolment import server_mark
+from monitor.supervisor.guard import descendants
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
 from reporters.remote.agent import cursor
@@ -211,20 +214,24 @@ def test_a_second_agent_for_the_directory_is_refused(authority: Authority, state
             assert eventually(lambda: successor.log.count("runs for") == 2), "a dead agent's place is taken"
 
 
-def sleeping(tmp_path: Path, **changes: Any) -> dict[str, Any]:
-    """Return an assignment whose run writes its process id to a file and sleeps."""
+_SLEEPER = """#!/bin/sh
+trap '' TERM
+echo $$ > {file}.part && mv {file}.part {file}
+while :; do sleep 1000; done
+"""
+
+
+def sleeping(tmp_path: Path, program: str = _SLEEPER) -> dict[str, Any]:
+    """Return an assignment whose run, by *program*, writes a process id to the file ``pid`` and sleeps."""
     scratch = tmp_path / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     plugin = tmp_path / "plugin"
-    plugin.write_text(
-        f"#!/bin/sh\ntrap '' TERM\necho $$ > {tmp_path}/pid.part\n"
-        f"mv {tmp_path}/pid.part {tmp_path}/pid\nwhile :; do sleep 1000; done\n"
-    )
+    plugin.write_text(program.format(file=tmp_path / "pid"))
     plugin.chmod(0o700)
     parameters = {"command": str(plugin), "timeout_seconds": 600.0}
     one = series("sleep-ncsa", probe="nagios", parameters=parameters, schedule="", limit_seconds=900.0)
     resources = {"ncsa-login": {**RESOURCE, "scratch": str(scratch)}}
-    return assignment(one, resources=resources, **changes)
+    return assignment(one, resources=resources)
 
 
 def test_an_agent_that_is_killed_leaves_no_process(
@@ -238,6 +245,34 @@ def test_an_agent_that_is_killed_leaves_no_process(
             agent.process.kill()
             assert eventually(lambda: is_gone(pid))
             assert eventually(lambda: not list((tmp_path / "scratch").rglob("*")))
+
+
+# It leaves its session and its parent, and ignores SIGTERM.
+_SURVIVOR = """#!/bin/sh
+trap '' TERM
+(setsid sh -c 'echo $$ > {file}.part && mv {file}.part {file} && exec sleep 1000' &)
+exec sleep 1000
+"""
+
+
+def test_what_a_killed_agent_and_its_helpers_left_is_ended_when_the_agent_starts_again(
+    authority: Authority, state: StateDirectory, tmp_path: Path
+) -> None:
+    wanted = requested("sleep-ncsa")
+    on_request = sleeping(tmp_path, _SURVIVOR)
+    with grid_server(authority, GridServer(assignment=on_request, requests=[wanted])) as server:
+        enrol(state, server, authority)
+        with agent_process(state.path) as agent:
+            survivor = pid_in(tmp_path / "pid")
+            family = [agent.process.pid, *descendants(agent.process.pid)]
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # none can end the others
+                for pid in set(family) - {survivor}:
+                    os.kill(pid, number)
+        assert eventually(lambda: all(map(is_gone, set(family) - {survivor})))
+        assert not is_gone(survivor)
+        server.requests.clear()
+        with agent_process(state.path) as agent:
+            assert eventually(lambda: is_gone(survivor)), agent.log
 
 
 def test_a_stopped_agent_ends_its_runs_and_reports_them(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reporters.remote.agent.jobs import RunJob, StopRun, parse_message
+from reporters.remote.agent.jobs import EndEarlierRuns, Message, RunJob, StopRun, parse_message
 from reporters.report import from_json
 from tests.reporters.remote.agent_process import ROOT
 from tests.reporters.remote.policy.assignments import assignment
@@ -24,6 +24,19 @@ def refuse():
 
 RunServer(0, 1, refuse).serve()
 """
+
+_WITH_EARLIER_RUNS = """
+from reporters.remote.agent.run_server import RunServer
+RunServer(0, 1, end_earlier=iter([333, 0, 0]).__next__).serve()
+"""
+
+
+def test_killed_processes_of_earlier_runs_are_announced_once() -> None:
+    argv = [sys.executable, "-c", _WITH_EARLIER_RUNS]
+    sent = EndEarlierRuns().to_line() * 3
+    done = subprocess.run(argv, cwd=ROOT, input=sent, stdout=subprocess.PIPE, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1:] == [b'{"killed_processes": 333}']
+    assert done.stdout.count(b"333") == 1
 
 
 @pytest.mark.parametrize(
@@ -40,7 +53,8 @@ def test_a_run_that_gets_no_process_is_reported_and_ends_no_other_run(
     sent = b"".join(job.to_line() for job in jobs)
     argv = [sys.executable, "-c", _WITHOUT_PROCESSES]
     done = subprocess.run(argv, cwd=ROOT, input=sent, stdout=subprocess.PIPE, timeout=60, check=True)
-    assert [json.loads(line)["run"] for line in done.stdout.splitlines()] == ["first", "second"]
+    ended = [json.loads(line).get("run") for line in done.stdout.splitlines()]
+    assert [run for run in ended if run] == ["first", "second"]
     for job in jobs:
         report = from_json(job.result.read_bytes())
         assert (report.outcome, report.reason) == reported
@@ -52,9 +66,10 @@ def test_a_run_that_gets_no_process_is_reported_and_ends_no_other_run(
         RunJob("a", replace(assignment(), max_load1=2.5, max_file_bytes=7), Path("/a b/c.report")),
         RunJob("b", assignment(), Path("/nö"), "skipped", "policy: one\nof two"),
         StopRun("b", 15),
+        EndEarlierRuns(),
     ],
 )
-def test_a_message_arrives_as_it_was_sent(message: RunJob | StopRun) -> None:
+def test_a_message_arrives_as_it_was_sent(message: Message) -> None:
     line = message.to_line()
     assert line.count(b"\n") == 1
     assert parse_message(line) == message

@@ -43,6 +43,9 @@ class JobList(Runner):
             raise RunnerUnavailable("no process")
         self.jobs.append(job)
 
+    def end_earlier_runs(self) -> None:
+        """Leave the processes of other tests alone."""
+
 
 def runs_of(
     state: StateDirectory, clock: SiteClock, runner: Runner, load1: Callable[[], float] = lambda: 0.0
