@@ -135,8 +135,15 @@ def _deliver_batch(spool: Spool, parts: Sequence[Part]) -> int:
     try:
         receipt = ingest_parts(spool.reporter, parts)
         _end_all_refused(parts, receipt)
-        for reason in spool.acknowledge(receipt).ignored:
+        acknowledged = spool.acknowledge(receipt)
+        for reason in acknowledged.ignored:
             logger.error("ignored in %s: %s", spool.directory, reason)
+        if acknowledged.not_kept:
+            logger.error(
+                "%d refused reports were not kept: remove those in %s/refused that you have read",
+                acknowledged.not_kept,
+                spool.directory,
+            )
     finally:
         spool.release(parts)
     return sum(record.kind == REPORT for part in parts for record in part.records)

@@ -30,21 +30,24 @@ from reporters.spool.ranges import Ranges
 from reporters.spool.receipts import Receipt, RecordRange, RefusedRecord
 from reporters.spool.records import DROPPED, MOST_BYTES, MOST_RECORDS, REPORT, Part, Record, encode
 from reporters.spool.run_index import RunIndex
-from reporters.spool.set_aside import set_aside
+from reporters.spool.set_aside import DAMAGED, REFUSED, set_aside
 from reporters.spool.status import SpoolStatus, status_of
 
 SEGMENT_BYTES = 1024 * 1024
-REFUSED, DAMAGED = "refused", "damaged"
 _LEAST_SEGMENTS = 8  # of a full spool: the bounds are kept by whole segments
 _TIDY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """How many records a receipt has released, and why parts of it were ignored."""
+    """How many records a receipt has released, and why parts of it were ignored.
+
+    *not_kept* is the number of refused records for which ``refused/`` had no room.
+    """
 
     records: int
     ignored: tuple[str, ...]
+    not_kept: int = 0
 
 
 def pending_records(directory: Path) -> int:
@@ -161,7 +164,7 @@ class Spool:
         The caller has verified the signature. A range whose hash is not that of our own record is ignored.
         """
         ignored: list[str] = []
-        released = 0
+        released = not_kept = 0
         with self._reading("acknowledge records in") as chains:
             if receipt.reporter != self.reporter:
                 return Acknowledgement(0, (f"a receipt for the reporter {receipt.reporter!r}",))
@@ -172,7 +175,8 @@ class Spool:
                 reason = self._why_ignored(view, covered)
                 if not reason:
                     try:
-                        released += self._release_covered(view, covered, receipt.refused)
+                        not_kept += self._set_refused_aside(view, covered, receipt.refused)
+                        released += self._release_covered(view, covered)
                     except OSError as error:  # of a full disk; the server sends the receipt again
                         reason = f"cannot keep a refused record of chain {covered.chain}: {error.strerror}"
                 if reason:
@@ -180,7 +184,7 @@ class Spool:
             for view in list(chains.views.values()):
                 with contextlib.suppress(OSError):  # of a full disk: tried again with the next receipt
                     view.remove_done(is_durable=self._is_durable)
-        return Acknowledgement(released, tuple(ignored))
+        return Acknowledgement(released, tuple(ignored), not_kept)
 
     def status(self) -> SpoolStatus:
         with self._reading("read") as chains:
@@ -278,14 +282,9 @@ class Spool:
             else f"a receipt for {where}: expected the hash {own}, got {covered.hash}"
         )
 
-    def _release_covered(
-        self, view: ChainView, covered: RecordRange, refused: Iterable[RefusedRecord]
-    ) -> int:
+    def _release_covered(self, view: ChainView, covered: RecordRange) -> int:
         """Record that the records of *covered* need no delivery; return how many needed it."""
         missing = view.logs.done.missing(covered.first, covered.last)
-        for each in refused:
-            if each.chain == view.chain and covered.first <= each.sequence <= covered.last:
-                self._set_refused_aside(view, each)
         if missing:
             view.mark_delivered(covered.first, covered.last, covered.hash)
         self._lanes.forget(view.chain, covered.first, covered.last)
@@ -294,13 +293,20 @@ class Spool:
                 view.load(segment)  # frees the memory of the delivered records
         return sum(last - first + 1 for first, last in missing)
 
-    def _set_refused_aside(self, view: ChainView, refused: RefusedRecord) -> None:
-        if refused.sequence in view.logs.done:
-            return
-        record = view.find(refused.sequence)
-        if record is not None:
-            name = f"{view.chain}-{record.sequence}"
-            set_aside(self.directory / REFUSED, name, encode(record), refused.error)
+    def _set_refused_aside(
+        self, view: ChainView, covered: RecordRange, refused: Iterable[RefusedRecord]
+    ) -> int:
+        """Keep the refused records of *covered*; return for how many there is no room."""
+        not_kept = 0
+        for each in refused:
+            is_covered = each.chain == view.chain and covered.first <= each.sequence <= covered.last
+            if not is_covered or each.sequence in view.logs.done:
+                continue
+            record = view.find(each.sequence)
+            if record is not None:
+                name = f"{view.chain}-{record.sequence}"
+                not_kept += not set_aside(self.directory / REFUSED, name, encode(record), each.error)
+        return not_kept
 
     def _report_lost(self, view: ChainView, segment: SegmentView) -> None:
         """Set the damage in a loaded segment aside and report its records as dropped.

@@ -113,6 +113,9 @@ class Delivery:
             self._notices.add(
                 WARNING, f"the server refused a report, which is in the spool's refused/: {refused.error}"
             )
+        if acknowledged.not_kept:
+            text = f"refused/ of the spool is full: {acknowledged.not_kept} refused reports were not kept"
+            self._notices.add(ERROR, f"{text}; read its files and remove them")
         for conflict in receipt.conflicts:
             self._notices.add(
                 WARNING, f"the server already has another report of run {conflict.run}; it keeps both"

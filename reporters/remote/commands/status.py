@@ -13,6 +13,7 @@ from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
 from reporters.remote.state_directory import PENDING_ASSIGNMENT, STATUS, StateDirectory, StateError
 from reporters.spool.files import SpoolError
+from reporters.spool.set_aside import REFUSED, count_aside
 from reporters.spool.waiting import WaitingSpool
 from reporters.usage import format_bytes
 
@@ -39,6 +40,8 @@ class Command:
                 sys.stdout.write("".join(f"{name:<12} {text}\n" for name, text in lines))
         except (StateError, SpoolError) as error:
             raise UsageFault(str(error)) from None
+        except OSError as error:
+            raise UsageFault(f"cannot read {error.filename}: {error.strerror}") from None
         return 0 if agent else _NOT_RUNNING
 
 
@@ -63,5 +66,11 @@ def _lines(state: StateDirectory, agent: str, status: Mapping[str, Any]) -> Iter
     yield "spool", f"{spool.records} records wait, {format_bytes(spool.bytes)}{oldest}"
     if spool.dropped_records:
         yield "DROPPED", f"{spool.dropped_records} records, which did not fit into the spool"
+    refused = count_aside(state.spool / REFUSED)
+    if refused.kept or refused.not_kept:
+        yield (
+            "REFUSED",
+            f"{refused.kept} reports in {state.spool / REFUSED}, {refused.not_kept} were not kept",
+        )
     if status.get("clock_offset_seconds") is not None:
         yield "clock", f"the server's is {status['clock_offset_seconds']:+.2f} s ahead of this host's"

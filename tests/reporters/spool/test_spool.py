@@ -19,6 +19,7 @@ from reporters.spool.lanes import FRESH_SECONDS, Lane
 from reporters.spool.notes import StartNote
 from reporters.spool.receipts import ConflictingRecord, Receipt, RecordRange, RefusedRecord
 from reporters.spool.records import Part, encode
+from reporters.spool.set_aside import MOST_FILES, AsideCount, count_aside
 from reporters.spool.spool import Spool
 from tests.reporters.spool.delivery import (
     NOON,
@@ -300,6 +301,22 @@ def test_a_refused_record_is_kept_for_the_operator_with_the_reason(spool: Spool)
     kept = {path.name: path.read_bytes() for path in (spool.directory / "refused").iterdir()}
     name = f"{part.chain}-2"
     assert kept == {name: encode(refused), f"{name}.reason": b"there is no series 'x'\n"}
+
+
+def test_refused_records_beyond_the_bound_are_counted_and_told(spool: Spool) -> None:
+    refused = spool.directory / "refused"
+    refused.mkdir()
+    for number in range(MOST_FILES - 2):
+        (refused / str(number)).touch()
+    for number in (1, 2, 3):
+        spool.append(report(number))
+    parts = spool.batch()
+    (part,) = parts
+    errors = tuple(RefusedRecord(part.chain, sequence, "no such series") for sequence in (1, 2, 3))
+    acknowledged = spool.acknowledge(replace(receipt_for(parts), refused=errors))
+    assert (acknowledged.records, acknowledged.not_kept) == (4, 2)
+    assert count_aside(refused) == AsideCount(1, 2)
+    assert spool.acknowledge(replace(receipt_for(parts), refused=errors)).not_kept == 0, "a repetition"
 
 
 def test_dropped_records_are_reported_and_the_bound_is_kept(spool: Spool) -> None:

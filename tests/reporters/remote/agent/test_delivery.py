@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from monitor.testbed.middleware.pki import Authority
-from reporters.remote import signing
+from reporters.remote import identity, signing
 from reporters.remote.agent.delivery import PREMATURE_SECONDS, Delivery, LaneDeliveries
 from reporters.remote.agent.log import AgentLog
 from reporters.remote.agent.notices import Notices
 from reporters.remote.clock import SiteClock
 from reporters.remote.gateway import Gateway
+from reporters.remote.main import main
 from reporters.remote.server import ServerClient, parse_url
 from reporters.remote.state_directory import StateDirectory
 from reporters.remote.token import TokenSource
 from reporters.report import to_json
+from reporters.spool.set_aside import MOST_FILES
 from reporters.spool.spool import Spool
 from tests.monitor.agents.feeder import report_of
 from tests.reporters.needs import needs
@@ -38,6 +40,7 @@ class Site:
         ca_file = str(authority.identity.certificate)
         me, clock = enrolled(state, url=server.url, ca_file=ca_file), SiteClock()
         client = ServerClient(parse_url(me.url), ca_file=ca_file)
+        self.state, self.identity = state, me
         self.log = state.path / "agent.log"
         self.spool = Spool(state.spool, me.reporter)
         gateway = Gateway(me, client, TokenSource(me, state, clock), clock)
@@ -171,3 +174,24 @@ def test_both_lanes_try_again_as_soon_as_the_key_is_accepted(site: Site, server:
     assert eventually(is_delivered)
     lanes.stop()
     thread.join()
+
+
+def test_refused_reports_that_find_no_room_are_counted_and_told(
+    site: Site, server: GridServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = site.spool.directory / "refused"
+    refused.mkdir()
+    for number in range(MOST_FILES):
+        (refused / str(number)).touch()
+
+    def refuse_both(answer: dict[str, Any]) -> None:
+        (covered,) = json.loads(answer["receipt"]["document"])["records"]
+        errors = [{"chain": covered["chain"], "sequence": number, "error": "no"} for number in (1, 2)]
+        with_document(refused=errors)(answer)
+
+    server.change_receipt = refuse_both
+    assert site.delivery.deliver() is None
+    assert "refused/ of the spool is full: 2 refused reports were not kept" in site.log.read_text()
+    identity.save(site.state, site.identity)
+    main(["status", f"--state={site.state.path}"])
+    assert f"REFUSED      0 reports in {refused}, 2 were not kept\n" in capsys.readouterr().out
