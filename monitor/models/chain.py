@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib.postgres.indexes import BrinIndex
@@ -12,7 +13,11 @@ from monitor.models.reporter import Reporter
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from monitor.models.run import Run
+
+_COMMITTED_WITHIN = timedelta(seconds=30)  # from the arrival of a report until its record is written
 
 
 class Chain(models.Model):
@@ -36,6 +41,10 @@ class Chain(models.Model):
     def __str__(self) -> str:
         return f"{self.uuid} of {self.reporter}"
 
+    @property
+    def short_name(self) -> str:
+        return str(self.uuid)[:8]
+
 
 class Disposition(models.IntegerChoices):
     """What became of a record."""
@@ -45,6 +54,17 @@ class Disposition(models.IntegerChoices):
     CONFLICT = 3, "conflict: another report of the run was stored before; kept beside"
     REFUSED = 4, "refused: the depot can never store it"
     NOTE = 5, "a note of the reporter: no report"
+
+
+class ChainRecordQuerySet(models.QuerySet["ChainRecord"]):
+    def of(self, run: Run, received_at: datetime) -> ChainRecord | None:
+        """Return the record with the stored report of *run*, which was received at *received_at*.
+
+        The time bounds the search: the run of a record has no index.
+        """
+        committed = (received_at - timedelta(seconds=1), received_at + _COMMITTED_WITHIN)
+        stored = self.filter(run=run.pk, received_at__range=committed, disposition=Disposition.STORED)
+        return stored.select_related("chain").first()
 
 
 class ChainRecord(models.Model):
@@ -61,6 +81,8 @@ class ChainRecord(models.Model):
     received_at = models.DateTimeField()
     text = models.TextField(blank=True, help_text="the body of a note, or why a report was refused")
 
+    objects = ChainRecordQuerySet.as_manager()
+
     class Meta:
         ordering = ["chain", "sequence"]
         indexes = [
@@ -72,6 +94,11 @@ class ChainRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.chain_id}:{self.sequence} {self.kind}"
+
+    @property
+    def digest(self) -> str:
+        """The hash of the record, in hex."""
+        return bytes(self.hash).hex()
 
 
 class ConflictingReportQuerySet(models.QuerySet["ConflictingReport"]):

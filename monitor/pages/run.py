@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
 from monitor.depot.samples.read import of_run
 from monitor.ledger.attribution import outcome_label
-from monitor.models import ConflictingReport, RawReport, Run
+from monitor.models import ChainRecord, ConflictingReport, RawReport, Run
 from monitor.models.run import State
 from monitor.pages.http.access import members_only, wants_part
 
@@ -67,6 +67,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         context |= {"report": report, "bars": waterfall(report), "metrics": metrics, "raw": _indented(raw)}
         context["segment"] = metrics[0].segment if metrics else None
         context["received_at"] = raw.received_at
+        context["record"] = ChainRecord.objects.of(run, raw.received_at)
     return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
 
 

@@ -7,6 +7,7 @@
   };
   const RATE_UNITS = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]];
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+  const HALF_RANGE = 5 * 60000; // milliseconds before and after a single run
   const FROM_NOTHING = { rangemode: "tozero" };
   const BAR_OF_GAP = 0.8;
   const PAUSE_OF_GAP = 20;
@@ -57,6 +58,7 @@
   // Plotly does not place ticks well on an axis with cuts: they are computed here.
   function timeAxis(times) {
     const plain = axis("Time (UTC)", { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
+    if (times.length === 1) return { ...plain, range: [utc(times[0] - HALF_RANGE), utc(times[0] + HALF_RANGE)] };
     const left = pauses(times);
     if (!left.length) return plain;
     const edge = median(times.slice(1).map((time, i) => time - times[i]));

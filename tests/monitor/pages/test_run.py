@@ -9,14 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.utils import timezone
 
 from monitor.charts.stage_shades import of_probe
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
 from monitor.models import ConflictingReport, Run
+from monitor.models.chain import Disposition
 from monitor.models.run import State
 from monitor.pages.run import headline, stage_progress, waterfall
 from reporters import report as wire
+from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -55,6 +58,18 @@ def test_a_run_that_ended_in_the_future_by_its_clock_ended_now(
     text = page(client, run)
     assert 'data-age="0">now</time>' in text
     assert "in 3 min" not in text
+
+
+def test_the_provenance_names_the_record_of_the_chain_that_carried_the_report(
+    failed: Run, client: Client
+) -> None:
+    chain = reporter_rows.chain(reporter_rows.remote("ncsa"), timezone.now())
+    reporter_rows.record(chain, 11, timezone.now(), run=failed.pk, disposition=Disposition.DUPLICATE)
+    assert str(chain.uuid) not in page(client, failed)
+    reporter_rows.record(chain, 12, timezone.now(), run=failed.pk)
+    text = page(client, failed)
+    assert f'12 of chain <code title="{chain.uuid}">{chain.short_name}</code>' in text
+    assert '<a href="/reporters/home/">home</a>' in text
 
 
 def test_the_state_history_has_times_and_causes(grid: Grid, client: Client, now: datetime) -> None:
