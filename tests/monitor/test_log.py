@@ -5,21 +5,39 @@ from __future__ import annotations
 import logging
 
 import pytest
-from django.http import HttpRequest, HttpResponse
-from django.utils.log import log_response
+
+from monitor.log import EVERY_SECONDS, BusyAnswers
+
+
+def record_of(status: int) -> logging.LogRecord:
+    error = RuntimeError("broken")
+    record = logging.LogRecord(
+        "django.request", logging.ERROR, "", 0, "%s", ("/api",), (type(error), error, None)
+    )
+    record.status_code = status
+    return record
 
 
 @pytest.mark.parametrize(
     ("status", "level", "has_traceback"),
-    [(404, "WARNING", True), (500, "ERROR", True), (503, "WARNING", False), (507, "WARNING", False)],
+    [(404, "ERROR", True), (500, "ERROR", True), (503, "WARNING", False), (507, "WARNING", False)],
 )
-def test_a_busy_answer_is_a_warning_of_one_line_and_an_error_stays_an_error(
-    caplog: pytest.LogCaptureFixture, status: int, level: str, has_traceback: bool
+def test_a_busy_answer_is_a_warning_of_one_line_and_other_records_stay(
+    status: int, level: str, has_traceback: bool
 ) -> None:
-    error = RuntimeError("broken")
-    with caplog.at_level(logging.INFO, "django.request"):
-        log_response(
-            "%s", "/api", response=HttpResponse(status=status), request=HttpRequest(), exception=error
-        )
-    (record,) = caplog.records
+    record = record_of(status)
+    assert BusyAnswers().filter(record)
     assert (record.levelname, record.exc_info is not None) == (level, has_traceback)
+
+
+def test_busy_answers_are_logged_once_a_minute() -> None:
+    seconds = [100.0]
+    busy = BusyAnswers(steady=lambda: seconds[0])
+    logged = []
+    for seconds[0] in (100.0, 101.0, 100.0 + EVERY_SECONDS):
+        logged += [busy.filter(record_of(503)), busy.filter(record_of(500))]
+    assert logged == [True, True, False, True, True, True]
+
+
+def test_the_filter_is_that_of_djangos_requests() -> None:
+    assert [type(each) for each in logging.getLogger("django.request").filters] == [BusyAnswers]
