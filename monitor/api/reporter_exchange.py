@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 router = Router(tags=["agents of reporters"])
 RECORDS = "application/vnd.gridcast.records"
-BUSY_SECONDS, BACKLOG_BUSY_SECONDS = 1, 5
 CHAINS_SECONDS = 600
 LANE = "Gridcast-Lane"
 
@@ -202,8 +201,7 @@ def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
     except MalformedRecords as error:
         raise Refused(400, "malformed", str(error)) from error
     except IngestBusy as error:
-        wait_seconds = BACKLOG_BUSY_SECONDS if is_backlog else BUSY_SECONDS
-        return _later(503, "busy", f"{error}; try again in {wait_seconds} s", wait_seconds)
+        return _later(503, "busy", f"{error}; try again in {error.retry_seconds} s", error.retry_seconds)
     except TooManyChains as error:
         return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
     except TooManyExtraRecords as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
+from monitor.ingest.busy_times import BusyTimes
 from monitor.ingest.chains import ingest_parts
 from monitor.ingest.group_commit import GroupCommit
 from monitor.ingest.service import ReportReceipt, ingest_all
@@ -24,11 +25,19 @@ if TYPE_CHECKING:
     from reporters.spool.receipts import Receipt
 
 
+BUSY_SECONDS = 1  # until a sender of fresh reports should try again
 MOST_REPORTS = 500  # in a transaction that several requests share
 
 
 class IngestBusy(Exception):
-    """As many senders as allowed are storing reports on this host. Nothing was stored; retry soon."""
+    """As many senders as allowed are storing reports on this host.
+
+    Nothing was stored; retry after *retry_seconds*.
+    """
+
+    def __init__(self, retry_seconds: int = BUSY_SECONDS) -> None:
+        self.retry_seconds = retry_seconds
+        super().__init__(f"reports of {settings.GRIDCAST_RECEIVE_AT_ONCE} senders are being stored")
 
 
 class SentReports(NamedTuple):
@@ -81,21 +90,29 @@ def ingest_records(reporter: str, body: bytes, *, is_backlog: bool = False) -> R
         IngestBusy: nothing was stored.
         MalformedRecords: *body* is malformed; nothing was stored.
     """
-    with _ingest_place(is_backlog=is_backlog):  # before parsing: a refusal has to be cheap
-        return ingest_parts(reporter, parse_parts(body))
+    if not is_backlog:
+        with _ingest_place():  # before parsing: a refusal has to be cheap
+            return ingest_parts(reporter, parse_parts(body))
+    backlog_places = places()[: max(1, settings.GRIDCAST_RECEIVE_AT_ONCE // 2)]
+    try:
+        with _ingest_place(backlog_places), _backlogs.storing(reporter):
+            return ingest_parts(reporter, parse_parts(body))
+    except IngestBusy:
+        raise IngestBusy(_backlogs.retry_seconds(reporter, len(backlog_places))) from None
 
 
 @contextmanager
-def _ingest_place(*, is_backlog: bool = False) -> Iterator[None]:
-    """Hold one of the host's places for storing reports; a process that dies releases its place.
+def _ingest_place(among: Sequence[Path] = ()) -> Iterator[None]:
+    """Hold one of the host's places for storing reports, or one *among* these.
+
+    A process that dies releases its place.
 
     A place is a locked file of the host: a lock in the depot would make storing one report a tenth slower.
 
     Raises:
         IngestBusy: all places are taken.
     """
-    all_places = places()
-    for file in all_places[: max(1, len(all_places) // 2)] if is_backlog else reversed(all_places):
+    for file in among or reversed(places()):
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,7 +124,7 @@ def _ingest_place(*, is_backlog: bool = False) -> Iterator[None]:
         finally:
             os.close(descriptor)
         return
-    raise IngestBusy(f"reports of {settings.GRIDCAST_RECEIVE_AT_ONCE} senders are being stored")
+    raise IngestBusy
 
 
 def places() -> list[Path]:
@@ -117,6 +134,7 @@ def places() -> list[Path]:
     return [directory / f"receive-{number}" for number in range(settings.GRIDCAST_RECEIVE_AT_ONCE)]
 
 
+_backlogs = BusyTimes()
 sender_commit = GroupCommit(
     ingest_requests,
     most=MOST_REPORTS,

@@ -1,139 +1,102 @@
 """Agents deliver the backlog of a week beside fresh reports, against one agent that does so alone.
 
 Time is injected: the backlog has a report a day of each series. GRIDCAST_BENCH_REPORTERS sets the number of
-agents (50). Agents and server share the machine; every agent has its own spool, key and threads.
+agents (50), GRIDCAST_BENCH_DAYS that of days. Agents, web server and PostgreSQL share the machine, so the
+processor time of each side is measured too: it hardly depends on what else runs. Every agent has its own
+spool, key and threads; an eighth of them shares a process (``backlog_agents.py``).
 """
 
 from __future__ import annotations
 
+import json
 import os
-import random
+import subprocess
+import sys
 import tempfile
-import threading
-import time
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from django.db import connection
 from django.utils import timezone
 
+from monitor.env import ROOT
 from monitor.fleet import signatures
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.models import ChainRecord, Reporter, ReporterKey, Site
+from monitor.ingest.service import ingest_all
+from monitor.models import ChainRecord, Reporter, ReporterKey, Run, Series, Site
+from monitor.models.chain import Disposition
 from reporters import report as wire
 from reporters.config import ResourceConfig
+from reporters.remote import identity as identities
 from reporters.remote import signing
-from reporters.remote.agent.delivery import Delivery, LaneDeliveries
-from reporters.remote.agent.log import AgentLog
-from reporters.remote.agent.notices import Notices
-from reporters.remote.clock import SiteClock
-from reporters.remote.gateway import Gateway
-from reporters.remote.server import ServerClient, parse_url
 from reporters.remote.state_directory import StateDirectory
-from reporters.remote.token import TokenSource
-from reporters.spool.spool import Spool
+from reporters.report import run_id
+from reporters.spool.records import REPORT
 from tests.bench import web
-from tests.bench.base import Result, seconds
-from tests.monitor.builders import circle_report
+from tests.bench.backlog_agents import SERIES, backlog_slots, report, series_name
+from tests.bench.base import Result
 from tests.reporters.remote.assignments import enrolled
-from tests.waiting import eventually
 
 REPORTERS = int(os.environ.get("GRIDCAST_BENCH_REPORTERS", "50"))
-SERIES, DAYS = 50, 7
-FRESH_EVERY_SECONDS = 0.05  # a report of any agent: 20 a second, as of 500 agents with hourly series
+DAYS = int(os.environ.get("GRIDCAST_BENCH_DAYS", "7"))
+ALONE_DAYS = 40
+PROCESSES = 8
+FRESH_EVERY_SECONDS = 3600.0 / SERIES  # a report of each agent, as of hourly series
 MOST_LAG_SECONDS = 60.0
-WITHIN_SECONDS = 1800.0
 _NOW = datetime.now(UTC).replace(second=0, microsecond=0)
 
 
-@dataclass
-class Agent:
-    """An agent's spool, and what delivers it: in two lanes, or in one."""
+@dataclass(frozen=True)
+class Delivered:
+    """What some agents delivered: seconds until the backlog was there, and of processor time."""
 
-    name: str
-    spool: Spool
-    lanes: LaneDeliveries
-    alone: Delivery
-
-
-class FreshReports:
-    """Appends fresh reports to random agents, and measures how long each waits for its receipt."""
-
-    def __init__(self) -> None:
-        self.lags: list[float] = []
-        self._spools: dict[str, Spool] = {}
-        self._appended: dict[str, dict[uuid.UUID, float]] = defaultdict(dict)
-        self._changing = threading.Lock()
-        self._end = threading.Event()
-
-    @contextmanager
-    def arriving(self, agents: Sequence[Agent]) -> Iterator[None]:
-        self._spools = {agent.name: agent.spool for agent in agents}
-        thread = threading.Thread(target=self._append, args=(agents,))
-        thread.start()
-        try:
-            yield
-        finally:
-            self._end.set()
-            thread.join()
-
-    def delivered(self, name: str) -> None:
-        """Note the lag of the reports of the agent *name* that have left its spool."""
-        with self._changing:
-            appended = self._appended[name]
-            waiting = self._spools[name].pending_runs(list(appended)) if appended else set()
-            for run in [run for run in appended if run not in waiting]:
-                self.lags.append(time.monotonic() - appended.pop(run))
+    reports: int
+    seconds: float
+    client_seconds: float
+    server_seconds: float
+    lags: Sequence[float]
 
     @property
-    def waiting(self) -> int:
-        with self._changing:
-            return sum(map(len, self._appended.values()))
+    def rate(self) -> float:
+        return self.reports / self.seconds
 
-    def _append(self, agents: Sequence[Agent]) -> None:
-        chance = random.Random(1)
-        number = 0
-        while not self._end.wait(FRESH_EVERY_SECONDS):
-            agent = chance.choice(agents)
-            slot = _NOW - timedelta(hours=1) + timedelta(milliseconds=number)
-            report = _report(agent.name, number % SERIES, slot)
-            number += 1
-            with self._changing:
-                agent.spool.append(wire.to_json(report))
-                self._appended[agent.name][report.run] = time.monotonic()
-            agent.lanes.wake()
+    def figures(self, name: str) -> dict[str, float]:
+        thousands = self.reports / 1000
+        return {
+            f"{name}, reports": self.reports,
+            f"{name}, reports/s": self.rate,
+            f"{name}, CPU s of agents / 1,000": self.client_seconds / thousands,
+            f"{name}, CPU s of the server / 1,000": self.server_seconds / thousands,
+        }
 
 
 def measure() -> list[Result]:
     names = [f"site-{number}" for number in range(REPORTERS)]
     _define([*names, "reference"])
+    _measure_once([*names, "reference"])
     with tempfile.TemporaryDirectory() as directory, web.serving("monitor.wsgi") as (host, port):
-        url = f"http://{host}:{port}"
-        fresh = FreshReports()
-        reference, *agents = (
-            _agent(name, Path(directory), url, partial(fresh.delivered, name))
-            for name in ["reference", *names]
-        )
-        sent = _fill(reference, days=40)
-        alone_seconds = seconds(lambda: _deliver_alone(reference)) / sent
-        waiting = sum(_fill(agent, DAYS) for agent in agents)
-        drained_seconds = seconds(lambda: _drain(agents, fresh))
-    stored = ChainRecord.objects.filter(kind="report").count()
-    if stored != sent + waiting + len(fresh.lags):
-        raise AssertionError(f"{stored} of {sent + waiting + len(fresh.lags)} reports arrived")
-    rate, lag = (waiting + len(fresh.lags)) / drained_seconds, max(fresh.lags)
+        state = Path(directory)
+        for name in ["reference", *names]:
+            _enrol(name, state / name, f"http://{host}:{port}")
+        alone = _deliver([["reference"]], state, ALONE_DAYS, FRESH_EVERY_SECONDS)
+        shares = [names[number::PROCESSES] for number in range(min(PROCESSES, REPORTERS))]
+        together = _deliver(shares, state, DAYS, FRESH_EVERY_SECONDS / len(shares[0]))
+    stored = ChainRecord.objects.filter(kind=REPORT, disposition=Disposition.STORED).count()
+    if stored != alone.reports + together.reports:
+        raise AssertionError(f"{stored} of {alone.reports + together.reports} reports arrived")
+    lag = max(together.lags)
     return [
         Result(
             name="reports/s: backlogs of a week / one agent alone",
-            ratio=rate * alone_seconds,
+            ratio=together.rate / alone.rate,
             target=0.8,
             better="higher",
-            figures={"backlog, reports/s": rate, "alone, reports/s": 1 / alone_seconds, "agents": REPORTERS},
+            figures={"agents": REPORTERS, **together.figures("backlogs"), **alone.figures("alone")},
         ),
         Result(
             name="longest lag of a fresh report beside the backlog / a minute",
@@ -142,9 +105,9 @@ def measure() -> list[Result]:
             better="lower",
             figures={
                 "longest, s": lag,
-                "median, s": sorted(fresh.lags)[len(fresh.lags) // 2],
-                "fresh reports": len(fresh.lags),
-                "drained in, s": drained_seconds,
+                "median, s": sorted(together.lags)[len(together.lags) // 2],
+                "fresh reports": len(together.lags),
+                "drained in, s": together.seconds,
             },
         ),
     ]
@@ -156,29 +119,28 @@ def _define(names: Sequence[str]) -> None:
     define(
         [ResourceConfig(f"{name}-{end}", name, f"/{name}") for name in names for end in ("a", "b")],
         [
-            SeriesDefinition(_series(name, number), "circle", {"ring": list(_ring(name))}, reporter=name)
+            SeriesDefinition(
+                series_name(name, number), "circle", {"ring": [f"{name}-a", f"{name}-b"]}, reporter=name
+            )
             for name in names
             for number in range(SERIES)
         ],
     )
 
 
-def _series(name: str, number: int) -> str:
-    return f"circle-{name}-{number}"
+def _measure_once(names: Sequence[str]) -> None:
+    """Store a report of each series, as there is before an outage: then segments and metrics exist."""
+    slot = _NOW - timedelta(days=ALONE_DAYS + 1)
+    for name in names:
+        bodies = [wire.to_json(report(name, number, slot)) for number in range(SERIES)]
+        if not all(receipt.accepted for receipt in ingest_all(bodies)):
+            raise AssertionError(name)
 
 
-def _ring(name: str) -> tuple[str, str]:
-    return f"{name}-a", f"{name}-b"
-
-
-def _report(name: str, number: int, slot: datetime) -> wire.Report:
-    report = circle_report(slot, series=_series(name, number), reporter=name, bindings={"ring": _ring(name)})
-    return replace(report, started_at=slot)
-
-
-def _agent(name: str, directory: Path, url: str, delivered: Callable[[], None]) -> Agent:
-    state = StateDirectory.create(directory / name)
+def _enrol(name: str, directory: Path, url: str) -> None:
+    state = StateDirectory.create(directory)
     me = replace(enrolled(state, url=url), reporter=name)
+    identities.save(state, me)
     public_key = signing.load(me.method).public_key(state.path / me.key_file)
     key = signatures.parse_key(me.method, public_key)
     ReporterKey.objects.create(
@@ -188,44 +150,100 @@ def _agent(name: str, directory: Path, url: str, delivered: Callable[[], None]) 
         fingerprint=key.fingerprint,
         enrolled_at=timezone.now(),
     )
-    clock = SiteClock()
-    notices = Notices(AgentLog(state.path / "agent.log"), clock.now, clock.steady)
-    gateway = Gateway(me, ServerClient(parse_url(url)), TokenSource(me, state, clock), clock)
-    spool = Spool(state.spool, name, is_durable=False)
-    arguments = (spool, gateway, me, notices, delivered)
-    return Agent(name, spool, LaneDeliveries(*arguments), Delivery(*arguments))
 
 
-def _fill(agent: Agent, days: int) -> int:
-    """Fill the spool of *agent* with a report a day of each series; return their number."""
-    for day in range(days):
-        for number in range(SERIES):
-            slot = _NOW - timedelta(days=days - day, minutes=number)
-            agent.spool.append(wire.to_json(_report(agent.name, number, slot)))
-    return days * SERIES
+def _deliver(
+    shares: Sequence[Sequence[str]], state: Path, days: int, fresh_every_seconds: float
+) -> Delivered:
+    """Have the agents of *shares*, each share in a process, deliver the backlog of *days*."""
+    _expect([name for share in shares for name in share], days)
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(_process([str(state / name) for name in share], days, fresh_every_seconds))
+            for share in shares
+        ]
+        filled = sum(int(_line(process)) for process in processes)
+        used = _server_cpu_seconds()
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("deliver\n")
+            process.stdin.flush()
+        done = [json.loads(_line(process)) for process in processes]
+        server_seconds = _server_cpu_seconds() - used
+    appended = {run: at for each in done for run, at in each["appended"].items()}
+    return Delivered(
+        reports=filled + len(appended),
+        seconds=max(each["drained_seconds"] for each in done),
+        client_seconds=sum(each["cpu_seconds"] for each in done),
+        server_seconds=server_seconds,
+        lags=_lags(appended),
+    )
 
 
-def _deliver_alone(agent: Agent) -> None:
-    if agent.alone.deliver() is not None or not agent.spool.is_empty():
-        raise AssertionError("the server did not accept the reports of one agent")
+def _expect(names: Sequence[str], days: int) -> None:
+    """Put the slots of the backlog into the ledger, as the ticks after an outage do."""
+    keys = dict(Series.objects.values_list("name", "pk"))
+    slots = [
+        (series_name(name, number), slot) for name in names for number, slot in backlog_slots(_NOW, days)
+    ]
+    runs = (Run(id=run_id(name, slot), series_id=keys[name], slot=slot, due_at=slot) for name, slot in slots)
+    Run.objects.bulk_create(runs, batch_size=10_000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE monitor_run")
 
 
-def _drain(agents: Sequence[Agent], fresh: FreshReports) -> None:
-    threads = [threading.Thread(target=agent.lanes.serve) for agent in agents]
-    with fresh.arriving(agents):
-        for thread in threads:
-            thread.start()
-        if not eventually(
-            lambda: all(_has_no_backlog(agent) for agent in agents), within_seconds=WITHIN_SECONDS
-        ):
-            raise AssertionError("the backlog is still there")
-    if not eventually(lambda: not fresh.waiting, within_seconds=MOST_LAG_SECONDS * 2):
-        raise AssertionError("fresh reports are still there")
-    for agent in agents:
-        agent.lanes.stop()
-    for thread in threads:
-        thread.join()
+@contextmanager
+def _process(
+    directories: Sequence[str], days: int, fresh_every_seconds: float
+) -> Iterator[subprocess.Popen[str]]:
+    argv = [sys.executable, "-m", "tests.bench.backlog_agents", _NOW.isoformat(), str(days)]
+    with subprocess.Popen(
+        [*argv, str(fresh_every_seconds), *directories],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
-def _has_no_backlog(agent: Agent) -> bool:
-    return agent.spool.status().records < SERIES
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    if not (line := process.stdout.readline()):
+        raise RuntimeError("the process of the agents ended; it printed why")
+    return line
+
+
+def _lags(appended: Mapping[str, float]) -> list[float]:
+    """Return the seconds from the spooling of each report until the depot had it."""
+    records = ChainRecord.objects.filter(kind=REPORT, received_at__gte=_NOW)
+    received = dict(records.values_list("run", "received_at"))
+    return [received[uuid.UUID(run)].timestamp() - at for run, at in appended.items()]
+
+
+def _server_cpu_seconds() -> float:
+    """Return the processor time of PostgreSQL and of the web server, with their processes that ended."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (backend,) = cursor.fetchone()
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    web_servers = [int(pid) for pid in children if b"gunicorn" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return sum(map(_tree_cpu_seconds, [_stat(backend).parent, *web_servers]))
+
+
+class _Stat(NamedTuple):
+    parent: int
+    cpu_seconds: float  # with that of its ended children
+
+
+def _stat(pid: int) -> _Stat:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return _Stat(int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK"))
+
+
+def _tree_cpu_seconds(pid: int) -> float:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return _stat(pid).cpu_seconds + sum(_tree_cpu_seconds(int(child)) for child in children)

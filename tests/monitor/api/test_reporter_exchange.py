@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gzip
 import json
+import logging
 import uuid
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -486,7 +487,7 @@ def test_while_all_places_are_taken_the_agent_is_to_try_again(
             fcntl.flock(stream, fcntl.LOCK_EX)
         answer = agent.deliver([SpooledChain(reporter="ncsa").part()])
     assert (problem(answer), answer["retry-after"]) == ((503, "busy"), "1")
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert not [record for record in caplog.records if record.levelno > logging.WARNING]
     assert agent.deliver([SpooledChain(reporter="ncsa").part()]).status_code == 200
 
 
