@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporters import host, scratch, site_tools
-from reporters.remote import services
+from reporters.remote import services, signing
 from reporters.remote.options import add_state, state_path
 from reporters.remote.policy.file import read_policy
 from reporters.remote.service import Launch
+from reporters.remote.signing.base import SigningUnavailable
 from reporters.remote.state_directory import SITE_POLICY
 from reporters.usage import format_bytes
 
 _NEEDED_FREE_BYTES = 100_000_000
-_KEY_MAKERS = ("ssh-keygen", "openssl")
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,7 @@ def _checks(state: Path, directory: str) -> Iterator[HostCheck]:
     yield HostCheck(
         "compiler", compiler is not None, compiler or "no cc: probes that compile fail", is_needed=False
     )
-    makers = [tool for tool in _KEY_MAKERS if shutil.which(tool)]
-    yield HostCheck(
-        "key pair", bool(makers), f"by {makers[0]}" if makers else "neither ssh-keygen nor openssl"
-    )
+    yield _key_pair()
     launch = Launch(state)
     kinds = [kind for kind in map(services.load, services.by_preference()) if not kind(launch).unavailable()]
     starters = ", ".join(kind.summary for kind in kinds)
@@ -87,6 +84,14 @@ def _tls() -> HostCheck:
     authorities = paths.cafile or paths.capath
     found = f"authorities in {authorities}" if authorities else "no certificates of authorities"
     return HostCheck("TLS", authorities is not None, f"{ssl.OPENSSL_VERSION}; {found}", is_needed=False)
+
+
+def _key_pair() -> HostCheck:
+    try:
+        method, _ = signing.choose()
+    except SigningUnavailable as error:
+        return HostCheck("key pair", False, str(error))
+    return HostCheck("key pair", True, f"by the method {method}")
 
 
 def _scratch(directory: str) -> HostCheck:
