@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.client
 import queue
 import re
 import socket
@@ -28,6 +27,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from reporters.http_response import HttpResponse, IncompleteResponse
 
 CONNECT_SECONDS = 10.0
 # Labels of 1 to 63 characters; for others Python's resolver raises UnicodeError.
@@ -172,7 +173,7 @@ def connect(
             return plain
         plain.settimeout(limit.wait_seconds())
         with translated(limit):
-            secure = context.wrap_socket(plain, server_hostname=server.host)
+            secure = context.wrap_socket(plain, server_hostname=_encoded(server.host))
     except BaseException:
         plain.close()
         raise
@@ -187,8 +188,7 @@ def _open_tunnel(plain: socket.socket, proxy: HttpProxy, server: NetworkAddress,
         lines.append(f"Proxy-Authorization: Basic {credentials}")
     with translated(limit):
         plain.sendall("\r\n".join([*lines, "", ""]).encode())
-        with contextlib.closing(http.client.HTTPResponse(plain, method="CONNECT")) as response:
-            response.begin()
+        with contextlib.closing(HttpResponse(plain, "CONNECT")) as response:
             status, reason = response.status, response.reason
     if not 200 <= status < 300:
         raise Unreachable(
@@ -228,7 +228,8 @@ def _addresses(endpoint: NetworkAddress, limit: Limit) -> list[tuple[int, Any]]:
 
     def resolve() -> None:
         try:
-            answers.put(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM))
+            host = _encoded(endpoint.host)
+            answers.put(socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM))
         except OSError as error:
             answers.put(error)
 
@@ -242,6 +243,11 @@ def _addresses(endpoint: NetworkAddress, limit: Limit) -> list[tuple[int, Any]]:
     return [(family, address) for family, _, _, _, address in answer]
 
 
+def _encoded(host: str) -> str | bytes:
+    """Return *host* as bytes, for which Python loads no tables of Unicode; only other text needs these."""
+    return host.encode() if host.isascii() else host
+
+
 @contextlib.contextmanager
 def translated(limit: Limit) -> Iterator[None]:
     """Turn the errors of a socket, of TLS and of HTTP into HttpsError."""
@@ -251,8 +257,8 @@ def translated(limit: Limit) -> Iterator[None]:
         raise limit.timeout_error() from None
     except ssl.SSLCertVerificationError as error:
         raise Unreachable(f"its certificate is not trusted: {error.verify_message}") from None
-    except http.client.IncompleteRead:
+    except IncompleteResponse:
         raise Broken("the connection ended in the middle of the answer") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Broken(f"the connection was lost: {reason}") from None

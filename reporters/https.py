@@ -7,7 +7,7 @@ has the errors.
 from __future__ import annotations
 
 import contextlib
-import http.client
+import socket
 import ssl
 import stat
 import urllib.parse
@@ -29,6 +29,7 @@ from reporters.connections import (
     connect,
     translated,
 )
+from reporters.http_response import HttpResponse
 
 __all__ = [
     "Broken",
@@ -47,16 +48,18 @@ __all__ = [
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
 _CHUNK_BYTES = 65536
+_WITH_LENGTH = ("POST", "PUT", "PATCH")  # servers expect the length of their bodies, also of none
+_PORTS = {True: 443, False: 80}  # with TLS, without
 
 
 class HttpsResponse:
     """A response: status, headers and a streamed body."""
 
-    def __init__(self, response: http.client.HTTPResponse, limit: Limit) -> None:
+    def __init__(self, response: HttpResponse, limit: Limit) -> None:
         self._response = response
         self._limit = limit
         self.status = response.status
-        self.is_empty = response.length == 0  # Content-Length: 0
+        self.is_empty = response.is_empty
 
     @property
     def is_success(self) -> bool:
@@ -64,16 +67,14 @@ class HttpsResponse:
         return 200 <= self.status < 300
 
     def header(self, name: str) -> str:
-        return self._response.headers.get(name, "")
+        return self._response.headers.get(name.lower(), "")
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the body in pieces as it arrives. Raises HttpsError if the body is not complete."""
         while True:
             with translated(self._limit):
-                piece = self._response.read1(_CHUNK_BYTES)
+                piece = self._response.read(_CHUNK_BYTES)
             if not piece:
-                if self._response.length:  # read1 does not notice
-                    raise Broken("the connection ended in the middle of the answer")
                 return
             yield piece
 
@@ -111,15 +112,17 @@ def request(
     """
     target = urllib.parse.quote(path)
     for _ in range(redirects):
-        with contextlib.closing(_connected(endpoint, context, limit, proxy)) as connection:
+        with contextlib.closing(connect(endpoint, context, limit, proxy)) as connection:
             with translated(limit):
-                connection.request(method, target, body, dict(headers))
-                response = connection.getresponse()
+                is_default = endpoint.port == _PORTS[context is not None]
+                host = endpoint.address.rpartition(":")[0] if is_default else endpoint.address
+                _send(connection, method, target, {"Host": host, **headers}, body)
+                response = HttpResponse(connection, method)
             with contextlib.closing(response):
                 if response.status not in _MOVED:
                     yield HttpsResponse(response, limit)
                     return
-                location = response.headers.get("Location", "")
+                location = response.headers.get("location", "")
                 if redirects == 1:
                     raise RefusedRedirect(f"refused a redirect to {location or 'nowhere'}")
                 target = _redirected(endpoint, target, location)
@@ -153,13 +156,16 @@ def tls_context(*, ca_file: str, ca_directory: str, certificate_file: str) -> ss
     return context
 
 
-def _connected(
-    endpoint: NetworkAddress, context: ssl.SSLContext | None, limit: Limit, proxy: HttpProxy | None
-) -> http.client.HTTPConnection:
-    connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
-    connection.auto_open = 0  # no reconnect without the limit
-    connection.sock = connect(endpoint, context, limit, proxy)
-    return connection
+def _send(
+    connection: socket.socket, method: str, target: str, headers: Mapping[str, str], body: bytes | None
+) -> None:
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    if body is not None or method in _WITH_LENGTH:
+        lines.append(f"Content-Length: {len(body or b'')}")
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header has more than one line")
+    head = "\r\n".join([f"{method} {target} HTTP/1.1", *lines, "", ""])
+    connection.sendall(head.encode("latin-1") + (body or b""))
 
 
 def _redirected(endpoint: NetworkAddress, target: str, location: str) -> str:

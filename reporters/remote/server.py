@@ -9,7 +9,6 @@ Errors::
 
 from __future__ import annotations
 
-import email.utils
 import os
 import re
 import ssl
@@ -264,6 +263,10 @@ def _retry_after(text: str) -> float | None:
     """Return the seconds that a Retry-After header asks for, at most an hour; None if it has none."""
     if text.isascii() and text.isdigit():
         return min(float(text), _MAX_RETRY_SECONDS)
+    if not text:
+        return None
+    import email.utils  # noqa: PLC0415  # for the rare server that gives a date
+
     try:
         at = email.utils.parsedate_to_datetime(text)
         wait = (at - datetime.now(timezone.utc)).total_seconds()
