@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Collection, Iterable, Mapping
 from typing import Generic, TypeVar, cast
+
+import probes
 
 PlugIn = TypeVar("PlugIn")
 
@@ -64,8 +65,7 @@ class PluginRegistry(Generic[PlugIn]):
 
     @functools.cached_property  # each run asks several times
     def _names(self) -> tuple[str, ...]:
-        modules = (module.name for module in pkgutil.iter_modules(self._path))
-        return tuple(sorted(name for name in modules if name not in self._shared))
+        return tuple(sorted(probes.modules_in(self._path).difference(self._shared)))
 
     @functools.cached_property
     def _plugins(self) -> Mapping[str, PlugIn]:

@@ -38,7 +38,8 @@ def pids(state: Path) -> list[int]:
 def _is_agent(words: Sequence[bytes], state: Path) -> bool:
     """Return whether *words* is the command line of an agent of *state*, or of its start script."""
     is_script = words[:2] == [b"/bin/sh", os.fsencode(state / START)]
-    return is_script or (words[1:2] == [b"-I"] and words[3:6] == [b"run", b"--state", os.fsencode(state)])
+    is_isolated = words[1:2] in ([b"-I"], [b"-IS"])  # the command ``run``, and the agent in its place
+    return is_script or (is_isolated and words[3:6] == [b"run", b"--state", os.fsencode(state)])
 
 
 def _started(process: Path) -> int:

@@ -75,18 +75,24 @@ def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
 def without_docstrings(source: bytes) -> bytes:
     """Return Python source with blank lines for its docstrings, which are a fifth of it.
 
-    Lines keep their numbers, so that tracebacks fit the source.
+    Lines keep their numbers, so that tracebacks fit the source. Classes have a docstring of one character:
+    for a dataclass without any, Python makes one, which takes time and loads ``inspect``.
     """
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         first = node.body[0] if node.body else None
-        if first is None or ast.get_docstring(node, clean=False) is None or first.end_lineno is None:
+        if first is None or first.end_lineno is None:
             continue
-        indentation = lines[first.lineno - 1][: first.col_offset]
+        line = lines[first.lineno - 1]
+        indentation = line[: first.col_offset]
+        if ast.get_docstring(node, clean=False) is None:
+            if isinstance(node, ast.ClassDef) and isinstance(first, ast.AnnAssign):
+                lines[first.lineno - 1] = indentation + b"'-'; " + line[first.col_offset :]
+            continue
         blank = [b"\n"] * (first.end_lineno - first.lineno + 1)
-        if isinstance(node, ast.ClassDef):  # a dataclass without a docstring makes one, which takes time
+        if isinstance(node, ast.ClassDef):
             blank[0] = indentation + b"'-'\n"
         elif len(node.body) == 1 and not isinstance(node, ast.Module):
             blank[0] = indentation + b"pass\n"

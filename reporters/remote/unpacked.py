@@ -1,8 +1,7 @@
 """Run from unpacked sources: Python keeps their byte code, so later starts take a third of the time.
 
-Modules of an archive are compiled at every start, which also costs memory for as long as the agent runs. And
-an archive that an upgrade replaces cannot be read on by a process that runs from it. ``run`` unpacks; every
-command uses what it finds.
+Modules of an archive are compiled at every start. And an archive that an upgrade replaces cannot be read on
+by a process that runs from it. ``run`` unpacks; every command uses what it finds.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import hashlib
 import os
 import stat
 import sys
-import uuid
 from pathlib import Path
 
 from reporters.remote import this_archive
+from reporters.trees import remove_tree
 
 DIRECTORY = "code"
 _PACKAGES = ("probes", "reporters")
@@ -67,11 +66,9 @@ def make(state: Path) -> Path | None:
 
 def remove_others(directory: Path) -> None:
     """Remove the other versions beside *directory*; no agent may be running from them."""
-    import shutil  # noqa: PLC0415  # half a megabyte, which commands do without
-
     for other in directory.parent.iterdir():
         if other != directory:
-            shutil.rmtree(other, ignore_errors=True)
+            remove_tree(other)
 
 
 def _directory(state: Path) -> Path:
@@ -92,7 +89,7 @@ def _unpack(archive: Path, directory: Path) -> None:
     """Unpack *archive* to the new *directory*. Raises OSError or ValueError."""
     # For the first start only.
     import io  # noqa: PLC0415
-    import shutil  # noqa: PLC0415
+    import uuid  # noqa: PLC0415
     import zipfile  # noqa: PLC0415
 
     content = archive.read_bytes()
@@ -107,6 +104,7 @@ def _unpack(archive: Path, directory: Path) -> None:
             for name in zipped.namelist():
                 if name.startswith(_PACKAGES):
                     _write(draft / name, zipped.read(name))
+        _write(draft / this_archive.COPY_DIGEST, this_archive.sha256().encode())
         draft.rename(directory)
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None
@@ -114,7 +112,7 @@ def _unpack(archive: Path, directory: Path) -> None:
         if not directory.exists():  # unpacked by another process meanwhile
             raise
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_tree(draft)
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from reporters.spool.chain_view import RETIRED, ChainView
 from reporters.spool.files import write_whole
 from reporters.spool.owner import Observer
 from reporters.spool.records import Record
+from reporters.trees import remove_tree
 
 _CHAIN_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.retired)?")
 _NEW_NAME = re.compile(r"\.[0-9a-f-]{36}\.new")
@@ -122,7 +122,7 @@ class Chains:
         """Remove what writers left that were killed while they started a chain."""
         for name in os.listdir(self._directory):  # noqa: PTH208  # names suffice
             if _NEW_NAME.fullmatch(name) and self._observer.is_dead(self._directory / name):
-                shutil.rmtree(self._directory / name, ignore_errors=True)
+                remove_tree(self._directory / name)
 
     def _is_still(self, view: ChainView) -> bool:
         return self._observer.is_silent(view.directory, f"{view.bytes} bytes")

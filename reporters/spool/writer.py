@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 import time
 import uuid
@@ -16,6 +15,7 @@ from reporters.spool.files import sync, write_at, write_whole
 from reporters.spool.owner import CLOSED, HEARTBEAT, OWNER, Process
 from reporters.spool.records import MOST_LINE_BYTES, START, Record, encode, next_record
 from reporters.spool.segment import file_name, header
+from reporters.trees import remove_tree
 
 _ROTATE_SECONDS = 3600.0  # a segment is dropped as a whole, so it must not span weeks
 
@@ -147,7 +147,7 @@ class ChainWriter:
                 os.close(self._descriptor)
                 raise
         except BaseException:  # also of a signal handler: this process lives on, and none else would tidy
-            shutil.rmtree(new, ignore_errors=True)
+            remove_tree(new)
             raise
 
     def _open(self, directory: Path, first: int) -> None:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-import random
+import os
 from typing import Callable
+
+_RANDOM_BYTES = 6
+_MOST = (1 << 8 * _RANDOM_BYTES) - 1
+
+
+def jitter(low: float, high: float) -> float:
+    """Return a random number between *low* and *high*."""
+    part = int.from_bytes(os.urandom(_RANDOM_BYTES), "big") / _MOST
+    return low + (high - low) * part
 
 
 class Backoff:
@@ -13,7 +22,7 @@ class Backoff:
         self,
         first_seconds: float,
         most_seconds: float,
-        uniform: Callable[[float, float], float] = random.uniform,
+        uniform: Callable[[float, float], float] = jitter,
     ) -> None:
         self._first, self._most, self._uniform = first_seconds, most_seconds, uniform
         self._failures = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from reporters.fields import Fields, Unfit
-from reporters.remote.agent.backoff import Backoff
+from reporters.remote.agent.backoff import Backoff, jitter
 from reporters.remote.agent.exchange_document import (
     AgentActivity,
     HeldAssignment,
@@ -129,7 +128,7 @@ class Exchange:
         self._backoff.succeeded()
         self._set_revoked(is_revoked=False)
         self._obey(Fields(answer))
-        return self._seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # no secret
+        return self._seconds * jitter(1 - _JITTER, 1 + _JITTER)
 
     def _wait_after(self, error: Exception) -> float:
         if isinstance(error, ServerUnavailable):

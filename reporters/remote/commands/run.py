@@ -12,6 +12,8 @@ from reporters.remote.errors import UsageFault
 from reporters.remote.options import add_state, state_path
 from reporters.remote.state_directory import StateDirectory, StateError
 
+_SOURCES = Path(__file__).resolve().parents[3]
+
 
 class Command:
     summary = "Run the assigned series and deliver their reports, until SIGTERM."
@@ -33,13 +35,14 @@ class Command:
             return 0
         try:
             state = StateDirectory.open(path)
-            code = unpacked.make(state.path)
-            # Only now, so that the agent is loaded from there.
-            agent = importlib.import_module("reporters.remote.agent.agent").Agent
-            status: int = agent(state, code=code, is_quiet=options.quiet).serve()
+            code = unpacked.make(state.path) or _SOURCES
         except (StateError, unpacked.NotUnpacked) as error:
             raise UsageFault(str(error)) from None
-        return status
+        # Only now, so that it is loaded from there.
+        start = importlib.import_module("reporters.remote.agent.start")
+        command = start.command_line(code, state.path, is_quiet=options.quiet)
+        os.execv(command[0], command)  # noqa: S606  # the agent needs no shell
+        raise AssertionError("another program runs in place of this one")
 
 
 def _is_running(state: Path) -> bool:

@@ -13,8 +13,8 @@ from typing import Union
 
 from reporters.remote.policy.shapes import TextShape
 
-Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+Address = Union["ipaddress.IPv4Address", "ipaddress.IPv6Address"]
+Network = Union["ipaddress.IPv4Network", "ipaddress.IPv6Network"]
 
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}([.]{_LABEL})*", re.ASCII)

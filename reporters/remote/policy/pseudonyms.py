@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import os
 import re
-import secrets
 from collections.abc import Iterable, Mapping
 
 from reporters.remote.state_directory import StateDirectory, StateError
@@ -51,7 +50,7 @@ def secret_of(state: StateDirectory) -> bytes:
     """
     secret = state.read(FILE)
     if secret is None:
-        secret = secrets.token_bytes(_SECRET_BYTES)
+        secret = os.urandom(_SECRET_BYTES)
         state.write(FILE, secret)
     if len(secret) != _SECRET_BYTES:
         raise StateError(f"cannot use {state.path / FILE}: expected {_SECRET_BYTES} bytes, got {len(secret)}")

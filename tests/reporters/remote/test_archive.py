@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ def test_docstrings_become_blank_lines_and_all_else_stays() -> None:
 of three lines."""
 class Empty(Exception):
     """Has nothing else."""
+@dataclass
+class Point:
+    x: int = 3
+    y: int = 4
 def unused():
     """Does nothing."""
 def double(value):
@@ -68,10 +73,12 @@ def double(value):
 '''
     bare = archive.without_docstrings(source)
     assert bare.count(b"\n") == source.count(b"\n")
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"dataclass": dataclass}
     exec(compile(bare, "bare", "exec"), names)  # our own source
     assert (names["double"](4), names["double"].__doc__, names.get("__doc__")) == (8, None, None)
     assert (names["Empty"].__doc__, names["unused"].__doc__) == ("-", None)
+    point = names["Point"](y=5)
+    assert (point.x, point.y, point.__doc__) == (3, 5, "-")
     assert b"no docstring" in bare
     assert b"contracts" not in bare
 

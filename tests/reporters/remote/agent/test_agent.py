@@ -21,6 +21,7 @@ from reporters.remote import identity
 from reporters.remote.agent import cursor
 from reporters.remote.agent.cursor import Cursor
 from reporters.remote.agent.ownership import wake_owner
+from reporters.remote.agent_process import pids
 from reporters.remote.main import main
 from reporters.remote.state_directory import StateDirectory
 from reporters.report import rfc3339, run_id
@@ -136,6 +137,7 @@ def test_a_requested_run_is_run_reported_and_acknowledged(
         with agent_process(state.path) as agent:
             assert eventually(lambda: server.reports), agent.log
             assert eventually(lambda: agent.status.get("spool_records") == 0), agent.log
+            assert pids(state.path) == [agent.process.pid]
             assert agent.stop() == 0
     (report,) = server.reports
     assert (str(report.run), report.outcome) == (wanted["run"], "passed"), agent.log + report.reason
