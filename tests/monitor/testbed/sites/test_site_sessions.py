@@ -48,7 +48,7 @@ def test_a_session_has_a_small_clean_environment_and_the_label_of_its_run(client
     variables = dict(line.split("=", 1) for line in lines)
     assert variables["LC_GRIDCAST_RUN"] == label
     assert variables["HOME"] == f"{client.grid.directory}/sites/iu/home"
-    for_its_programs = {"SITE_GRID", "SITE_NAME", "SITE_PACED", "SITE_SESSION"}
+    for_its_programs = {"SITE_GRID", "SITE_NAME", "SITE_PACED", "SITE_RUN", "SITE_SESSION"}
     of_the_site = {"HOME", "LOGNAME", "PATH", "SHELL", "USER"} | for_its_programs
     of_the_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
     of_the_client = {name for name in variables if name.startswith("LC_")}
