@@ -87,6 +87,7 @@ def test_a_cell_names_the_rule_of_a_site_policy_that_skips_the_series(
     assert '<span class="words">skipped</span>' in skipped
     assert "no run yet" not in text
     assert "All passing" in text
+    assert "skipped (site policy, pause, maintenance)" in text
 
 
 def test_a_skip_without_a_policy_stands_in_a_cell_only_before_the_first_run(
