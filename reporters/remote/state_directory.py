@@ -7,6 +7,7 @@ atomically, also on NFS: a reader finds the old content or the new one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -135,6 +136,22 @@ class StateDirectory:
             with contextlib.suppress(OSError):
                 draft.unlink()
             raise StateError(f"cannot write {file}: {error.strerror}") from None
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add *data* to the end of the file *name*, which exists, and flush it to disk.
+
+        Raises:
+            StateError: it cannot be written; a part of *data* may be there.
+        """
+        try:
+            descriptor = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            with open(descriptor, "ab", buffering=0) as stream:  # noqa: PTH123  # of a descriptor
+                written_bytes = stream.write(data)
+                if written_bytes != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(descriptor)
+        except OSError as error:
+            raise StateError(f"cannot write {self.path / name}: {error.strerror}") from None
 
     def write_object(self, name: str, document: Mapping[str, Any], *, flushes: bool = True) -> None:
         """Replace the file *name* by *document* as JSON, like ``write``."""

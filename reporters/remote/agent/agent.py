@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import signal
@@ -36,6 +37,7 @@ from reporters.spool.spool import Spool
 STOP_SECONDS = 40.0  # for runs to end after SIGTERM; a service manager waits longer
 _LAST_SECONDS = 5.0  # for the last delivery, and for the last exchange
 _BEAT_SECONDS = 60.0
+_PUBLISH_SECONDS = 1.0  # runs that follow each other at once do not wait for the status of each
 _SOURCES = Path(__file__).resolve().parents[3]
 
 Mail = Callable[[], None]
@@ -69,6 +71,7 @@ class Agent:
         self._beat_at = self._clock.steady()
         self._snapshot = AgentActivity(self._started_at)
         self._published: dict[str, object] = {}
+        self._published_at = self._beat_at - _PUBLISH_SECONDS
         self._assemble()
 
     def _assemble(self) -> None:
@@ -139,9 +142,8 @@ class Agent:
 
     def _turn(self, seconds: float) -> None:
         """Handle mail for *seconds*, at least one message if there is any."""
-        self._publish()
         try:
-            self._mail.get(timeout=seconds)()
+            self._mail.get(timeout=min(seconds, self._publish()))()
             while True:
                 self._mail.get_nowait()()
         except queue.Empty:
@@ -153,7 +155,7 @@ class Agent:
         until = self._clock.steady() + STOP_SECONDS
         while not self._runs.is_idle and self._clock.steady() < until:
             self._turn(min(1.0, self._runs.look()))
-        self._runs.give_up()
+        self._runs.close()
         self._publish()
         for stop, thread in zip((self._delivery.stop, self._exchange.stop), threads):
             stop()
@@ -161,7 +163,7 @@ class Agent:
         self._runner.close()
         self._spool.close()
         self._notices.log(INFO, "stopped")
-        self._publish()
+        self._publish(is_last=True)
         self._ownership.release()
 
     def _stop(self) -> None:
@@ -193,9 +195,16 @@ class Agent:
     def _look_again(self) -> None:
         self._mail.put(lambda: None)
 
-    def _publish(self) -> None:
-        """Write the status of the agent for the command ``status`` when it changed, and once a minute."""
+    def _publish(self, *, is_last: bool = False) -> float:
+        """Write the status of the agent for the command ``status`` when it changed, and once a minute.
+
+        Return the seconds until the next call, if this one came too soon after the last to do so.
+        """
         self._snapshot = AgentActivity(self._started_at, self._runs.in_flight, self._runs.waiting)
+        early_seconds = self._published_at + _PUBLISH_SECONDS - self._clock.steady()
+        if early_seconds > 0 and not is_last:
+            return early_seconds
+        self._published_at = self._clock.steady()
         try:
             status = self._status()
             is_beat = self._clock.steady() - self._beat_at > _BEAT_SECONDS
@@ -208,6 +217,7 @@ class Agent:
         else:
             if is_beat:
                 self._beat()
+        return math.inf
 
     def _beat(self) -> None:
         """Write a heartbeat, and stop if another agent has taken the directory over."""

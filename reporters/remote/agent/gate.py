@@ -93,12 +93,21 @@ class PolicyGate:
         *process_cpu_seconds* is the CPU time of the run's processes on this host.
 
         Raises:
-            StateError: the counters cannot be written; they still count until the next start.
+            StateError: the counters of earlier starts cannot be read.
         """
         used, day = of_run(report.usage, process_cpu_seconds), self.policy.day(now)
         if used != DayUsage():
             with self._counting:
                 self._account.add(day, used)
+
+    def keep_counters(self) -> None:
+        """Write what ``count`` has counted, for the next start; not after each run, as it is flushed to disk.
+
+        Raises:
+            StateError: the counters cannot be written; they still count until the next start.
+        """
+        with self._counting:
+            self._account.keep()
 
     def disclosed(self, report: Report, resources: Iterable[ResourceConfig]) -> bytes:
         """Return the JSON of *report* as the site discloses it; *resources* are those of the assignment.

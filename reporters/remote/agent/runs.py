@@ -25,7 +25,7 @@ from reporters.remote.agent.admission import (
     SiteVerdict,
     judge,
 )
-from reporters.remote.agent.cursor import Cursor
+from reporters.remote.agent.cursor import Cursor, CursorFile
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.jobs import UNWRITTEN, RunJob
 from reporters.remote.agent.notices import ERROR, WARNING, Notices
@@ -98,6 +98,7 @@ class Runs:
             raise StateError(f"cannot make {self._results}: {error.strerror}") from None
         self._assignment: SiteAssignment | None = None
         self._timetable: Timetable | None = None
+        self._cursor_file = CursorFile(state)
         kept = cursor.read(state)
         self._cursor = kept.time if kept else clock.now()
         self._requests: dict[str, datetime] = dict(kept.requests) if kept else {}
@@ -193,8 +194,9 @@ class Runs:
         """Start runs again after ``stop``, from now on."""
         self._is_stopping = False
 
-    def give_up(self) -> None:
-        """Tell how many runs get no report, because none could be written until the end of the agent."""
+    def close(self) -> None:
+        """Keep the counters, and tell how many runs get no report because none could be written until now."""
+        self._keep_counters()
         count = len(self._unreported) + self._unreported.given_up
         if count:
             self._notices.add(
@@ -224,7 +226,7 @@ class Runs:
         now = self._clock.now()
         self._requests = {run: until for run, until in self._requests.items() if until > now}
         try:
-            cursor.write(self._state, Cursor(self._cursor, self._requests), now)
+            self._cursor_file.keep(Cursor(self._cursor, self._requests), now)
         except StateError as error:
             self._notices.add(ERROR, str(error))
 
@@ -341,6 +343,7 @@ class Runs:
             if file.name.removesuffix(SUFFIX) not in self._in_flight:
                 self._spool_result(file, 0.0)
         self._report_unreported(1)  # its success brings the others
+        self._keep_counters()
 
     def _spool_result(self, file: Path, cpu_seconds: float) -> bool:
         """Spool the report in *file* and remove it; return False if there is none."""
@@ -376,6 +379,12 @@ class Runs:
     def _count(self, report: Report, cpu_seconds: float) -> None:
         try:
             self._gate.count(report, process_cpu_seconds=cpu_seconds, now=self._clock.wall_now())
+        except StateError as error:
+            self._notices.add(ERROR, str(error))
+
+    def _keep_counters(self) -> None:
+        try:
+            self._gate.keep_counters()
         except StateError as error:
             self._notices.add(ERROR, str(error))
 

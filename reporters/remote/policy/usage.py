@@ -46,6 +46,7 @@ class UsageAccount:
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
         self._days: dict[str, DayUsage] | None = None
+        self._is_kept = True
 
     def of(self, day: str) -> DayUsage:
         """Return the use of *day*.
@@ -58,18 +59,28 @@ class UsageAccount:
         return self._days.get(day, DayUsage())
 
     def add(self, day: str, usage: DayUsage) -> None:
-        """Add *usage* to *day*, and write the file.
+        """Add *usage* to *day*; ``keep`` writes it.
 
         Raises:
-            StateError: the file cannot be read, is damaged or cannot be written.
+            StateError: the file cannot be read or is damaged.
         """
         self.of(day)
-        self._days = added(self._days or {}, day, usage)
+        self._days, self._is_kept = added(self._days or {}, day, usage), False
+
+    def keep(self) -> None:
+        """Write the file, unless it has all that was added.
+
+        Raises:
+            StateError: the file cannot be written.
+        """
+        if self._is_kept or self._days is None:
+            return
         document = {
             name: {"cpu_seconds": used.cpu_seconds, "copied_bytes": used.copied_bytes}
             for name, used in self._days.items()
         }
         self._state.write_object(FILE, {"days": document})
+        self._is_kept = True
 
 
 def _read(state: StateDirectory) -> dict[str, DayUsage]:

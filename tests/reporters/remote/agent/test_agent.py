@@ -18,8 +18,7 @@ from monitor.fleet.enrolment import server_mark
 from monitor.supervisor.guard import descendants
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
-from reporters.remote.agent import cursor
-from reporters.remote.agent.cursor import Cursor
+from reporters.remote.agent.cursor import Cursor, CursorFile
 from reporters.remote.agent.ownership import wake_owner
 from reporters.remote.agent_process import pids
 from reporters.remote.main import main
@@ -192,7 +191,7 @@ def test_an_agent_that_starts_without_the_server_after_a_jump_of_the_clock_has_t
             agent.process.kill()
             agent.process.wait()
     before = datetime.now(UTC)
-    cursor.write(state, Cursor(before - timedelta(seconds=61)), before)
+    CursorFile(state).keep(Cursor(before - timedelta(seconds=61)), before)
     with agent_with_clock(state.path, wall_error_seconds) as agent:
         assert eventually(lambda: agent.status.get("spool_records")), agent.log
     slots = [line.split()[0] for line in command(capsys, "ledger", f"--state={state.path}")[1].splitlines()]

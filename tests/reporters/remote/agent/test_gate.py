@@ -80,6 +80,7 @@ def test_the_use_of_a_day_is_counted_across_restarts(gate: PolicyGate, tmp_path:
     gate.count(report, process_cpu_seconds=3600.0, now=NOW)
     expected = "policy: at most 1 CPU hours a day, 1.00 are used"
     assert refusal(gate) == expected
+    gate.keep_counters()
     assert refusal(PolicyGate(StateDirectory(tmp_path))) == expected
     (tmp_path / "usage.json").write_text("{")
     restarted = PolicyGate(StateDirectory(tmp_path))

@@ -10,10 +10,10 @@ import pytest
 
 from reporters.remote.agent import cursor, history
 from reporters.remote.agent.backoff import Backoff
-from reporters.remote.agent.cursor import Cursor
+from reporters.remote.agent.cursor import Cursor, CursorFile
 from reporters.remote.agent.log import MAX_FILE_BYTES, AgentLog
 from reporters.remote.agent.notices import MAX_NOTICES, WARNING, Notices
-from reporters.remote.state_directory import StateDirectory
+from reporters.remote.state_directory import StateDirectory, StateError
 from reporters.skipped import skipped
 from tests.reporters.remote.policy.assignments import assignment
 
@@ -90,10 +90,51 @@ def test_the_cursor_survives_a_restart_without_requests_that_expired(tmp_path: P
     state = StateDirectory(tmp_path)
     assert cursor.read(state) is None
     requests = {"valid": NOON + timedelta(hours=1), "expired": NOON}
-    cursor.write(state, Cursor(NOON, requests), NOON)
+    file = CursorFile(state)
+    file.keep(Cursor(NOON, requests), NOON)
+    later = NOON + timedelta(minutes=1)
+    more = {"valid": NOON + timedelta(hours=1), "new": NOON + timedelta(hours=2)}
     assert cursor.read(state) == Cursor(NOON, {"valid": NOON + timedelta(hours=1)})
+    file.keep(Cursor(later, more), later)
+    assert cursor.read(state) == Cursor(later, more)
+    assert len((tmp_path / cursor.FILE).read_bytes().splitlines()) == 2
+    CursorFile(state).keep(Cursor(NOON, more), NOON)  # a clock that was wrong
+    assert cursor.read(state) == Cursor(NOON, more)
+
+
+def test_a_line_of_the_cursor_that_a_crash_has_cut_off_does_not_count(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path)
     (tmp_path / cursor.FILE).write_text("{")
     assert cursor.read(state) is None
+    CursorFile(state).keep(Cursor(NOON, {"one": NOON + timedelta(hours=1)}), NOON)
+    with (tmp_path / cursor.FILE).open("a") as stream:
+        stream.write('{"time": "2026')
+    assert cursor.read(state) == Cursor(NOON, {"one": NOON + timedelta(hours=1)})
+    CursorFile(state).keep(Cursor(NOON + timedelta(minutes=1)), NOON)
+    assert cursor.read(state) == Cursor(NOON + timedelta(minutes=1))
+
+
+def test_the_file_of_the_cursor_stays_short(tmp_path: Path) -> None:
+    state, file, requests = StateDirectory(tmp_path), CursorFile(StateDirectory(tmp_path)), {}
+    file.keep(Cursor(NOON), NOON)
+    for number in range(300):
+        requests = {f"{number}-{each}-{'x' * 900}": NOON + timedelta(hours=1) for each in range(2)}
+        file.keep(Cursor(NOON, requests), NOON)
+    assert (tmp_path / cursor.FILE).stat().st_size <= 256 * 1024
+    assert set(requests) <= set(cursor.read(state).requests)  # type: ignore[union-attr]
+
+
+def test_a_file_of_the_cursor_that_was_removed_is_written_whole(tmp_path: Path) -> None:
+    state, file = StateDirectory(tmp_path), CursorFile(StateDirectory(tmp_path))
+    file.keep(Cursor(NOON, {"one": NOON + timedelta(hours=1)}), NOON)
+    (tmp_path / cursor.FILE).unlink()
+    both = {"one": NOON + timedelta(hours=1), "two": NOON + timedelta(hours=1)}
+    file.keep(Cursor(NOON, both), NOON)
+    assert cursor.read(state) == Cursor(NOON, both)
+    (tmp_path / cursor.FILE).unlink()
+    (tmp_path / cursor.FILE).mkdir()
+    with pytest.raises(StateError, match=r"cannot write .*slots\.jsonl: Is a directory"):
+        file.keep(Cursor(NOON), NOON)
 
 
 def test_the_history_is_read_in_order_and_without_cut_lines(tmp_path: Path) -> None:

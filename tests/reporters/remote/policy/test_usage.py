@@ -15,7 +15,10 @@ def test_the_use_of_a_day_survives_a_restart(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     account = UsageAccount(state)
     account.add(DAY, DayUsage(10.0, 500))
+    account.keep()
     account.add(DAY, DayUsage(2.5, 1))
+    assert UsageAccount(state).of(DAY) == DayUsage(10.0, 500)
+    account.keep()
     assert UsageAccount(state).of(DAY) == account.of(DAY) == DayUsage(12.5, 501)
     assert account.of("2026-11-24") == DayUsage()
 
