@@ -174,7 +174,7 @@ def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, s
 def _skip_reason(runs: SeriesRuns) -> str:
     reason = runs.skipped.reason if runs.skipped else ""
     if reason.startswith(POLICY_PREFIX):
-        return f"site {reason}"
+        return f"now skipped, site {reason}" if runs.last else f"site {reason}"
     return "" if runs.last else reason
 
 

@@ -81,7 +81,7 @@ def test_a_cell_names_the_rule_of_a_site_policy_that_skips_the_series(
             series, now - minute, State.SKIPPED, f"policy: the probe {series.probe} is forbidden"
         )
     text = client.get("/").content.decode()
-    assert '<span class="rule">site policy: the probe gather is forbidden</span>' in text
+    assert '<span class="rule">now skipped, site policy: the probe gather is forbidden</span>' in text
     (skipped,) = [cell for cell in text.split("<td ") if "site policy: the probe circle" in cell][:1]
     assert "s-skipped" in skipped
     assert '<span class="words">skipped</span>' in skipped
