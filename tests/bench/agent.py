@@ -26,13 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from monitor.testbed.middleware.pki import Authority
+from reporters.fields import parse_time
 from reporters.remote import archive, identity
-from reporters.remote.state_directory import StateDirectory
+from reporters.remote.state_directory import STATUS, StateDirectory
 from reporters.report import rfc3339, run_id
 from tests.bench.base import Result, interleaved, seconds
 from tests.reporters.remote.agent_process import agent_process
 from tests.reporters.remote.assignments import assignment, enrolled, series
 from tests.reporters.remote.grid_server import GridServer, grid_server
+from tests.waiting import eventually
 
 SERIES = 50
 NAME = "noop-ncsa"
@@ -40,7 +42,6 @@ EXCHANGE_SECONDS = 60
 STARTS = 9
 WARM_UPS, RUNS = 5, 30
 _REST_SECONDS = 180.0  # the process that starts runs ends itself two minutes after the last run
-_SETTLE_SECONDS = 2.0  # of an exchange
 _IMPORTS = "import argparse, json, ssl, http.client, threading, subprocess"
 _BARE = [sys.executable, "-I", "-c"]
 
@@ -72,6 +73,16 @@ class AgentPlace:
         if not self.exchanged.wait(2 * EXCHANGE_SECONDS):
             raise RuntimeError(f"no exchange: {(self.state / 'agent.log').read_text()}")
         self.exchanged.clear()
+
+    def await_status(self) -> None:
+        """Return after the next exchange, when the agent has written its status: it is at rest until the next."""
+        self.await_exchange()
+        if not eventually(lambda: self._has_status_since(self.answered_at)):
+            raise RuntimeError(f"no status: {(self.state / 'agent.log').read_text()}")
+
+    def _has_status_since(self, at: float) -> bool:
+        exchanged_at = json.loads((self.state / STATUS).read_bytes())["exchanged_at"]
+        return exchanged_at is not None and parse_time(exchanged_at).timestamp() >= at
 
 
 @contextmanager
@@ -173,11 +184,9 @@ def _at_rest(place: AgentPlace, pid: int) -> list[Result]:
         if not select.select([handle], [], [], _REST_SECONDS)[0]:
             raise RuntimeError("the process that starts runs did not end")
     place.exchanged.clear()
-    place.await_exchange()
-    time.sleep(_SETTLE_SECONDS)
+    place.await_status()
     began, used = time.monotonic(), _cpu_seconds(pid)
-    place.await_exchange()
-    time.sleep(_SETTLE_SECONDS)
+    place.await_status()
     share = (_cpu_seconds(pid) - used) / (time.monotonic() - began)
     return [_memory_at_rest(pid, starter_bytes), _cpu_at_rest(place, share)]
 
