@@ -17,14 +17,17 @@ fields begins with ``*``, a day must match both.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from reporters.fields import shown
+
+Numbers = TypeVar("Numbers", "tuple[int, ...]", "frozenset[int]")
 
 MAX_CHARACTERS = 200
 NAMED = {
@@ -157,17 +160,27 @@ def _parse_fields(fields: Sequence[str], name: str) -> Cron:
         frozenset().union(*(item.numbers for item in items)) for items in parsed
     )
     cron = Cron(
-        minutes=tuple(sorted(minutes)),
-        hours=tuple(sorted(hours)),
-        days=days,
-        months=months,
-        weekdays=frozenset(number % 7 for number in weekdays),
+        minutes=_shared(tuple(sorted(minutes))),
+        hours=_shared(tuple(sorted(hours))),
+        days=_shared(days),
+        months=_shared(months),
+        weekdays=_shared(frozenset(number % 7 for number in weekdays)),
         either=not (texts[2].startswith("*") or texts[4].startswith("*")),
         text=" ".join(texts),
     )
     if not cron.either and min(cron.days) > max(_DAYS_OF_MONTH[month] for month in cron.months):
         raise InvalidSchedule(f"never: day {texts[2]} is in no month of {texts[3]}")
     return cron
+
+
+def _shared(numbers: Numbers) -> Numbers:
+    """Return equal numbers of an earlier call, if any: most schedules have the same days and months."""
+    return cast("Numbers", _first_equal(numbers))
+
+
+@functools.lru_cache(maxsize=512)
+def _first_equal(numbers: Hashable) -> Hashable:
+    return numbers
 
 
 def _upper(text: str) -> str:

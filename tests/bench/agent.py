@@ -75,7 +75,7 @@ class AgentPlace:
         self.exchanged.clear()
 
     def await_status(self) -> None:
-        """Return after the next exchange, when the agent has written its status: it is at rest until the next."""
+        """Return when the agent has written its status after the exchange: it rests until the next one."""
         self.await_exchange()
         if not eventually(lambda: self._has_status_since(self.answered_at)):
             raise RuntimeError(f"no status: {(self.state / 'agent.log').read_text()}")

@@ -17,7 +17,8 @@ from monitor.deployment.upgrade import upgrade
 from monitor.management.caller import caller_name
 from reporters.remote import archive as archives
 from reporters.remote import services
-from reporters.remote.policy.file import UnreadablePolicy, parse_policy
+from reporters.remote.policy.parsing import parse_policy
+from reporters.remote.policy.site_policy import UnreadablePolicy
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -21,7 +21,7 @@ from reporters.config import ResourceConfig
 from reporters.remote.policy import options
 from reporters.remote.policy.hosts import UnknownHost, parse_contact, parse_hops, parse_host
 from reporters.remote.policy.pseudonyms import Pseudonyms
-from reporters.remote.policy.site_policy import PREFIX, UNREADABLE
+from reporters.remote.policy.site_policy import FULL, PREFIX, UNREADABLE
 from reporters.report import Environment, Failure, MalformedReport, MetricValue, Report, to_json
 from reporters.truncate import Unwritable, encoded
 
@@ -49,7 +49,7 @@ class Disclosure:
         Raises:
             MalformedReport: *report* has no JSON form, or is too large.
         """
-        if self.level == "full":
+        if self.level == FULL:
             return to_json(report)
         if self.level == "redacted":
             try:
@@ -60,7 +60,7 @@ class Disclosure:
 
     def status(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return *document*, the JSON of an exchange, as the site discloses it."""
-        if self.level == "full":
+        if self.level == FULL:
             return dict(document)
         text = self._pseudonyms.in_text if self.level == "redacted" else _withheld
         return {

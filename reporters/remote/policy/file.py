@@ -8,37 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
-import re
 import stat
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from reporters.fields import Unfit, parse_object
 from reporters.remote.files import write_atomically
-from reporters.remote.policy import rules
-from reporters.remote.policy.document import DISCLOSURES, SHAPE
-from reporters.remote.policy.locate import TextPosition, position_of
-from reporters.remote.policy.rules import PolicyRule
-from reporters.remote.policy.shapes import InvalidPolicy
-from reporters.remote.policy.site_policy import ABSENT, SitePolicy, unreadable
-from reporters.schedule import find_zone
+from reporters.remote.policy.site_policy import ABSENT, MAX_BYTES, SitePolicy, UnreadablePolicy, unreadable
 
-MAX_BYTES = 256 * 1024
 LAST = "site-policy.last.json"  # beside the policy: its digest
 _GONE = "removed, but it was in force here: restore it, or write {} for no rules"
-_SYNTAX = re.compile(r"line (\d+) column (\d+)")
-
-
-class UnreadablePolicy(Exception):
-    """A policy cannot be read. *error* is for the operator, *told* for the server: it quotes no value."""
-
-    def __init__(self, error: str, told: str) -> None:
-        super().__init__(error)
-        self.error = error
-        self.told = told
 
 
 def read_policy(file: Path) -> SitePolicy:
@@ -56,6 +35,8 @@ def read_policy(file: Path) -> SitePolicy:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         return unreadable(f"cannot read {file}: {reason}", f"cannot be read: {reason}")
+    from reporters.remote.policy.parsing import parse_policy  # noqa: PLC0415  # agents without a policy: 0.5 MB
+
     try:
         return parse_policy(data)
     except UnreadablePolicy as error:
@@ -101,41 +82,6 @@ def _same(error: str) -> UnreadablePolicy:
     return UnreadablePolicy(error, error)
 
 
-def parse_policy(data: bytes) -> SitePolicy:
-    """Parse a policy.
-
-    Raises:
-        UnreadablePolicy: *data* are no valid policy; the message has line and column where these are known.
-    """
-    try:
-        document = parse_object(data, max_bytes=MAX_BYTES)
-    except Unfit as error:
-        found = _SYNTAX.search(str(error))
-        raise UnreadablePolicy(str(error), f"not JSON, {found[0]}" if found else "not valid JSON") from None
-    try:
-        values = SHAPE.read(document, ())
-    except InvalidPolicy as error:
-        where = _where(position_of(data.decode(), error.path))
-        raise UnreadablePolicy(f"{where}{error}", f"{where}expected {error.expected}") from None
-    return SitePolicy(
-        status="in_force",
-        sha256=hashlib.sha256(data).hexdigest(),
-        rules=_rules(values),
-        clock_name=values.get("timezone", "UTC"),
-        clock=find_zone(values.get("timezone", "UTC")),
-        disclosure=values.get("disclosure", next(iter(DISCLOSURES))),
-        approval=values.get("approval", "auto"),
-    )
-
-
-def _where(position: TextPosition | None) -> str:
-    return f"line {position.line} column {position.column}: " if position else ""
-
-
-def _rules(values: Mapping[str, Any]) -> Mapping[str, PolicyRule]:
-    return {name: rules.load(name)(values[name]) for name in rules.names() if name in values}
-
-
 class PolicyFile:
     """The policy in *file*, read again when the file has changed, so that an edit takes effect at once.
 
@@ -179,13 +125,3 @@ class PolicyFile:
             status.st_mtime_ns,
             status.st_ctime_ns,
         )
-
-
-def schema() -> str:
-    """Return the JSON schema of a site policy, as it is published in ``docs/site-policy.schema.json``."""
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Site policy of a gridcast reporter",
-        **SHAPE.schema(),
-    }
-    return json.dumps(document, indent=2) + "\n"

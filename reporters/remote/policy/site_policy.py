@@ -12,8 +12,19 @@ from reporters.remote.policy.rules import PolicyRule, Situation
 
 PREFIX = "policy: "
 UNREADABLE = f"{PREFIX}unreadable"
+MAX_BYTES = 256 * 1024  # of the file
+FULL = "full"  # the disclosure of a site that discloses all
 
 Limit = TypeVar("Limit", int, float)
+
+
+class UnreadablePolicy(Exception):
+    """A policy cannot be read. *error* is for the operator, *told* for the server: it quotes no value."""
+
+    def __init__(self, error: str, told: str) -> None:
+        super().__init__(error)
+        self.error = error
+        self.told = told
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class SitePolicy:
     rules: Mapping[str, PolicyRule] = field(default_factory=dict)
     clock: tzinfo = timezone.utc
     clock_name: str = "UTC"
-    disclosure: str = "full"
+    disclosure: str = FULL
     approval: str = "auto"
 
     def refusal(self, assignment: Assignment, situation: Situation) -> str:

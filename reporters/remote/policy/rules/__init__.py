@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone, tzinfo
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reporters.config import Assignment
 from reporters.registry import PluginRegistry
-from reporters.remote.policy.shapes import ObjectShape
 from reporters.remote.policy.usage import DayUsage
+
+if TYPE_CHECKING:
+    from reporters.remote.policy.shapes import ObjectShape
 
 _NOTHING = DayUsage()
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from reporters.remote.policy.document import SHAPE
-from reporters.remote.policy.file import LAST, MAX_BYTES, PolicyFile, read_policy, schema
+from reporters.remote.policy.file import LAST, PolicyFile, read_policy
+from reporters.remote.policy.parsing import schema
 from reporters.remote.policy.shapes import InvalidPolicy
-from reporters.remote.policy.site_policy import SitePolicy
+from reporters.remote.policy.site_policy import MAX_BYTES, SitePolicy
 from tests.reporters.remote.policy.assignments import assignment, situation
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"

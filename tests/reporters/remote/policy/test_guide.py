@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from reporters.remote.policy.document import SHAPE
-from reporters.remote.policy.file import parse_policy
+from reporters.remote.policy.parsing import parse_policy
 from reporters.remote.policy.shapes import ObjectShape
 
 GUIDE = (Path(__file__).resolve().parents[4] / "docs" / "site-policy.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import pytest
 from reporters import batch, shells, transfers
 from reporters.config import Assignment
 from reporters.remote.policy import rules
-from reporters.remote.policy.file import parse_policy
 from reporters.remote.policy.options import MEANINGS
+from reporters.remote.policy.parsing import parse_policy
 from reporters.remote.policy.site_policy import SitePolicy
 from reporters.remote.policy.usage import DayUsage
 from reporters.resolve import option_types
