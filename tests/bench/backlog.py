@@ -1,9 +1,10 @@
 """Agents deliver the backlog of a week beside fresh reports, against one agent that does so alone.
 
 Time is injected: the backlog has a report a day of each series. GRIDCAST_BENCH_REPORTERS sets the number of
-agents (50), GRIDCAST_BENCH_DAYS that of days. Agents, web server and PostgreSQL share the machine, so the
-processor time of each side is measured too: it hardly depends on what else runs. Every agent has its own
-spool, key and threads; an eighth of them shares a process (``backlog_agents.py``).
+agents (50), GRIDCAST_BENCH_DAYS that of days; with GRIDCAST_BENCH_UPKEEP=1 ticks, rollups and forecasts run
+beside them. Agents, web server and PostgreSQL share the machine, so the processor time of each side is
+measured too: it hardly depends on what else runs. Every agent has its own spool, key and threads; an eighth
+of them shares a process (``backlog_agents.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,7 @@ from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
 from monitor.models import ChainRecord, Reporter, ReporterKey, Run, Series, Site
 from monitor.models.chain import Disposition
+from monitor.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from reporters.remote import identity as identities
@@ -44,6 +46,7 @@ from tests.reporters.remote.assignments import enrolled
 
 REPORTERS = int(os.environ.get("GRIDCAST_BENCH_REPORTERS", "50"))
 DAYS = int(os.environ.get("GRIDCAST_BENCH_DAYS", "7"))
+HAS_UPKEEP = os.environ.get("GRIDCAST_BENCH_UPKEEP") == "1"
 ALONE_DAYS = 40
 PROCESSES = 8
 FRESH_EVERY_SECONDS = 3600.0 / SERIES  # a report of each agent, as of hourly series
@@ -79,7 +82,11 @@ def measure() -> list[Result]:
     names = [f"site-{number}" for number in range(REPORTERS)]
     _define([*names, "reference"])
     _measure_once([*names, "reference"])
-    with tempfile.TemporaryDirectory() as directory, web.serving("monitor.wsgi") as (host, port):
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        web.serving("monitor.wsgi") as (host, port),
+        _upkeep(Path(directory)) if HAS_UPKEEP else nullcontext(),
+    ):
         state = Path(directory)
         for name in ["reference", *names]:
             _enrol(name, state / name, f"http://{host}:{port}")
@@ -178,6 +185,19 @@ def _deliver(
         server_seconds=server_seconds,
         lags=_lags(appended),
     )
+
+
+@contextmanager
+def _upkeep(directory: Path) -> Iterator[None]:
+    """Run the scheduler and the control worker, as ``make serve`` does."""
+    beat = [*CELERY, "beat", f"--schedule={directory / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
+    control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2"]
+    environment = {**os.environ, **ONE_THREAD, **SKIP_CHECKS}
+    with ExitStack() as stack:
+        for argv in (control, beat):
+            process = stack.enter_context(subprocess.Popen(argv, cwd=ROOT, env=environment))
+            stack.callback(process.terminate)
+        yield
 
 
 def _expect(names: Sequence[str], days: int) -> None:
