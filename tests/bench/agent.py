@@ -43,6 +43,8 @@ STARTS = 9
 WARM_UPS, RUNS = 5, 30
 _REST_SECONDS = 180.0  # the process that starts runs ends itself two minutes after the last run
 _IMPORTS = "import argparse, json, ssl, http.client, threading, subprocess"
+# The promises are 300 ms, 25 MB and 30 ms; on an idle core, bare Python with these modules takes 45 ms and
+# 18.7 MB, and without any 15 ms.
 _BARE = [sys.executable, "-I", "-c"]
 
 
@@ -124,7 +126,7 @@ def _first_exchange(place: AgentPlace, first_seconds: float) -> Result:
         "the first start of a version, ms": first_seconds * 1000,
         "bare, ms": bare * 1000,
     }
-    return Result("agent: start to first exchange / bare Python", ours / bare, 5.0, "lower", figures)
+    return Result("agent: start to first exchange / bare Python", ours / bare, 6.5, "lower", figures)
 
 
 def _first_command(place: AgentPlace) -> Result:
