@@ -16,7 +16,7 @@ from django.db import connection
 
 from monitor.embedded.valkey import Valkey
 from monitor.env import ROOT
-from monitor.serving.services import CELERY, ONE_THREAD, WORKER
+from monitor.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants
 from tests.processes import is_gone
@@ -39,6 +39,7 @@ class Gridcast:
         self.environment = {
             **os.environ,
             **ONE_THREAD,
+            **SKIP_CHECKS,
             "GRIDCAST_VAR": str(var),
             "DATABASE_URL": depot_url(),
             "REDIS_URL": self.broker.url,
