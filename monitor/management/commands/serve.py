@@ -144,5 +144,6 @@ def _keep_capacity(installation: Installation, capacity: int | None) -> None:
 def _services(installation: Installation) -> list[Service]:
     embedded = installation.embedded()
     servers = [service.name for service in embedded]
-    migrate = installation.command("migrate", "migrate", "--verbosity=0", once=True, depends_on=servers)
+    argv = ["migrate", "--skip-checks", "--verbosity=0"]  # this command has run the checks
+    migrate = installation.command("migrate", *argv, once=True, depends_on=servers)
     return [*embedded, migrate, *installation.gridcast(depends_on=[*servers, "migrate"])]
