@@ -20,6 +20,7 @@ _CAPS = {  # label and unit
     "bytes_per_day": ("Copied per day", "bytes"),
     "scratch_bytes": ("Scratch", "bytes"),
     "load1": ("Load average, 1 min", ""),
+    "per_hour": ("Requested runs per hour", ""),
 }
 _MOST_FORMATTED = 1e18  # greater numbers are shown as they are
 _MODES = {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from reporters.config import Assignment, ResourceConfig
 from reporters.remote.policy.file import PolicyFile
 from reporters.remote.policy.pseudonyms import secret_of
+from reporters.remote.policy.request_times import RequestTimes
 from reporters.remote.policy.rules import Situation
 from reporters.remote.policy.scratch_use import scratch_used_bytes
 from reporters.remote.policy.site_policy import FULL, SitePolicy
@@ -56,7 +57,7 @@ class PolicyGate:
 
     def __init__(self, state: StateDirectory, *, load1: Callable[[], float | None] = host_load1) -> None:
         self._file = PolicyFile(state.path / SITE_POLICY)
-        self._account = UsageAccount(state)
+        self._account, self._requests = UsageAccount(state), RequestTimes(state)
         self._secret = secret_of(state)
         self._load1 = load1
         self._reading, self._counting = threading.Lock(), threading.Lock()
@@ -69,11 +70,18 @@ class PolicyGate:
             return self._file.current()
 
     def admit(
-        self, assignment: Assignment, *, running_runs: int, now: datetime, policy: SitePolicy | None = None
+        self,
+        assignment: Assignment,
+        *,
+        running_runs: int,
+        now: datetime,
+        policy: SitePolicy | None = None,
+        is_requested: bool = False,
     ) -> Admission:
         """Return whether *assignment* may start while *running_runs* other runs are running.
 
-        *policy* is one that the caller has read; None: the policy as it is now.
+        *policy* is one that the caller has read; None: the policy as it is now. *is_requested*: the run
+        counts as one that a user requested.
         """
         policy = policy or self.policy
         situation = Situation(
@@ -83,9 +91,18 @@ class PolicyGate:
             used=self._used(policy.day(now)),
             load1=self._load1(),
             scratch_used_bytes=0 if policy.scratch_bytes is None else scratch_used_bytes(assignment),
+            requested_runs=self._requests.within_hour(now) if is_requested else None,
         )
         reason = policy.refusal(assignment, situation)
         return Admission(None, reason) if reason else Admission(policy.constrained(assignment))
+
+    def count_request(self, now: datetime) -> None:
+        """Count the start of a requested run.
+
+        Raises:
+            StateError: the file cannot be written; the start counts until the next start of the agent.
+        """
+        self._requests.add(now)
 
     def count(self, report: Report, *, process_cpu_seconds: float, now: datetime) -> None:
         """Count what a run used for the caps of the day.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Callable
 
 from reporters.containment import has_earlier_lives
-from reporters.remote.agent.jobs import EndEarlierRuns, Message, RunJob, StopRun
+from reporters.remote.agent.jobs import UNWRITTEN, EndEarlierRuns, Message, RunJob, StopRun
 
 IDLE_SECONDS = 120.0
 _LOOK_SECONDS = 300.0  # between two looks for processes of earlier runs
@@ -37,6 +37,16 @@ class RunEnd:
     name: str
     status: int | None
     cpu_seconds: float
+
+    @property
+    def how(self) -> str:
+        if self.status is None:
+            return "was killed"
+        if self.status == UNWRITTEN:
+            return "could not write its report: the disk of the state directory is full, or fails"
+        return (
+            f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
+        )
 
 
 class Runner:

@@ -222,11 +222,13 @@ class Runs:
         if is_new:
             self._keep_cursor()  # before any starts: a slot is run at most once
 
-    def _keep_cursor(self) -> None:
+    def _keep_cursor(self, *, counts_request: bool = False) -> None:
         now = self._clock.now()
         self._requests = {run: until for run, until in self._requests.items() if until > now}
         try:
             self._cursor_file.keep(Cursor(self._cursor, self._requests), now)
+            if counts_request:
+                self._gate.count_request(self._clock.wall_now())
         except StateError as error:
             self._notices.add(ERROR, str(error))
 
@@ -250,7 +252,13 @@ class Runs:
 
         def refusal(run: SiteRun) -> str:
             wanted, wall_now = assignment.run_of(run.series, run.slot), self._clock.wall_now()
-            return self._gate.admit(wanted, running_runs=len(running), now=wall_now, policy=policy).reason
+            return self._gate.admit(
+                wanted,
+                running_runs=len(running),
+                now=wall_now,
+                policy=policy,
+                is_requested=run.is_requested and run.failed_start is None,  # that one has been counted
+            ).reason
 
         capacity = policy.concurrent_runs(assignment.capacity)
         return SiteState(assignment, now, running, capacity, self._ends, refusal)
@@ -261,7 +269,8 @@ class Runs:
         wanted = assignment.run_of(run.series, run.slot)
         if run.expires_at is not None:
             self._requests[str(run_id(run.series.name, run.slot))] = run.expires_at
-            self._keep_cursor()  # before it starts: it is run at most once
+            is_new = verdict.is_start and run.failed_start is None
+            self._keep_cursor(counts_request=is_new)  # before it starts: it is run at most once
         outcome = "" if verdict.is_start else "skipped"
         if verdict.is_start:
             wanted = policy.constrained(wanted)
@@ -310,7 +319,7 @@ class Runs:
     def _report_again(self, end: RunEnd, job: _InFlight) -> None:
         """Have a report written for a run that left none, or whose report could not be written."""
         if job.outcome:
-            text = f"cannot write a report of {job.run.series.name}: its process {_ended(end)}"
+            text = f"cannot write a report of {job.run.series.name}: its process {end.how}"
             self._notices.add(ERROR, text)
             if end.status is None or end.status < 0 or end.status == UNWRITTEN:
                 self._report_later(UnreportedRun(job.run, job.assignment, job.outcome, job.reason))
@@ -318,7 +327,7 @@ class Runs:
         if job.why_stopped:
             self._submit(job.run, job.assignment, "skipped", job.why_stopped)
             return
-        how = _ended(end)
+        how = end.how
         self._notices.add(WARNING, f"the run of {job.run.series.name} left no report: its process {how}")
         self._submit(job.run, job.assignment, "broken", f"the process of the run {how}")
 
@@ -387,11 +396,3 @@ class Runs:
             self._gate.keep_counters()
         except StateError as error:
             self._notices.add(ERROR, str(error))
-
-
-def _ended(end: RunEnd) -> str:
-    if end.status is None:
-        return "was killed"
-    if end.status == UNWRITTEN:
-        return "could not write its report: the disk of the state directory is full, or fails"
-    return f"was ended by signal {-end.status}" if end.status < 0 else f"ended with status {end.status}"

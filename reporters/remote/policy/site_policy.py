@@ -92,7 +92,9 @@ class SitePolicy:
         if self.disclosure == "full":
             return {**modes, "timezone": self.clock_name, "rules": told}
         if self.disclosure == "redacted":
-            open_rules = {name: told[name] for name in ("caps", "hours", "probes") if name in told}
+            open_rules = {
+                name: told[name] for name in ("caps", "hours", "probes", "requests") if name in told
+            }
             return {**modes, "timezone": self.clock_name, "rules": {**_counts(told), **open_rules}}
         return {**modes, "rules": _counts(told)}
 

@@ -31,6 +31,7 @@ class Situation:
         used: what the runs of this day used; None where it is unknown.
         load1: the one-minute load average of the reporter's host; None where it is unknown.
         scratch_used_bytes: the bytes that all runs together have in scratch directories of this host.
+        requested_runs: for a requested run: how many of those started within the hour; None for another run.
     """
 
     now: datetime
@@ -41,6 +42,7 @@ class Situation:
     used: DayUsage | None = _NOTHING
     load1: float | None = None
     scratch_used_bytes: int = 0
+    requested_runs: int | None = None
 
 
 class PolicyRule(Protocol):

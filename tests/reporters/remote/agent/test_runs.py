@@ -179,3 +179,17 @@ def test_a_run_whose_report_finds_no_space_is_reported_as_broken_when_there_is_s
     report = from_json(part.records[-1].body)
     assert (str(report.run), report.outcome) == (str(run_id("noop-ncsa", NOON)), "broken")
     assert report.reason.startswith("the process of the run could not write its report: the disk")
+
+
+def test_requested_runs_beyond_those_of_an_hour_are_skipped_also_after_a_restart(tmp_path: Path) -> None:
+    state, hour = StateDirectory.create(tmp_path / "state"), Hour()
+    write_policy(state, '{"requests": {"per_hour": 1}}')
+    outcomes = []
+    for hour.seconds in (0.0, 1800.0, 3601.0):
+        runner = JobList()
+        runs = runs_of(state, hour.site_clock(), runner)
+        runs.request([requested(NOON + timedelta(seconds=hour.seconds))])
+        runs.look()
+        outcomes += [(job.outcome, job.reason) for job in runner.jobs]
+    refused = ("skipped", "policy: at most 1 requested runs an hour, 1 have started")
+    assert outcomes == [("", ""), refused, ("", "")]

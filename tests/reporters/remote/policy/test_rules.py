@@ -29,6 +29,14 @@ def refusal(keys: dict[str, Any], run: Assignment | None = None, **state: Any) -
     return policy(**keys).refusal(run or assignment(), situation(**state))
 
 
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [(None, ""), (5, ""), (6, "policy: at most 6 requested runs an hour, 6 have started")],
+)
+def test_requested_runs_are_limited(started: int | None, expected: str) -> None:
+    assert refusal({"requests": {"per_hour": 6}}, requested_runs=started) == expected
+
+
 def test_an_empty_policy_refuses_nothing() -> None:
     assert refusal({}) == ""
 
@@ -405,4 +413,13 @@ def test_the_summary_tells_what_the_policy_discloses() -> None:
 
 
 def test_every_rule_has_a_summary_of_its_values() -> None:
-    assert set(rules.names()) == {"caps", "destinations", "files", "hours", "probes", "programs", "scratch"}
+    assert set(rules.names()) == {
+        "caps",
+        "destinations",
+        "files",
+        "hours",
+        "probes",
+        "programs",
+        "requests",
+        "scratch",
+    }
