@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from reporters.remote.service import IF_NOT_RUNNING, START, Launch, ServiceFault
@@ -45,6 +46,19 @@ def _is_agent(words: Sequence[bytes], state: Path) -> bool:
 def _started(process: Path) -> int:
     """Return when *process* started, in clock ticks after the boot."""
     return int((process / "stat").read_bytes().rpartition(b")")[2].split()[19])
+
+
+def may_run(names: Collection[str], proc: Path = _PROC) -> bool:
+    """Return whether a process of one of *names* runs, or may run: *proc* hides other users' processes."""
+    try:
+        (proc / "1" / "comm").read_bytes()
+    except OSError:  # such as by the mount option hidepid
+        return True
+    for file in proc.glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            if file.read_text(errors="replace").strip() in names:
+                return True
+    return False
 
 
 def describe(state: Path) -> str:

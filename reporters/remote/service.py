@@ -111,6 +111,10 @@ class AgentService(abc.ABC):
     def unavailable(self) -> str:
         """Return why the site cannot use this kind; empty if it can. Changes nothing."""
 
+    def doubt(self) -> str:
+        """Return why the site may never start the agent though its programs work; empty if it will."""
+        return ""
+
     @abc.abstractmethod
     def text(self) -> str:
         """Return what ``install`` registers: a unit file, lines of a crontab, or a job script."""

@@ -66,7 +66,8 @@ def _checks(state: Path, directory: str) -> Iterator[HostCheck]:
     )
     yield _key_pair()
     launch = Launch(state)
-    kinds = [kind for kind in map(services.load, services.by_preference()) if not kind(launch).unavailable()]
+    loaded = map(services.load, services.by_preference())
+    kinds = [kind for kind in loaded if not (kind(launch).unavailable() or kind(launch).doubt())]
     starters = ", ".join(kind.summary for kind in kinds)
     yield HostCheck(
         "start", bool(starters), starters or "no way to start it after a boot; see `install`", is_needed=False

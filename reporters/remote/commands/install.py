@@ -60,6 +60,9 @@ class Command:
             reason = services.load(kind)(Launch(state)).unavailable()
             if reason:
                 raise UsageFault(f"cannot install a {services.load(kind).summary} here: {reason}")
+            doubt = services.load(kind)(Launch(state)).doubt()
+            if doubt:
+                sys.stderr.write(f"warning: {doubt}\n")
             variables = installed.variables if installed and options.keep_environment else os.environ
             service, has_started = installation.install(
                 kind, job_options, own_content(), variables, restarts=options.restart
@@ -81,12 +84,18 @@ def _print(kind: str, launch: Launch) -> int:
 
 
 def _first_available(launch: Launch) -> str:
-    reasons = []
+    reasons, doubted = [], []
     for name in services.by_preference():
-        reason = services.load(name)(launch).unavailable()
+        service = services.load(name)(launch)
+        reason = service.unavailable()
         if not reason:
-            return name
+            if not service.doubt():
+                return name
+            doubted.append(name)
+            continue
         reasons.append(f"  {name}: {reason}")
+    if doubted:  # the caller warns
+        return doubted[0]
     raise UsageFault(
         "this site has no way to start the agent after a boot:\n"
         + "\n".join(reasons)

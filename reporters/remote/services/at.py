@@ -31,6 +31,9 @@ class SiteService(AgentService):
         done = ask(["atq"])
         return "" if done.returncode == 0 else f"atq: {failure(done)}"
 
+    def doubt(self) -> str:
+        return "" if agent_process.may_run({"atd"}) else "no atd runs on this host: the job may never start"
+
     def text(self) -> str:
         return _SCRIPT.format(
             name=self.launch.name,

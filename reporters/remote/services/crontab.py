@@ -11,6 +11,7 @@ from reporters.remote.files import write_atomically
 from reporters.remote.service import AgentService, ServiceFault, ask, demand, failure, lacks
 
 SCHEDULES = ("@reboot", "*/5 * * * *")
+_DAEMONS = {"cron", "crond", "fcron", "bcron-sched", "systemd-cron"}
 _IS_EMPTY = re.compile(rb"\bno crontab for\b", re.IGNORECASE)
 
 
@@ -29,6 +30,11 @@ class SiteService(AgentService):
         except ServiceFault as error:
             return str(error)
         return ""
+
+    def doubt(self) -> str:
+        if agent_process.may_run(_DAEMONS):
+            return ""
+        return "no cron daemon (cron, crond) runs on this host, so the lines may never be executed"
 
     def text(self) -> str:
         return "".join(f"{schedule} {self.launch.command_if_not_running}\n" for schedule in SCHEDULES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from reporters.remote import agent_process
 
 
@@ -31,3 +33,22 @@ def test_agents_of_a_state_are_found_oldest_first_and_no_others(tmp_path: Path) 
             for process in (first, stranger):
                 process.kill()
     assert agent_process.pids(state) == []
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"),
+    [
+        ({"1": "systemd", "70": "sshd"}, False),
+        ({"1": "systemd", "70": "crond"}, True),
+        ({"1": "systemd", "70": "cron"}, True),
+        ({"70": "bash"}, True),
+    ],
+)
+def test_a_host_without_a_cron_daemon_is_recognised(
+    tmp_path: Path, processes: dict[str, str], expected: bool
+) -> None:
+    """Where the first process is hidden, the daemon would be, too."""
+    for pid, name in processes.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "comm").write_text(f"{name}\n")
+    assert agent_process.may_run({"cron", "crond"}, tmp_path) is expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reporters.remote import archive
+from reporters.remote import agent_process, archive
 from reporters.spool.owner import Process
 from reporters.spool.spool import Spool
 from tests.reporters.remote.services.site_programs import install_cron_programs
@@ -71,6 +71,8 @@ def test_install_copies_the_archive_by_its_digest_and_uninstall_removes_it(
     done = operator.call("install", "--kind=crontab")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("installed: crontab; 2 lines in the crontab")
+    has_cron = agent_process.may_run({"cron", "crond"})
+    assert ("warning: no cron daemon" in done.stderr) is not has_cron
     content = pyz.read_bytes()
     copy = operator.state / "versions" / f"{archive.digest(content)}.pyz"
     assert copy.read_bytes() == content
