@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +17,18 @@ from reporters.report import Report
 
 LIMIT_SECONDS = 300.0  # for a busy machine; a run takes a second or two on an idle one
 
+# Probes compile the same kernels in every run, which would be most of the time of their tests.
+_COMPILE_ONCE = """\
+#!/bin/sh
+for word; do case $previous in -o) out=$word ;; esac; previous=$word; done
+[ -n "$out" ] || exec {real} "$@"
+at=${{out%/*}}
+kept={kept}/$({{ printf '%s\\n' "$@" | sed "s|^$at/||"; cat "$at"/*.[ch]; }} | sha256sum | cut -c 1-64)
+[ -f "$kept" ] && cp "$kept" "$out" 2> /dev/null && exit
+{real} "$@" || exit
+cp "$out" "$kept.$$" && mv "$kept.$$" "$kept"
+"""
+
 
 def run_locally(
     probe: str,
@@ -25,15 +40,16 @@ def run_locally(
 ) -> Report:
     """Run *probe* with one resource per role (default: "target"). A resource is a directory of this host.
 
-    Its PATH starts with the directory ``at-<role>/bin``; see ``install``. *resource* changes fields of all
-    resources, *changes* fields of the assignment.
+    Its PATH starts with the directory ``at-<role>/bin``; see ``install``. Its ``cc`` compiles the same source
+    with the same options once. *resource* changes fields of all resources, *changes* those of the assignment.
     """
+    path = f"{_compiler_directory().name}:/usr/local/bin:/usr/bin:/bin"
     resources = {}
     for role in roles or ("target",):
         site = f"at-{role}"
         for part in ("bin", "scratch"):
             (directory / site / part).mkdir(parents=True, exist_ok=True)
-        shell = {"kind": "local", "path": f"{directory / site / 'bin'}:/usr/local/bin:/usr/bin:/bin"}
+        shell = {"kind": "local", "path": f"{directory / site / 'bin'}:{path}"}
         default = ResourceConfig(site, site, str(directory / site / "scratch"), shell=shell)
         resources[site] = replace(default, **(resource or {}))
     assignment = Assignment(
@@ -47,6 +63,18 @@ def run_locally(
         limit_seconds=LIMIT_SECONDS,
     )
     return reporter.run(replace(assignment, **changes))
+
+
+@functools.cache
+def _compiler_directory() -> tempfile.TemporaryDirectory[str]:
+    """Return a directory with a ``cc`` that keeps what it has compiled; empty if there is no compiler."""
+    directory = tempfile.TemporaryDirectory(prefix="compiled-")
+    real = shutil.which("cc", path="/usr/local/bin:/usr/bin:/bin")
+    if real is not None:
+        wrapper = Path(directory.name) / "cc"
+        wrapper.write_text(_COMPILE_ONCE.format(real=real, kept=directory.name))
+        wrapper.chmod(0o755)
+    return directory
 
 
 def install(directory: Path, program: str, script: str, role: str = "target") -> None:
