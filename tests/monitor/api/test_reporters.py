@@ -193,7 +193,7 @@ def test_from_the_code_to_the_revocation(circle: Series, manager: Client, tmp_pa
     browser.force_login(User.objects.create_superuser("admin"))
     for path in ("/reporters/", "/reporters/sdsc/"):
         shown = browser.get(path).content.decode()
-        assert "&lt;script&gt;alert(1)" in shown
+        assert "&lt;script&gt;ale" in shown  # the list cuts long words
         assert script not in shown
     assert "This site forbids probes</dt><dd>madbench, " in shown
     assert manager.post(f"{URL}/sdsc/revoke").json() == {"revoked_keys": 1}
