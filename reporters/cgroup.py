@@ -30,8 +30,8 @@ class ProcessScope:
         with contextlib.suppress(OSError):
             self._directory.joinpath("cgroup.procs").write_text(f"{pid}\n", encoding="ascii")
 
-    def kill(self) -> int:
-        """Kill all processes of the scope, until none is left; return how many there were."""
+    def kill(self) -> set[int]:
+        """Kill all processes of the scope, until none is left; return their process ids."""
         killed: set[int] = set()
         until = time.monotonic() + GIVE_UP_SECONDS
         while pids := self._pids():
@@ -40,7 +40,7 @@ class ProcessScope:
                 break
             self._kill(pids)
             time.sleep(_PAUSE_SECONDS)
-        return len(killed)
+        return killed
 
     def cpu_seconds(self) -> float:
         """Return the CPU time that the processes used so far.

@@ -75,6 +75,7 @@ class Containment:
         self._lock = threading.Lock()
         self._has_begun = False
         self._scope: cgroup.ProcessScope | None = None
+        self._guardians: set[int] = set()
         self._survivors = 0
 
     def tag(self) -> str:
@@ -82,11 +83,12 @@ class Containment:
         return f"{self._name}.{next(self._numbers)}"
 
     def adopt(self, pid: int, *, limited: bool) -> None:
-        """Contain the process *pid*, which has started nothing yet; *limited*: with the limits."""
+        """Contain the guardian *pid*, which has started nothing yet; *limited*: with the limits."""
         with self._lock:
             if not self._has_begun:
                 self._scope = cgroup.open_scope(self._name, self._group)
                 self._has_begun = True
+            self._guardians.add(pid)
         if self._scope is not None:
             self._scope.add(pid)
         if limited:
@@ -112,7 +114,7 @@ class Containment:
         """
         cpu_seconds = None
         if self._scope is not None:
-            left = self._scope.kill()
+            left = len(self._scope.kill() - self._guardians)  # a guardian may be about to exit
             cpu_seconds = self._scope.cpu_seconds()
             self._scope.remove()
             with self._lock:
@@ -120,10 +122,9 @@ class Containment:
         return self._survivors, cpu_seconds
 
 
-def tagged(environment: Mapping[str, str] | None, tag: str, *, guarded: bool) -> dict[str, str]:
-    """Return *environment*, or that of the reporter, with *tag* for a program or for its guardian."""
-    variable = tagged_processes.GUARDED_VARIABLE if guarded else tagged_processes.VARIABLE
-    return {**(os.environ if environment is None else environment), variable: tag}
+def tagged(environment: Mapping[str, str] | None, tag: str) -> dict[str, str]:
+    """Return *environment*, or that of the reporter, with *tag*."""
+    return {**(os.environ if environment is None else environment), tagged_processes.VARIABLE: tag}
 
 
 def has_earlier_lives() -> bool:
@@ -147,7 +148,7 @@ def end_earlier_lives() -> int:
     count = 0
     for name, scope in cgroup.scopes_in(cgroup.own_group()):
         if _is_of_earlier_life(name):
-            count += scope.kill()
+            count += len(scope.kill())
             scope.remove()
     return count + tagged_processes.kill_tagged(_is_of_earlier_life)
 

@@ -1,12 +1,16 @@
-"""Run one program and end its whole process tree. The guardian process reads this code from CONTROL.
+"""Run the programs of a reporter, each under a guardian that ends the program's whole process tree.
 
-    python -I -S -c "exec(CODE)" CONTROL STATUS PARENT GRACE program [argument ...]
+    python -I -S -c "exec(CODE)" REPORTER
 
-CONTROL and STATUS are file descriptors of inherited pipe ends, PARENT is the reporter's process id, GRACE the
-seconds between SIGTERM and SIGKILL. Everything that the program starts is stopped when the program ends, at a
-byte or the end of file on CONTROL, when PARENT is gone, or on SIGTERM. Orphans are adopted
-(PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or clears its environment stays in the
-tree. The guardian writes one line to STATUS when the program has ended:
+This process, the *forker*, forks a guardian for each request of the reporter with process id REPORTER. Its
+stdin is a socket. A request is a length, with five descriptors (the program's stdin, stdout and stderr, and
+the pipe ends CONTROL and STATUS), and then, marshalled, ``(argv, environment, directory, grace_seconds)``.
+The answer is the guardian's process id, or a negative errno.
+
+A guardian starts its program at the first byte on CONTROL. It stops everything that the program has started
+when the program ends, at the next byte or the end of file on CONTROL, when the forker is gone, or on SIGTERM.
+Orphans are adopted (PR_SET_CHILD_SUBREAPER), so a process that forks twice, calls setsid or clears its
+environment stays in the tree. The guardian writes one line to STATUS when the program has ended:
 
     exit STATUS SECONDS | signal NUMBER SECONDS | missing ERRNO | broken TEXT
 
@@ -19,26 +23,35 @@ signals the reporter's death. After ten seconds the guardian gives up on process
 user's, or stuck in the kernel).
 """
 
-import _signal as signal  # type: ignore[import-not-found]  # the enums of signal cost 5 ms per program
+import _signal as signal  # type: ignore[import-not-found]  # the enums of signal cost 5 ms
+import _socket as socket
+import marshal
 import os
 import select
+import struct
 import sys
 import time
-from _collections_abc import Iterator  # loaded already, unlike its public name
+import warnings  # noqa: F401  # os.execvpe imports it: once, instead of in each child
+from _collections_abc import Callable, Iterator  # loaded already, unlike its public name
 
-# A tag of the program, which the guardian itself must not have: a search for the tag kills what has it.
-GUARDED_VARIABLE, VARIABLE = "GRIDCAST_GUARDED_RUN", "GRIDCAST_RUN"
+LENGTH, ANSWER = struct.Struct("=Q"), struct.Struct("=i")
+DESCRIPTORS = struct.Struct("=5i")
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GIVE_UP_SECONDS = 10.0
 
 
-def prctl(option: int, value: int) -> bool:
+def load_prctl() -> "Callable[[int, int], bool]":
+    """Return a function that calls prctl and returns whether it succeeded; it never does without ctypes."""
     try:
         import ctypes  # noqa: PLC0415  # missing in some Pythons; orphans then escape
 
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+        function = ctypes.CDLL(None).prctl
     except (ImportError, AttributeError, OSError):
-        return False
+        return lambda _option, _value: False
+    return lambda option, value: bool(function(option, value, 0, 0, 0) == 0)
+
+
+prctl = load_prctl()
 
 
 def processes() -> "Iterator[tuple[int, int]]":
@@ -54,8 +67,13 @@ def processes() -> "Iterator[tuple[int, int]]":
 
 
 class Guardian:
-    def __init__(self, control: int, status: int, parent: int, grace: float) -> None:
-        self.control, self.status, self.parent, self.grace = control, status, parent, grace
+    """One guardian. *standards* are the program's stdin, stdout and stderr; *forker* is the parent."""
+
+    def __init__(
+        self, standards: "tuple[int, ...]", control: int, status: int, forker: int, grace_seconds: float
+    ) -> None:
+        self.standards, self.control, self.status = standards, control, status
+        self.forker, self.grace_seconds = forker, grace_seconds
         self.is_stopping = False
         self.program = self.group = 0
         self.began = 0.0
@@ -66,45 +84,45 @@ class Guardian:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, self.on_signal)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
     def on_signal(self, number: int, _frame: object) -> None:
-        # The kernel sends SIGHUP when the thread that started this process ends; the reporter may live on.
         self.is_stopping = self.is_stopping or number == signal.SIGTERM
 
-    def run(self, argv: "list[str]") -> None:
+    def run(self, argv: "list[bytes]", environment: "dict[bytes, bytes]", directory: "bytes | None") -> None:
         adopts_orphans = prctl(PR_SET_CHILD_SUBREAPER, 1)
         prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
-        failed = self.start(argv)
+        while not self.must_stop():
+            self.wait(None)
+        if not is_readable(self.control) or not os.read(self.control, 1):
+            return  # the reporter is gone
+        failed = self.start(argv, environment, directory)
         if failed:
             os.waitpid(self.program, 0)
             self.report(f"missing {failed}\nended 0")
             return
         while self.reap() and self.program and not self.must_stop():
             self.wait(None)
+        if self.program and os.getppid() != self.forker:
+            self.report("broken the process that forked it was killed")
         self.end_everything()
         if adopts_orphans and not self.reap():
             self.report(f"ended {len(self.killed)}")
 
-    def start(self, argv: "list[str]") -> str:
+    def start(self, argv: "list[bytes]", environment: "dict[bytes, bytes]", directory: "bytes | None") -> str:
         """Start *argv*; return the errno as text if the program could not be started, else an empty text."""
         readable, writable = os.pipe()
         self.began = time.monotonic()
         self.program = os.fork()
         if self.program == 0:
-            become(argv, writable)
+            become(argv, environment, directory, self.standards, writable)
         self.group = self.program
-        os.close(writable)
-        null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(null, standard)
+        for descriptor in (writable, *self.standards):
+            os.close(descriptor)
         with open(readable, "rb") as answer:  # noqa: PTH123
             return answer.read().decode()
 
     def must_stop(self) -> bool:
-        if self.is_stopping or os.getppid() != self.parent:
-            return True
-        return bool(select_poll(self.control, 0))
+        return self.is_stopping or os.getppid() != self.forker or is_readable(self.control)
 
     def wait(self, seconds: "float | None") -> None:
         """Return at a signal, or after *seconds*; if *seconds* is None, at a signal or a byte on CONTROL."""
@@ -134,15 +152,14 @@ class Guardian:
     def end_everything(self) -> None:
         """Send SIGTERM to all processes, and SIGKILL repeatedly after the grace, until none is left."""
         began = time.monotonic()
-        number = signal.SIGTERM
         if self.reap():
-            self.send(number)
-        while self.reap() and time.monotonic() - began < self.grace + GIVE_UP_SECONDS:
-            if time.monotonic() - began >= self.grace:
+            self.send(signal.SIGTERM)
+        while self.reap() and time.monotonic() - began < self.grace_seconds + GIVE_UP_SECONDS:
+            if time.monotonic() - began >= self.grace_seconds:
                 self.send(signal.SIGKILL)
                 self.wait(0.005)
             else:
-                self.wait(min(0.05, self.grace))
+                self.wait(min(0.05, self.grace_seconds))
 
     def send(self, number: int) -> None:
         """Signal all descendants; children at once, since a child may be about to fork and exit."""
@@ -182,41 +199,106 @@ class Guardian:
             return  # the reporter is gone
 
 
-def select_poll(descriptor: int, milliseconds: int) -> "list[tuple[int, int]]":
+def is_readable(descriptor: int) -> bool:
     poller = select.poll()  # select() cannot watch a descriptor above 1023
     poller.register(descriptor, select.POLLIN)
-    return poller.poll(milliseconds)
+    return bool(poller.poll(0))
 
 
-def become(argv: "list[str]", failure: int) -> None:
+def become(
+    argv: "list[bytes]",
+    environment: "dict[bytes, bytes]",
+    directory: "bytes | None",
+    standards: "tuple[int, ...]",
+    failure: int,
+) -> None:
     """Execute *argv* in this child process, or write the errno to descriptor *failure*. Does not return."""
     guardian = os.getppid()
-    tag = os.environ.pop(GUARDED_VARIABLE, "")
-    if tag:
-        os.environ[VARIABLE] = tag
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # Python ignores these, which a program would inherit
+        for number, descriptor in enumerate(standards):
+            os.dup2(descriptor, number)
+        if directory is not None:
+            os.chdir(directory)
         if os.getppid() == guardian:
-            os.execvp(argv[0], argv)  # noqa: S606  # there is no shell, on purpose
+            os.execvpe(argv[0], argv, environment)  # noqa: S606  # there is no shell, on purpose
     except OSError as error:
         os.write(failure, str(error.errno).encode())
     finally:
         os._exit(127)
 
 
-def main(arguments: "list[str]") -> None:
-    control, status, parent = (int(text) for text in arguments[:3])
-    for descriptor in (control, status):
-        os.set_inheritable(descriptor, False)
-    guardian = Guardian(control, status, parent, float(arguments[3]))
+class Forker:
+    """Forks a guardian for each request on *requests*, until the reporter is gone."""
+
+    def __init__(self, requests: "socket.socket", reporter: int) -> None:
+        self.requests, self.reporter, self.pid = requests, reporter, os.getpid()
+
+    def run(self) -> None:
+        signal.signal(signal.SIGHUP, self.on_hangup)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended guardians leave no zombies
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
+        self.on_hangup(signal.SIGHUP, None)
+        while True:
+            head, ancillary, _, _ = self.requests.recvmsg(LENGTH.size, socket.CMSG_SPACE(DESCRIPTORS.size))
+            if not head:
+                return
+            descriptors = DESCRIPTORS.unpack(ancillary[0][2])
+            data = read(self.requests.fileno(), *LENGTH.unpack(head))
+            request = marshal.loads(data)  # noqa: S302  # only the reporter has the other end
+            try:
+                pid = os.fork()
+            except OSError as error:
+                pid = -(error.errno or 1)
+            if pid == 0:
+                guard(self.pid, descriptors, *request)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self.requests.sendall(ANSWER.pack(pid))
+
+    def on_hangup(self, _number: int, _frame: object) -> None:
+        # The kernel sends SIGHUP when the thread that started this process ends; the reporter may live on.
+        if os.getppid() != self.reporter:
+            os._exit(0)
+
+
+def guard(
+    forker: int,
+    descriptors: "tuple[int, ...]",
+    argv: "list[bytes]",
+    environment: "dict[bytes, bytes]",
+    directory: "bytes | None",
+    grace_seconds: float,
+) -> None:
+    """Be the guardian of *argv* in this child of the forker. Does not return."""
+    *standards, control, status = descriptors
     try:
-        guardian.run(arguments[4:])
-    except Exception as error:  # noqa: BLE001  # stderr belongs to the program
-        guardian.report(f"broken {error!r}")
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        os.dup2(1, 0)  # a guardian must not keep the forker's socket open
+        guardian = Guardian(tuple(standards), control, status, forker, grace_seconds)
+        try:
+            guardian.run(argv, environment, directory)
+        except Exception as error:  # noqa: BLE001  # the program's stderr is not ours
+            guardian.report(f"broken {error!r}")
+    finally:
+        os._exit(0)
+
+
+def read(descriptor: int, size: int) -> bytes:
+    """Read *size* bytes; end this process at the end of the file: the reporter is gone."""
+    data = bytearray()
+    while len(data) < size:
+        part = os.read(descriptor, size - len(data))
+        if not part:
+            os._exit(0)
+        data += part
+    return bytes(data)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    Forker(socket.socket(fileno=0), int(sys.argv[1])).run()

@@ -2,9 +2,8 @@
 
 Every program runs under a guardian (``guardian.py``), a small process that ends the program and everything
 the program started: at the time limit, when the program itself has ended, and when the reporter dies, even by
-SIGKILL. A guardian costs 20 ms of CPU time. A program that starts no other program, and ends by itself when
-the reporter is gone, may run without a guardian (*guarded* false). Output is kept in bounded memory: its
-middle is cut.
+SIGKILL. A program that starts no other program, and ends by itself when the reporter is gone, may run without
+a guardian (*guarded* false). Output is kept in bounded memory: its middle is cut.
 
 Logins and launchers may print text before the program does. With *marker*, the program must first print the
 line *marker* on stdout and on stderr; all output up to this line is discarded. If the line never comes, the
@@ -26,13 +25,11 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import IO
 
 from probes.grid import Completed
 from reporters import spawning
@@ -155,17 +152,15 @@ class Running:
         self._began = time.monotonic()
         self._containment, self._tag = containment, containment.tag() if containment else ""
         self._is_guarded = guarded or not can_watch()
-        env = tagged(env, self._tag, guarded=self._is_guarded) if containment else env
+        env = tagged(env, self._tag) if containment else env
         try:
             if self._is_guarded:
                 adopt = partial(containment.adopt, limited=limited) if containment else None
-                spawned = spawning.guarded(argv, env, cwd, GRACE_SECONDS, adopt)
+                self._pipes = spawning.guarded(argv, env, cwd, GRACE_SECONDS, adopt)
             else:
-                spawned = spawning.watched(argv, env, cwd, GRACE_SECONDS)
-            self._guardian, self._control, self._status_end = spawned
+                self._pipes = spawning.watched(argv, env, cwd, GRACE_SECONDS)
         except (OSError, ValueError) as error:  # no such directory, an argument with a NUL, too long
             raise ProgramMissing(f"cannot run {argv[0]}: {error}") from error
-        self._stdin, self._outputs = _pipes(self._guardian)
         self._pump = threading.Thread(target=self._follow, name=f"follow {self.program}", daemon=True)
         self._pump.start()
 
@@ -216,16 +211,16 @@ class Running:
     def close_input(self) -> None:
         """Close the program's stdin."""
         if self._unsent is None:
-            self._stdin.close()
+            self._pipes.stdin.close()
 
     def stop(self) -> None:
         """Stop the program and all processes that it started; return when no process is left."""
         with self._changed:
             if not self._ended:
                 with contextlib.suppress(OSError):
-                    os.write(self._control, b"s")
+                    os.write(self._pipes.control, b"s")
                 if not self._changed.wait_for(lambda: self._ended, _STOP_SECONDS):
-                    self._guardian.kill()
+                    self._pipes.kill()
         self._pump.join(_STOP_SECONDS)
 
     def _printed(self) -> str:
@@ -248,20 +243,20 @@ class Running:
 
     def _follow(self) -> None:
         """Write stdin and read the pipes until the program has ended. Runs in a thread."""
-        guardian = self._guardian
-        with selectors.DefaultSelector() as selector, guardian:
-            selector.register(self._status_end, selectors.EVENT_READ, self._take_status)
-            for pipe, capture in zip(self._outputs, (self._stdout, self._stderr)):
-                selector.register(pipe.fileno(), selectors.EVENT_READ, capture.add)
+        pipes = self._pipes
+        with selectors.DefaultSelector() as selector, pipes.stdin, pipes.stdout, pipes.stderr:
+            selector.register(pipes.status, selectors.EVENT_READ, self._take_status)
+            selector.register(pipes.stdout.fileno(), selectors.EVENT_READ, self._stdout.add)
+            selector.register(pipes.stderr.fileno(), selectors.EVENT_READ, self._stderr.add)
             if self._unsent is not None:
-                os.set_blocking(self._stdin.fileno(), False)
-                selector.register(self._stdin.fileno(), selectors.EVENT_WRITE)
+                os.set_blocking(pipes.stdin.fileno(), False)
+                selector.register(pipes.stdin.fileno(), selectors.EVENT_WRITE)
             self._drain(selector)
         if self._containment and self._is_guarded:
             self._containment.settle(self._tag, self._status.decode())
         with self._changed:
-            os.close(self._control)
-            os.close(self._status_end)
+            os.close(pipes.control)
+            os.close(pipes.status)
             self._ended = True
             self._changed.notify_all()
 
@@ -278,7 +273,7 @@ class Running:
             for key, _ in selector.select(wait):
                 if key.data is None:
                     self._feed(selector, key.fd)
-                elif not self._take(selector, key) and key.fd == self._status_end:
+                elif not self._take(selector, key) and key.fd == self._pipes.status:
                     until = time.monotonic() + _DRAIN_SECONDS
                     self._close_input(selector)
 
@@ -306,13 +301,6 @@ class Running:
             self._close_input(selector)
 
     def _close_input(self, selector: selectors.BaseSelector) -> None:
-        if self._unsent is not None and not self._stdin.closed:
-            selector.unregister(self._stdin.fileno())
-            self._stdin.close()
-
-
-def _pipes(guardian: subprocess.Popen[bytes]) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]]]:
-    """Return the guardian's stdin, and the pair of its stdout and stderr."""
-    if guardian.stdin is None or guardian.stdout is None or guardian.stderr is None:
-        raise AssertionError("a pipe is missing")
-    return guardian.stdin, (guardian.stdout, guardian.stderr)
+        if self._unsent is not None and not self._pipes.stdin.closed:
+            selector.unregister(self._pipes.stdin.fileno())
+            self._pipes.stdin.close()

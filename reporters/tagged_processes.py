@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 
 VARIABLE = "GRIDCAST_RUN"
-GUARDED_VARIABLE = "GRIDCAST_GUARDED_RUN"  # the tag in a guardian's environment, for its program
 GIVE_UP_SECONDS = 10.0  # of processes that cannot be killed, such as those stuck in the kernel
 _EXITING, _KERNEL_THREAD = 0x4, 0x200000  # flags in /proc/PID/stat
+_CHASES = 200  # looks at the newest process after a scan that may have missed one
 _UNCLEAR_SECONDS = 2.0  # of scans without a hit that may have missed a process
 _PREFIX = f"{VARIABLE}=".encode()
 
@@ -34,24 +34,29 @@ def is_over(other_life: str) -> bool:
     """Return whether the process of *other_life* has ended; False if it cannot be seen from here."""
     namespace, _, rest = other_life.partition("-")
     pid, _, start = rest.partition("-")
-    return (
-        bool(namespace and pid.isdigit() and start)
-        and namespace == _namespace()
-        and (_start_time(int(pid)) != start)
-    )
+    if not (namespace and pid.isdigit() and start and namespace == _namespace()):
+        return False
+    try:
+        return _start_time(int(pid)) != start
+    except OSError:  # such as too many open files
+        return False
 
 
 def kill_tagged(is_wanted: Callable[[str], bool]) -> int:
     """Kill this user's processes whose tag *is_wanted*, until none is left; return how many were killed."""
     search = _Search(is_wanted)
     began = last_hit_at = time.monotonic()
-    while True:
+    clear_scans = 0  # one may have missed a process that was forked as the process ids began anew
+    while clear_scans < 2:
         has_hit, is_complete = search.scan()
+        has_hit = has_hit or (not is_complete and search.chase())
         now = time.monotonic()
         last_hit_at = now if has_hit else last_hit_at
-        is_done = not has_hit and (is_complete or now > last_hit_at + _UNCLEAR_SECONDS)
-        if is_done or now > began + GIVE_UP_SECONDS:
-            return len(search.killed)
+        if now > began + GIVE_UP_SECONDS:
+            break
+        is_clear = not has_hit and (is_complete or now > last_hit_at + _UNCLEAR_SECONDS)
+        clear_scans = clear_scans + 1 if is_clear else 0
+    return len(search.killed)
 
 
 def is_any_tagged(is_wanted: Callable[[str], bool]) -> bool:
@@ -70,7 +75,8 @@ class _Search:
     """Repeated scans for tagged processes.
 
     A process that forks and exits, again and again, ends before a scan reaches it. But its newest child has
-    the highest process id, so the scan begins with that, and it is incomplete if a process ended meanwhile.
+    the highest process id until the ids begin anew, so the scan begins with that, and it is incomplete if a
+    process ended meanwhile.
     """
 
     def __init__(self, is_wanted: Callable[[str], bool]) -> None:
@@ -99,6 +105,20 @@ class _Search:
             else:
                 self._others.add(pid)
         return has_hit, is_complete
+
+    def chase(self) -> bool:
+        """Kill a process that forks and exits again and again; return whether there was one.
+
+        The kernel tells the newest process id in an instant, while a listing takes as long as many forks.
+        """
+        for _ in range(_CHASES):
+            with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended, or /proc is incomplete
+                with open("/proc/loadavg", "rb") as file:  # noqa: PTH123
+                    pid = int(file.read().split()[-1])
+                if pid not in self._others and self._kill(pid):
+                    self.killed.add(pid)
+                    return True
+        return False
 
     def _kill(self, pid: int) -> bool:
         """Send SIGKILL to *pid* if it is this user's and its tag *is_wanted*; return whether it was.
@@ -169,7 +189,7 @@ def _start_time(pid: int) -> str:
     """Return the start of *pid* in ticks since the boot; empty if there is no such process, or a zombie."""
     try:
         fields = _stat(pid)
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
 

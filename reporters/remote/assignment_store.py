@@ -67,7 +67,7 @@ class AssignmentStore:
             AssignmentRefused: the file is damaged, or its signature is not the server's.
             StateError: the file cannot be read.
         """
-        self._version = self._file_version()
+        self._version = self._state.version(ASSIGNMENT)
         return self._read(ASSIGNMENT)
 
     def current_if_changed(self) -> SignedAssignment | None:
@@ -75,7 +75,7 @@ class AssignmentStore:
 
         The errors are those of ``current``.
         """
-        return None if self._file_version() == self._version else self.current()
+        return None if self._state.version(ASSIGNMENT) == self._version else self.current()
 
     @property
     def has_pending(self) -> bool:
@@ -169,15 +169,8 @@ class AssignmentStore:
         self._keep_highest(offered)
         self._state.write(ASSIGNMENT, offered.to_bytes())
         self._state.remove(PENDING_ASSIGNMENT)
-        self._version = self._file_version()
+        self._version = self._state.version(ASSIGNMENT)
         return offered
-
-    def _file_version(self) -> tuple[int, ...]:
-        try:
-            status = (self._state.path / ASSIGNMENT).stat()
-        except OSError:
-            return ()
-        return (status.st_ino, status.st_size, status.st_mtime_ns)
 
     def _read(self, name: str) -> SignedAssignment | None:
         envelope = self._state.read_object(name)

@@ -98,6 +98,14 @@ class StateDirectory:
             raise StateError(f"cannot use {file}: it has more than {_MAX_FILE_BYTES} bytes")
         return data
 
+    def version(self, name: str) -> tuple[int, ...]:
+        """Return numbers that change when the file *name* is replaced; empty if it cannot be seen."""
+        try:
+            status = (self.path / name).stat()
+        except OSError:
+            return ()
+        return (status.st_ino, status.st_size, status.st_mtime_ns)
+
     def read_object(self, name: str) -> dict[str, Any] | None:
         """Return the JSON object in the file *name*, or None if there is no such file.
 

@@ -29,7 +29,7 @@ class TokenSource:
 
     def __init__(self, identity: ReporterIdentity, state: StateDirectory, clock: SiteClock) -> None:
         self._identity, self._state, self._clock = identity, state, clock
-        self._file = self._file_version()
+        self._file = state.version(IDENTITY)
         self._method = signing.load(identity.method)
         self._signing = threading.Lock()
         self._token, self._steady_until = "", 0.0
@@ -50,7 +50,7 @@ class TokenSource:
     @property
     def has_new_enrolment(self) -> bool:
         """Whether the reporter was enrolled again since the last token."""
-        return self._file_version() != self._file
+        return self._state.version(IDENTITY) != self._file
 
     def discard(self) -> bool:
         """Sign another token next time: the server refused this one. Return whether its key will be new."""
@@ -59,7 +59,7 @@ class TokenSource:
             return self.has_new_enrolment
 
     def _follow_enrolment(self) -> None:
-        file = self._file_version()
+        file = self._state.version(IDENTITY)
         if file == self._file:
             return
         try:
@@ -74,13 +74,6 @@ class TokenSource:
                 " options: restart the agent"
             )
         self._identity, self._file, self._token = enrolled, file, ""
-
-    def _file_version(self) -> tuple[int, ...]:
-        try:
-            status = (self._state.path / IDENTITY).stat()
-        except OSError:
-            return ()
-        return (status.st_ino, status.st_size, status.st_mtime_ns)
 
     def _sign(self) -> str:
         issued_at = int(self._clock.server_seconds() - _BACKDATED_SECONDS)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from http.client import HTTPResponse
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reporters.http_response import HttpResponse, IncompleteResponse, MalformedResponse
 
@@ -100,3 +103,39 @@ def test_a_response_that_is_cut_off_is_noticed(
 ) -> None:
     with pytest.raises(IncompleteResponse):
         read(ends, sent)
+
+
+HEADS = [b"Content-Length: 7", b"content-length:\t5 ", b"Transfer-Encoding: chunked", b"A: 1\r\n\t2", b"A:"]
+DAMAGES = [b"", b"\r", b"\n", b"\r\n", b" ", b"\t", b":", b"0", b"-", b"\0", b"\xff", b"Z", b"\r\n\r\n"]
+
+
+@st.composite
+def responses(draw: st.DrawFn) -> bytes:
+    """Draw a response that is well formed, or nearly so."""
+    status = draw(st.sampled_from([b"200 OK", b"302", b"404 Not Found", b"503  Busy"]))
+    headers = draw(st.lists(st.sampled_from(HEADS), max_size=3))
+    pieces = draw(st.lists(st.binary(min_size=1, max_size=9), max_size=3))
+    if b"Transfer-Encoding: chunked" in headers:
+        pieces = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b"")]
+    sent = bytearray(b"\r\n".join([b"HTTP/1.1 " + status, *headers, b"", b"".join(pieces)]))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(sent)))
+        sent[place : place + draw(st.integers(0, 2))] = draw(st.sampled_from(DAMAGES))
+    return bytes(sent)
+
+
+@given(responses(), st.sampled_from(["GET", "POST", "HEAD"]))
+def test_what_is_accepted_reads_as_in_the_standard_library(sent: bytes, method: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        try:
+            found = read((ours, theirs), sent, method)
+        except (MalformedResponse, IncompleteResponse):
+            return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(sent)
+        theirs.shutdown(socket.SHUT_WR)
+        with HTTPResponse(ours, method=method) as expected:
+            expected.begin()
+            assert found == (expected.status, expected.read())

@@ -41,6 +41,10 @@ def gone(pid: int) -> bool:
         return True
 
 
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def pid_in(file: Path) -> int:
     assert eventually(lambda: file.exists() and file.read_text() != "")
     return int(file.read_text())
@@ -181,6 +185,31 @@ def test_a_killed_guardian_ends_the_program_and_is_reported(tmp_path: Path) -> N
         with pytest.raises(process.GuardianLost, match="the guardian of sh is gone"):
             running.wait(60)
     assert eventually(lambda: gone(program))
+
+
+def test_a_killed_forker_ends_the_programs_and_is_replaced(tmp_path: Path) -> None:
+    with process.start(["sh", "-c", f"echo $$ $PPID > {tmp_path}/pids; exec sleep 600"]) as running:
+        assert eventually(lambda: (tmp_path / "pids").exists() and " " in (tmp_path / "pids").read_text())
+        program, guardian = (int(word) for word in (tmp_path / "pids").read_text().split())
+        os.kill(parent_of(guardian), signal.SIGKILL)
+        with pytest.raises(process.GuardianLost, match="the guardian of sh is gone: the process that forked"):
+            running.wait(60)
+    assert eventually(lambda: gone(program))
+    assert process.run(["echo", "again"], timeout_seconds=60).stdout == "again\n"
+
+
+def test_a_forked_reporter_has_guardians_of_its_own() -> None:
+    script = (
+        "import os; from reporters import process;"
+        "run = lambda: process.run(['sh', '-c', 'cut -d \" \" -f 4 /proc/$PPID/stat'], timeout_seconds=60);"
+        "print(run().stdout, end='', flush=True);"
+        "child = os.fork(); print(run().stdout, end='', flush=True);"
+        "child or os._exit(0); os.waitpid(child, 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert (len(done.stdout.split()), len(set(done.stdout.split())), done.stderr) == (3, 2, "")
 
 
 def test_a_program_outlives_the_thread_that_started_it() -> None:

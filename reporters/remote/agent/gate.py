@@ -72,18 +72,16 @@ class PolicyGate:
     def admit(
         self,
         assignment: Assignment,
+        policy: SitePolicy,
         *,
         running_runs: int,
         now: datetime,
-        policy: SitePolicy | None = None,
         is_requested: bool = False,
     ) -> Admission:
-        """Return whether *assignment* may start while *running_runs* other runs are running.
+        """Return whether *assignment* may start by *policy* while *running_runs* other runs are running.
 
-        *policy* is one that the caller has read; None: the policy as it is now. *is_requested*: the run
-        counts as one that a user requested.
+        *is_requested*: the run counts as one that a user requested.
         """
-        policy = policy or self.policy
         situation = Situation(
             now=now,
             probe_sha256=probe_sha256(assignment.probe),

@@ -254,9 +254,9 @@ class Runs:
             wanted, wall_now = assignment.run_of(run.series, run.slot), self._clock.wall_now()
             return self._gate.admit(
                 wanted,
+                policy,
                 running_runs=len(running),
                 now=wall_now,
-                policy=policy,
                 is_requested=run.is_requested and run.failed_start is None,  # that one has been counted
             ).reason
 

@@ -85,7 +85,7 @@ def _preview_run(state: StateDirectory, options: argparse.Namespace) -> None:
 
 
 def _report(gate: PolicyGate, task: Assignment, now: datetime) -> Report:
-    admission = gate.admit(task, running_runs=0, now=now)
+    admission = gate.admit(task, gate.policy, running_runs=0, now=now)
     return skipped(task, admission.reason) if admission.assignment is None else run(admission.assignment)
 
 

@@ -10,8 +10,9 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from monitor.fleet.enrolment import revoke
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.audit_chains import audit_chains
-from monitor.models import Reporter, ReporterStatus, Run
+from monitor.models import Reporter, ReporterStatus, Run, Series
 from monitor.models.run import State
 from reporters.remote import archive
 from tests.monitor.fleet.archive_agents import enrol, request_runs
@@ -55,12 +56,18 @@ def test_what_ran_while_the_server_was_away_arrives(
     live_server: LiveServer, reporter: Reporter, pyz: Path, tmp_path: Path
 ) -> None:
     needs("openssl")
+    is_away = tmp_path / "is-away"  # both runs wait for this file
+    waiting = {"command": f"sh -c 'until [ -e {is_away} ]; do sleep 0.05; done; echo OK'"}
+    Series.objects.all().delete()
+    names, bound = ("first", "second"), {"target": ["ncsa-login"]}
+    define([], [SeriesDefinition(name, "nagios", bound, waiting, reporter="ncsa") for name in names])
     with Relay(urlsplit(live_server.url).port or 0) as network:
         enrol(pyz, f"http://127.0.0.1:{network.port}", reporter, tmp_path / "state")
         request_runs()
         with agent_process(tmp_path / "state", pyz) as agent:
             assert eventually(lambda: agent.status.get("assignment")), agent.log
             network.close()
+            is_away.touch()
             assert eventually(lambda: agent.status.get("spool_records") and not agent.status["in_flight"])
             assert agent.stop() == 0
         with agent_process(tmp_path / "state", pyz) as agent:

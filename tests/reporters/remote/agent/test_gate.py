@@ -32,11 +32,11 @@ def write(tmp_path: Path, **keys: Any) -> None:
 
 
 def refusal(gate: PolicyGate, **changes: Any) -> str:
-    return gate.admit(assignment(**changes), running_runs=1, now=NOW).reason
+    return gate.admit(assignment(**changes), gate.policy, running_runs=1, now=NOW).reason
 
 
 def test_without_a_policy_every_run_is_admitted_unchanged(gate: PolicyGate) -> None:
-    admission = gate.admit(assignment(), running_runs=99, now=NOW)
+    admission = gate.admit(assignment(), gate.policy, running_runs=99, now=NOW)
     assert (admission.assignment, admission.reason) == (assignment(), "")
     assert gate.status() == {"status": "absent", "sha256": "", "error": "", "summary": {}}
 
@@ -47,7 +47,7 @@ def test_the_policy_decides_with_the_state_of_the_host(gate: PolicyGate, tmp_pat
     write(tmp_path, caps={"load1": 2.5})
     assert refusal(gate) == "policy: load 3 at the reporter, at most 2.5 allowed"
     write(tmp_path, caps={"load1": 4})
-    admitted = gate.admit(assignment(), running_runs=0, now=NOW).assignment
+    admitted = gate.admit(assignment(), gate.policy, running_runs=0, now=NOW).assignment
     assert admitted is not None
     assert admitted.max_load1 == 4
 
@@ -97,9 +97,11 @@ def test_only_what_runs_have_in_scratch_counts(gate: PolicyGate, tmp_path: Path)
     (own / "link").symlink_to(scratch / "other")
     local = assignment(resource(scratch=str(scratch)))
     write(tmp_path, caps={"scratch_bytes": 1_000_000})
-    assert gate.admit(local, running_runs=0, now=NOW).reason == ""
+    assert gate.admit(local, gate.policy, running_runs=0, now=NOW).reason == ""
     (own / "file").write_bytes(b"x" * 1_000_000)
-    assert gate.admit(local, running_runs=0, now=NOW).reason.startswith("policy: at most 1.0 MB of scratch")
+    assert gate.admit(local, gate.policy, running_runs=0, now=NOW).reason.startswith(
+        "policy: at most 1.0 MB of scratch"
+    )
 
 
 def test_a_report_is_disclosed_as_the_policy_says(gate: PolicyGate, tmp_path: Path) -> None:
