@@ -46,7 +46,7 @@ def kill_tagged(is_wanted: Callable[[str], bool]) -> int:
     """Kill this user's processes whose tag *is_wanted*, until none is left; return how many were killed."""
     search = _Search(is_wanted)
     began = last_hit_at = time.monotonic()
-    clear_scans = 0  # one may have missed a process that was forked as the process ids began anew
+    clear_scans = 0  # one may have missed a process that was forked as the process ids began again
     while clear_scans < 2:
         has_hit, is_complete = search.scan()
         has_hit = has_hit or (not is_complete and search.chase())
@@ -75,7 +75,7 @@ class _Search:
     """Repeated scans for tagged processes.
 
     A process that forks and exits, again and again, ends before a scan reaches it. But its newest child has
-    the highest process id until the ids begin anew, so the scan begins with that, and it is incomplete if a
+    the highest process id until the ids begin again, so the scan begins with that, and it is incomplete if a
     process ended meanwhile.
     """
 
