@@ -60,7 +60,7 @@ def pytest_configure() -> None:
 
 # The duration of an example depends on the load of the machine.
 settings.register_profile(
-    "house", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "house", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", settings.get_profile("house"), max_examples=500)
 settings.load_profile("house")

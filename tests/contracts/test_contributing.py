@@ -146,6 +146,7 @@ def test_the_other_examples_work(source_with_examples: Path) -> None:
     assert used.returncode == 0, used.stderr
 
 
+@pytest.mark.nightly
 def test_a_new_probe_is_a_choice_of_a_series_without_a_migration(source_with_examples: Path) -> None:
     choices = "from monitor.admin import probe_choices; print(probe_choices())"
     listed = run_python(source_with_examples, "manage.py", "shell", "--no-imports", "-c", choices)
@@ -154,6 +155,7 @@ def test_a_new_probe_is_a_choice_of_a_series_without_a_migration(source_with_exa
     assert unchanged.returncode == 0, unchanged.stdout
 
 
+@pytest.mark.nightly
 def test_an_added_field_of_a_series_is_a_column_and_a_key_of_the_grid_file(
     source_with_examples: Path, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def test_an_export_without_values_is_a_complete_file(form: str) -> None:
 
 
 @every_form
+@pytest.mark.nightly
 def test_more_values_take_no_more_memory(form: str) -> None:
     """Three times as many values would take three times as much, as values or encoded."""
     batch = getattr(import_module(f"{formats.__name__}.{form}"), "ROWS", 20_000)

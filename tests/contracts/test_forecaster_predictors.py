@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forecasting import methods
 from forecasting.base import LARGEST_VALUE, Abstained, InvalidNumber, Source
 from forecasting.series import Forecaster, Observation
+from tests.by_night import mostly_by_night
 from tests.contracts.forecaster_cases import (
     HARD_SERIES,
     HOUR_SECONDS,
@@ -140,8 +141,7 @@ HARD_PROBES: dict[str, Callable[[], list[PredictorObservation]]] = {
 }
 
 
-@every_method_with_predictors
-@pytest.mark.parametrize("probe", HARD_PROBES)
+@pytest.mark.parametrize(("name", "probe"), mostly_by_night(USING_PREDICTORS, list(HARD_PROBES), every=3))
 def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
     values = a_noisy_series(60)
     forecaster = with_predictors(name, values, all_predictor_values(values, HARD_PROBES[probe]()))
@@ -152,8 +152,7 @@ def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
         assert abs(forecast.median) < 1e4  # all values are below 100
 
 
-@every_method_with_predictors
-@pytest.mark.parametrize("series", HARD_SERIES)
+@pytest.mark.parametrize(("name", "series"), mostly_by_night(USING_PREDICTORS, list(HARD_SERIES), every=3))
 def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) -> None:
     values = HARD_SERIES[series]()
     probe = probe_values(a_noisy_series(len(values), seed=4))

@@ -14,6 +14,7 @@ from forecasting import methods
 from forecasting.base import LARGEST_VALUE, Abstained, ForecastMethod, InvalidNumber, ValueForecast
 from forecasting.series import Forecaster, Observation, forecast_history
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from tests.by_night import by_night, mostly_by_night
 from tests.contracts.forecaster_cases import (
     HARD_SERIES,
     HOUR_SECONDS,
@@ -119,8 +120,7 @@ def test_unusable_numbers_in_a_history_are_ignored(name: str) -> None:
     assert forecast_history([*clean, *dirty], late, method=name) == forecast_history(clean, late, method=name)
 
 
-@every_method
-@pytest.mark.parametrize("series", HARD_SERIES)
+@pytest.mark.parametrize(("name", "series"), mostly_by_night(methods.names(), list(HARD_SERIES), every=3))
 def test_a_hard_series_gets_a_sound_answer_all_along(name: str, series: str) -> None:
     forecaster = Forecaster(name)
     answered = 0
@@ -133,7 +133,7 @@ def test_a_hard_series_gets_a_sound_answer_all_along(name: str, series: str) -> 
 
 
 @every_method
-@pytest.mark.parametrize("known", [3, 12, 60, 200])
+@pytest.mark.parametrize("known", [3, by_night(12), 60, by_night(200)])
 def test_quantiles_never_fall_with_rising_probability(name: str, known: int) -> None:
     history = hourly(a_noisy_series(known))
     forecast = forecast_history(history, known * HOUR_SECONDS, method=name, probabilities=QUANTILE_LEVELS)

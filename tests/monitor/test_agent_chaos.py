@@ -1,6 +1,6 @@
 """No record of an agent is lost, doubled or altered, whatever is killed and whatever the network does.
 
-With 2 sites and 8 kills by default; ``make agents`` has 20 sites and 1,000 kills, in another order each time
+With 2 sites and 5 kills by default; ``make agents`` has 20 sites and 1,000 kills, in another order each time
 (GRIDCAST_AGENT_SITES, GRIDCAST_AGENT_KILLS, GRIDCAST_AGENT_SEED).
 """
 
@@ -31,7 +31,7 @@ from tests.monitor.kills.processes import KINDS, Web
 from tests.waiting import eventually
 
 SITES = int(os.environ.get("GRIDCAST_AGENT_SITES", "2"))
-KILLS = int(os.environ.get("GRIDCAST_AGENT_KILLS", "8"))
+KILLS = int(os.environ.get("GRIDCAST_AGENT_KILLS", "5"))
 SEED = int(os.environ.get("GRIDCAST_AGENT_SEED", "1"))
 FAULTY_SHARE = 0.3  # of the requests
 SERVER_SHARE = 0.15  # of the kills; the others are of agents and feeders

@@ -33,6 +33,7 @@ from monitor.ledger.run_now import run_now
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
 from monitor.series.segments import segment_status
+from tests.by_night import by_night
 from tests.monitor.imports.formats.reading import (
     AZURE,
     LANL,
@@ -405,12 +406,12 @@ def test_the_start_of_a_real_log_is_stored_with_its_figures(db: None, values: Ca
     ("argv", "runs", "series"),
     [
         (("esmond", "perfsonar-esmond/throughput_data.json.gz"), 600, 1),
-        (("esmond", "perfsonar-esmond/histogram_owdelay_minute_data.json.gz"), 1440, 1),
-        (("esmond", "perfsonar-esmond/packet_count_lost_data.json.gz"), 1440, 1),
-        (("esmond", "perfsonar-esmond/packet_count_sent_data.json.gz"), 1440, 1),
-        (("tokio", "tokio-abc/mira-summaries_2017-02-14_2018-02-15.csv.gz"), 2533, 8),
-        (("csv", "nws-golden/nws-2.0.5-oracle.csv.gz", "--series-column=case"), 3011, 8),
-        (("csv", "nws-golden/bmbp_ts-oracle.csv.gz", "--series-column=case", "--units=s"), 4600, 4),
+        by_night(("esmond", "perfsonar-esmond/histogram_owdelay_minute_data.json.gz"), 1440, 1),
+        by_night(("esmond", "perfsonar-esmond/packet_count_lost_data.json.gz"), 1440, 1),
+        by_night(("esmond", "perfsonar-esmond/packet_count_sent_data.json.gz"), 1440, 1),
+        by_night(("tokio", "tokio-abc/mira-summaries_2017-02-14_2018-02-15.csv.gz"), 2533, 8),
+        by_night(("csv", "nws-golden/nws-2.0.5-oracle.csv.gz", "--series-column=case"), 3011, 8),
+        by_night(("csv", "nws-golden/bmbp_ts-oracle.csv.gz", "--series-column=case", "--units=s"), 4600, 4),
     ],
 )
 def test_real_files_are_imported_cleanly(db: None, argv: tuple[str, ...], runs: int, series: int) -> None:

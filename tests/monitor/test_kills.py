@@ -1,6 +1,6 @@
 """Every acknowledged report is stored exactly once while the web server and PostgreSQL are killed.
 
-With 6 kills by default; ``make kills`` uses 200 in another order each time (GRIDCAST_KILLS,
+With 3 kills by default; ``make kills`` uses 200 in another order each time (GRIDCAST_KILLS,
 GRIDCAST_KILLS_SEED).
 """
 
@@ -23,7 +23,7 @@ from tests.monitor.kills.processes import KINDS, Web
 from tests.monitor.kills.senders import Senders
 from tests.waiting import eventually
 
-KILLS = int(os.environ.get("GRIDCAST_KILLS", "4"))
+KILLS = int(os.environ.get("GRIDCAST_KILLS", "3"))
 SEED = int(os.environ.get("GRIDCAST_KILLS_SEED", "1"))
 ROUND = 16  # kills per supervisor, which waits longer before each restart of the same service
 SERIES = 4

@@ -118,6 +118,7 @@ def test_a_probe_passes_and_leaves_nothing(way: Way, probe: str) -> None:
 
 
 @over(GRIDFTP, SSH)
+@pytest.mark.nightly
 def test_a_server_that_is_down_is_named(way: Way) -> None:
     closed = {"port": free_port("127.0.0.1"), "host": "127.0.0.1"}
     resource = way.resources[SOURCE]
@@ -164,12 +165,14 @@ def test_a_flipped_bit_is_detected_by_the_checksum(way: Way) -> None:
 
 
 @over(SSH)
+@pytest.mark.nightly
 def test_a_compiler_that_is_missing_is_named(way: Way) -> None:
     way.inject_fault(COMPUTE, "compile", "missing")
     assert_failed(way.run("gather"), stage="init", resource=COMPUTE, message="cc is not installed")
 
 
 @over(SSH, SLURM)
+@pytest.mark.nightly
 def test_an_executable_that_is_missing_is_named(way: Way) -> None:
     report = way.run(
         "gather", at_stage={"queue_wait": lambda: only_file(way.scratch(COMPUTE), "aggregate").unlink()}
@@ -179,12 +182,14 @@ def test_an_executable_that_is_missing_is_named(way: Way) -> None:
 
 
 @over(SLURM, SSH)
+@pytest.mark.nightly
 def test_a_job_is_killed_at_its_wall_limit(way: Way) -> None:
     report = way.run("gather", at_stage={"queue_wait": lambda: make_job_endless(way)}, wall_seconds=1.0)
     assert_failed(report, stage="compute", resource=COMPUTE, message="exceeded its wall limit of 1 s")
 
 
 @over(SSH, SLURM)
+@pytest.mark.nightly
 def test_a_job_that_never_starts_ends_at_the_time_limit_of_the_run(way: Way) -> None:
     if way.cluster is not None:
         way.cluster.close_partitions()
@@ -216,6 +221,7 @@ def test_a_job_that_is_killed_is_named(way: Way) -> None:
 
 
 @over(SSH, SLURM)
+@pytest.mark.nightly
 def test_unreadable_output_is_quoted(way: Way) -> None:
     undos: list[Callable[[], None]] = []
 
@@ -237,6 +243,7 @@ def security_of(way: Way) -> Security:
 
 
 @over(GRIDFTP)
+@pytest.mark.nightly
 def test_a_proxy_that_is_missing_is_named_before_any_transfer(way: Way, tmp_path: Path) -> None:
     report = way.run("circle", resources=with_proxy(way, tmp_path / "nothing"))
     assert_failed(report, stage="init", resource=SOURCE, message="no valid proxy")

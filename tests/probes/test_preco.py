@@ -13,6 +13,7 @@ import pytest
 from probes.base import ProbeFailed
 from probes.preco import Correlations, TaskTiming, estimated_flops, parse_correlations, parse_tasks, slab_ends
 from reporters.report import Report
+from tests.by_night import by_night
 from tests.probes import tomography
 from tests.probes.kernels import build, copying_compiler, refusal, run
 from tests.probes.runs import install, logged, metrics, run_locally, units
@@ -240,12 +241,12 @@ def test_the_number_of_tasks_is_limited_to_the_slices(built: Path, tmp_path: Pat
     [
         ('case $2 in slab.1) kill -9 $$ ;; esac; exec $real "$@"',
          "task 1 of backproject failed with status 137"),
-        ('$real "$@" > /dev/null; echo done',
-         "unreadable output of backproject at at-compute: 'done\\ndone\\n'"),
-        ('case $2 in slab.1) exit ;; esac; exec $real "$@"',
-         "slab.1: No such file or directory"),
-        ('$real "$@"; printf x >> $2',
-         "phantom: volume.mrc has 132098 bytes, 32 x 32 x 32 values need 132096"),
+        by_night('$real "$@" > /dev/null; echo done',
+                 "unreadable output of backproject at at-compute: 'done\\ndone\\n'"),
+        by_night('case $2 in slab.1) exit ;; esac; exec $real "$@"',
+                 "slab.1: No such file or directory"),
+        by_night('$real "$@"; printf x >> $2',
+                 "phantom: volume.mrc has 132098 bytes, 32 x 32 x 32 values need 132096"),
         ('$real "$@" && dd if=/dev/zero of=$2 bs=4096 seek=1 count=15 conv=notrunc status=none',
          "does not look like the phantom: correlation"),
     ],
@@ -262,7 +263,7 @@ def test_a_faulty_task_fails_the_run(built: Path, tmp_path: Path, script: str, m
 @pytest.mark.parametrize(
     ("role", "stage", "message"),
     [
-        ("source", "compute", "the tilt series from at-source was damaged on its way to at-compute"),
+        by_night("source", "compute", "the tilt series from at-source was damaged on its way to at-compute"),
         ("compute", "transfer_results", "the volume arrived damaged at at-destination"),
     ],
 )
@@ -278,6 +279,7 @@ def test_a_file_damaged_during_the_transfer_fails_the_run(
     assert message in report.reason
 
 
+@pytest.mark.nightly
 def test_a_compiler_that_refuses_march_native_is_called_again_without(built: Path, tmp_path: Path) -> None:
     refuse = (
         'case $* in *-march=native*) echo "cc: error: bad value (native) for -march=" >&2; exit 1 ;; esac'

@@ -53,6 +53,7 @@ def test_circle_measures_every_hop_and_every_checksum(grid: SshGrid) -> None:
     assert grid.scratch_files() == []
 
 
+@pytest.mark.nightly
 def test_a_corrupted_byte_in_the_ring_names_the_hop_and_the_next_run_is_clean(grid: SshGrid) -> None:
     grid.inject_fault("purdue", "inbound", "corrupt")
     report = grid.circle()
@@ -72,6 +73,7 @@ def test_an_unknown_host_is_named(grid: SshGrid) -> None:
     assert "no-such-host.invalid" in report.reason
 
 
+@pytest.mark.nightly
 def test_a_wrong_key_is_a_refused_login(grid: SshGrid, tmp_path: Path) -> None:
     config = grid.description.ssh_config.read_text()
     key = next(line.split()[1] for line in config.splitlines() if line.strip().startswith("IdentityFile"))

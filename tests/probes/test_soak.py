@@ -30,7 +30,7 @@ from tests.probes import ways
 from tests.probes.ways import BINDINGS, COMPUTE, SITES, Way, flip_bit, open_way
 from tests.waiting import eventually
 
-RUNS = int(os.environ.get("GRIDCAST_SOAK_RUNS", "3"))
+RUNS = int(os.environ.get("GRIDCAST_SOAK_RUNS", "2"))
 SEED = int(os.environ.get("GRIDCAST_SOAK_SEED", "7"))
 RUN_IN_A_PROCESS = "import pickle, sys; from reporters.run import run; run(pickle.load(sys.stdin.buffer))"
 

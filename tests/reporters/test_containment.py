@@ -168,7 +168,10 @@ def test_nothing_survives_a_killed_reporter(
     assert group is None or not list(group.glob(f"gridcast-*-{reporter.pid}-*"))
 
 
-@pytest.mark.parametrize("is_guardian_killed", [False, True], ids=["alive", "guardian-killed"])
+@pytest.mark.parametrize(
+    "is_guardian_killed",
+    [pytest.param(False, marks=pytest.mark.nightly, id="alive"), pytest.param(True, id="guardian-killed")],
+)
 def test_processes_that_fork_and_exit_again_and_again_are_caught(
     escape: Escape, group: Path | None, is_guardian_killed: bool
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_block_size_is_passed_on(grid: Grid) -> None:
     assert command[-2].endswith("/a%20b")
 
 
+@pytest.mark.nightly
 def test_each_end_may_have_a_proxy_of_its_own(grid: Grid, target: Path) -> None:
     second = grid.security.proxy("second")
     transfer = grid.transfer(there={"proxy_file": str(second)})
@@ -292,6 +293,7 @@ def test_a_killed_server_is_a_lost_connection(grid: Grid, target: Path) -> None:
     assert raised.value.resource == "two"
 
 
+@pytest.mark.nightly
 def test_the_tool_resumes_a_copy_and_counts_the_attempts(grid: Grid, target: Path) -> None:
     transfer = grid.transfer("slow", there={"retries": 3})
     with copying(grid, transfer, target, streams=2) as done:

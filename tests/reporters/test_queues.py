@@ -61,6 +61,7 @@ def test_a_held_job_waits_with_its_reason_and_runs_after_its_release(scripted: S
     assert job.wait_ended(timeout_seconds=60) >= 0
 
 
+@pytest.mark.nightly
 def test_a_job_removed_by_another_user_is_reported_as_cancelled(scripted: Scripted) -> None:
     stand_in, system, place = scripted
     job = submit(system, place, "sleep", "600")
@@ -122,6 +123,7 @@ def test_a_job_held_by_grid_engine_waits_with_its_reason(grid_engine: Place) -> 
     job.cancel()
 
 
+@pytest.mark.nightly
 def test_an_unwritable_output_of_grid_engine_is_reported(grid_engine: Place) -> None:
     job = submit(gridengine.Batch(grid_engine.shell, extra=["-o", "/no/such/place"]), grid_engine, "true")
     with pytest.raises(JobStuck, match=r"it is in error .*can't open output file"):
@@ -129,6 +131,7 @@ def test_an_unwritable_output_of_grid_engine_is_reported(grid_engine: Place) -> 
     job.cancel()
 
 
+@pytest.mark.nightly
 def test_a_job_killed_by_grid_engine_at_its_limit_exceeded_it(grid_engine: Place) -> None:
     system = gridengine.Batch(grid_engine.shell, extra=["-l", "h_rt=1"])
     job = submit(system, grid_engine, "sleep", "600", wall_seconds=60.0)

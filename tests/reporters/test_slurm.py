@@ -96,6 +96,7 @@ def failure(work: Callable[[], object]) -> str:
     return raised.value.message
 
 
+@pytest.mark.nightly
 def test_a_job_is_submitted_and_followed_through_a_gatekeeper(cluster: SlurmCluster) -> None:
     with two_places("gram") as (gate, _):
         install(cluster.programs, gate)
@@ -166,6 +167,7 @@ def test_an_unwritable_output_is_reported(jobs: Jobs) -> None:
     assert not (jobs.directory / "ran").exists()
 
 
+@pytest.mark.nightly
 def test_a_job_cancelled_by_another_user_is_reported_as_cancelled(jobs: Jobs, cluster: SlurmCluster) -> None:
     waiting = jobs.submit("true", extra=HOLD)
     at_work = jobs.started("sleep", "600")
@@ -200,6 +202,7 @@ def test_a_controller_that_is_down_accepts_no_job(jobs: Jobs, cluster: SlurmClus
     assert "Unable to contact slurm controller" in message
 
 
+@pytest.mark.nightly
 def test_a_job_survives_an_outage_of_the_controller(jobs: Jobs, cluster: SlurmCluster) -> None:
     job = jobs.started("sh", "-c", "until [ -e go ]; do sleep 0.05; done")
     cluster.stop_controller()
@@ -219,6 +222,7 @@ def test_a_job_that_ignores_sigterm_ends_soon_after_its_limit(jobs: Jobs) -> Non
     assert message == "the job at one exceeded its wall limit of 0.2 s"
 
 
+@pytest.mark.nightly
 def test_a_job_killed_by_slurm_at_its_limit_exceeded_it() -> None:
     needs("faketime")
     with (

@@ -251,6 +251,7 @@ def test_a_path_with_parameters_is_refused(sites: Sites, name: str) -> None:
         sites.copy(name=name)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_the_targets_failure(sites: Sites, small_disk: Path) -> None:
     (sites.root / "one" / "large").write_bytes(bytes(30_000_000))
     # Sometimes no error is reported, and only the size differs.
@@ -288,6 +289,7 @@ def when_it_moves(sites: Sites, action: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.nightly
 def test_a_source_killed_during_a_copy_fails_it() -> None:
     with two_sites() as sites:
         with (sites.root / "one" / "large").open("wb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,11 +38,12 @@ class Event:
         return f"{self.what} when {self.ended} runs have ended"
 
 
-def draw_events(seed: int, runs: int, rounds: int) -> list[Event]:
-    """Return each disturbance *rounds* times, in random order, spread over *runs*."""
+def draw_events(seed: int, runs: int, rounds: float) -> list[Event]:
+    """Return *rounds* times all disturbances in random order, spread over *runs*; of half a round, half."""
     chance = random.Random(seed)
-    kinds = list(DISTURBANCES) * rounds
+    kinds = list(DISTURBANCES) * math.ceil(rounds)
     chance.shuffle(kinds)
+    kinds = kinds[: round(len(DISTURBANCES) * rounds)]
     share = runs / (len(kinds) + 1)
     return [
         Event(int((number + chance.random()) * share), what, chance.random())

@@ -74,6 +74,7 @@ def answer_of(server: PostgreSQL) -> list[tuple[object, ...]]:
         return []
 
 
+@pytest.mark.nightly
 def test_incomplete_data_are_replaced(var: Path) -> None:
     first = PostgreSQL(var, durable=False)
     first.prepare()
@@ -95,6 +96,7 @@ def test_a_pid_file_with_the_pid_of_another_process_does_not_prevent_the_start(u
         assert execute(server.url, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.nightly
 def test_the_state_directory_may_be_longer_than_a_socket_path(tmp_path: Path) -> None:
     var = tmp_path / ("deep" * 20) / ("er" * 30) / "var"
     server = PostgreSQL(var, durable=False)
@@ -135,6 +137,7 @@ def test_in_a_closed_directory_root_keeps_the_data_elsewhere_and_clean_removes_t
 
 
 @only_root
+@pytest.mark.nightly
 def test_a_copied_checkout_does_not_share_the_data_of_the_original(tmp_path: Path, var: Path) -> None:
     tmp_path.chmod(0o700)
     PostgreSQL(var, durable=False).prepare()
@@ -148,6 +151,7 @@ def test_a_copied_checkout_does_not_share_the_data_of_the_original(tmp_path: Pat
 
 
 @only_root
+@pytest.mark.nightly
 def test_programs_that_the_servers_user_cannot_reach_are_copied(tmp_path: Path, var: Path) -> None:
     installed = postgres_programs()
     if installed.package is None:

@@ -317,6 +317,7 @@ def changed(watched: PageSet) -> Series:
     return gather
 
 
+@pytest.mark.nightly
 def test_no_line_crosses_a_boundary_and_its_label_says_what_changed(
     visitors: Visitors, changed: Series
 ) -> None:
@@ -344,6 +345,7 @@ def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, watched
     assert all("Connection refused" in text for text in hovers)
 
 
+@pytest.mark.nightly
 def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, watched: PageSet) -> None:
     page = visitors.come().open("/series/gather-main/")
     chart = page.locator("[data-chart=history]")
@@ -390,6 +392,7 @@ def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, watched: 
     assert page.evaluate("document.activeElement.textContent") == "gather-main"
 
 
+@pytest.mark.nightly
 def test_an_open_chart_draws_a_new_run(visitors: Visitors, watched: PageSet) -> None:
     page = visitors.come().open("/series/circle-ring/")
     expect(page.get_by_text("No run has ended in this range.")).to_be_visible()
@@ -483,6 +486,7 @@ def test_an_open_page_shows_a_database_outage_until_it_is_over(
     expect(page.get_by_text("Database unreachable.")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_an_open_page_shows_an_outage_of_the_web_server(visitors: Visitors, watched: PageSet) -> None:
     visit = visitors.come()
     page = visit.open("/")

@@ -50,6 +50,7 @@ def test_a_host_that_does_not_answer_is_named_and_left_out(sites: SshSites, tmp_
     assert "cannot connect to nowhere.invalid:22" in printed
 
 
+@pytest.mark.nightly
 def test_hosts_that_cannot_copy_to_each_other_get_no_circle_and_the_reason(
     sites: SshSites, tmp_path: Path
 ) -> None:

@@ -8,7 +8,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-OLDEST, NEWEST = 9, 14  # of Python 3
+import pytest
+
+SUPPORTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+TOO_OLD = ["3.7", "3.8"]
 _SHOW_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -16,7 +19,7 @@ _SHOW_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 def interpreters() -> dict[str, str]:
     """Return the path of one interpreter of each version, by the version, such as "3.9"."""
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
-    candidates = [shutil.which(f"python3.{minor}") for minor in range(OLDEST, NEWEST + 1)]
+    candidates = [shutil.which(f"python{version}") for version in (*TOO_OLD, *SUPPORTED)]
     candidates += [shutil.which("python3"), *_installed(pyenv)]
     found: dict[str, str] = {}
     for path in filter(None, candidates):
@@ -26,15 +29,12 @@ def interpreters() -> dict[str, str]:
     return found
 
 
-def supported() -> list[str]:
-    """Return the paths of the interpreters that the reporter supports."""
-    versions = {f"3.{minor}" for minor in range(OLDEST, NEWEST + 1)}
-    return [path for version, path in sorted(interpreters().items()) if version in versions]
-
-
-def too_old() -> list[str]:
-    """Return the paths of interpreters older than the oldest that the reporter supports."""
-    return [path for version, path in interpreters().items() if int(version.split(".")[1]) < OLDEST]
+def interpreter(version: str) -> str:
+    """Return the path of the interpreter of *version*; skip the test if there is none."""
+    path = interpreters().get(version)
+    if path is None:
+        pytest.skip(f"there is no Python {version}")
+    return path
 
 
 def _installed(versions: Path) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 
 import probes
 from reporters.remote import VERSION, archive, this_archive
-from tests.reporters.remote.interpreters import supported, too_old
+from tests.reporters.remote.interpreters import SUPPORTED, TOO_OLD, interpreter
 
 ROOT = Path(__file__).resolve().parents[3]
 MEGABYTE = 1_000_000
@@ -90,18 +90,20 @@ def test_it_has_less_than_a_megabyte_and_no_byte_code() -> None:
     assert {Path(name).suffix for name in names} == {".py", ".c", ".h"}
 
 
-@pytest.mark.parametrize("python", supported())
-def test_every_supported_python_runs_a_probe_without_packages(python: str, pyz: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_every_supported_python_runs_a_probe_without_packages(
+    version: str, pyz: Path, tmp_path: Path
+) -> None:
     """The probe compiles a kernel of the archive and submits a job."""
-    done = run(python, pyz, "once", "stream", "--trial", "--json", f"--scratch={tmp_path}")
+    done = run(interpreter(version), pyz, "once", "stream", "--trial", "--json", f"--scratch={tmp_path}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["outcome"] == "passed"
     assert not list(tmp_path.rglob("*"))
 
 
-@pytest.mark.parametrize("python", too_old())
-def test_an_older_python_is_refused_in_one_sentence(python: str, pyz: Path) -> None:
-    done = run(python, pyz, "doctor")
+@pytest.mark.parametrize("version", TOO_OLD)
+def test_an_older_python_is_refused_in_one_sentence(version: str, pyz: Path) -> None:
+    done = run(interpreter(version), pyz, "doctor")
     assert done.returncode == 1
     assert done.stderr.startswith("gridcast-reporter needs Python 3.9 or newer; ")
     assert done.stderr.count("\n") == 1

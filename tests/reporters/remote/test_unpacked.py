@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reporters.remote import archive, unpacked
+from tests.by_night import by_night
 
 # Which file a module comes from after *function* of reporters.remote.unpacked.
 SCRIPT = """
@@ -66,7 +67,7 @@ def test_other_commands_use_what_is_unpacked_and_unpack_nothing(
     assert call(pyz, state, "use") == [str(directory), modules(directory)]
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [by_night(0), by_night(1), 2])
 def test_no_code_is_loaded_from_where_other_users_can_write(
     pyz: Path, state: Path, directory: Path, level: int
 ) -> None:

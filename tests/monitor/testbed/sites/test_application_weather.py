@@ -156,6 +156,7 @@ def wrong_stages(drawn: Conditions, report: Report) -> dict[str, tuple[float, fl
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_a_full_disk_at_its_source_fails_an_application(tmp_path: Path) -> None:
     fine = dataclasses.replace(DRAWN, application_seconds={}, seconds={})
     broken = dataclasses.replace(fine, fault=SiteFault(SOURCE, "disk", "full"))

@@ -103,6 +103,7 @@ def test_a_fault_of_computing_does_not_break_a_ring(client: Client, mechanism: s
 
 @pytest.mark.grid
 @pytest.mark.parametrize("probe", ["gather", "circle"])
+@pytest.mark.nightly
 def test_without_weather_probes_pass_and_leave_nothing(client: Client, probe: str) -> None:
     files_before = scratch_files(client)
     report = run(assigned(client.grid, probe, f"fair-{probe}"))

@@ -73,6 +73,7 @@ def test_a_fault_of_its_site_fails_the_run_of_a_reporter_there(
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_a_slow_disk_of_its_site_slows_the_run_of_a_reporter_there(client: Client) -> None:
     weather = conditions(seconds={"disk": 1.5}, fault=SiteFault(NCSA, "disk", "full"))
     with weather_at_ornl(client, weather, "SITE_DISK_SECONDS=1.500"):

@@ -86,6 +86,7 @@ def slow_round_trips(wan: Wan, source: str, target: str) -> list[float]:
 
 
 @BOTH_WAYS
+@pytest.mark.nightly
 def test_a_round_trip_takes_no_less_than_both_delays(wan: Wan, source: str, target: str) -> None:
     assert min(slow_round_trips(wan, source, target)) >= 0.059
 

@@ -75,6 +75,7 @@ def gather(grid: GridDescription) -> Report:
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_gather_runs_over_gridftp_and_slurm_and_the_network_is_changed_by_hand(directory: Path) -> None:
     needs_namespaces(
         "sshd", "globus-gridftp-server", "globus-url-copy", "grid-proxy-init", "slurmctld", "munged"

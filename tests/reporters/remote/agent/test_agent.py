@@ -136,7 +136,7 @@ def test_a_requested_run_is_run_reported_and_acknowledged(
         with agent_process(state.path) as agent:
             assert eventually(lambda: server.reports), agent.log
             assert eventually(lambda: agent.status.get("spool_records") == 0), agent.log
-            assert pids(state.path) == [agent.process.pid]
+            assert eventually(lambda: pids(state.path) == [agent.process.pid])
             assert agent.stop() == 0
     (report,) = server.reports
     assert (str(report.run), report.outcome) == (wanted["run"], "passed"), agent.log + report.reason
