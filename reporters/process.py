@@ -244,7 +244,9 @@ class Running:
     def _follow(self) -> None:
         """Write stdin and read the pipes until the program has ended. Runs in a thread."""
         pipes = self._pipes
-        with selectors.DefaultSelector() as selector, pipes.stdin, pipes.stdout, pipes.stderr:
+        with selectors.DefaultSelector() as selector, contextlib.ExitStack() as ended:
+            for pipe in (pipes.stdin, pipes.stdout, pipes.stderr):
+                ended.callback(pipe.close)  # *stdin* may be closed already
             selector.register(pipes.status, selectors.EVENT_READ, self._take_status)
             selector.register(pipes.stdout.fileno(), selectors.EVENT_READ, self._stdout.add)
             selector.register(pipes.stderr.fileno(), selectors.EVENT_READ, self._stderr.add)

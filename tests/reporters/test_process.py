@@ -237,6 +237,13 @@ def test_waiting_for_output_ends_with_the_program() -> None:
         assert not running.wait_for_output(lambda text: "never" in text, 60)
 
 
+def test_input_can_be_closed_at_once() -> None:
+    for _ in range(50):  # the thread that follows the program may not have begun
+        with process.start(["cat"]) as running:
+            running.close_input()
+            assert running.wait(60).returncode == 0
+
+
 def test_a_second_stop_does_nothing() -> None:
     running = process.start(["sleep", "600"])
     running.stop()

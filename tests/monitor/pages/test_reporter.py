@@ -198,7 +198,8 @@ def test_a_manager_gets_a_code_that_is_shown_once(ncsa: Reporter, manager: Clien
         answer = manager.post(f"{PATH}code/")
     shown = answer.content.decode()
     found = re.search(
-        r"python3 gridcast-reporter.pyz enrol https://gridcast.example.org ((?:[A-Z2-7]{4}-){4}[A-Z2-7]{4})<",
+        r"python3 gridcast-reporter.pyz enrol https://gridcast.example.org"
+        r" ((?:[A-Z2-7]{4}-){4}[A-Z2-7]{4}) --force<",
         shown,
     )
     assert found
@@ -218,6 +219,11 @@ def test_without_a_configured_address_the_command_has_that_of_the_request(
     ncsa: Reporter, manager: Client
 ) -> None:
     assert "enrol http://testserver " in manager.post(f"{PATH}code/").content.decode()
+
+
+def test_the_first_enrolment_replaces_none(ncsa: Reporter, manager: Client) -> None:
+    ncsa.keys.all().delete()
+    assert "--force" not in manager.post(f"{PATH}code/").content.decode()
 
 
 def test_a_worker_gets_no_code(grid: Grid, manager: Client) -> None:
