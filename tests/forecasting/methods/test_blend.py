@@ -63,6 +63,7 @@ def test_every_quick_method_of_the_folder_is_an_expert() -> None:
 @pytest.mark.parametrize(
     "series", [noise_around_a_level, a_wandering_level, two_states, levels_that_shift, a_day_with_a_peak]
 )
+@pytest.mark.nightly
 def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
     series: Callable[[random.Random], list[float]],
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_blend_is_about_as_good_as_the_best_of_the_methods(
 
 
 @pytest.mark.parametrize("deviations", [10.0, 25.0, 75.0, -75.0])
+@pytest.mark.nightly
 def test_on_jumping_levels_the_blend_errs_hardly_more_than_the_last_value(deviations: float) -> None:
     draw = random.Random(20)
     values = [100.0 + deviations * (index // 100 % 2) + draw.gauss(0.0, 1.0) for index in range(400)]

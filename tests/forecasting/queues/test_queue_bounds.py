@@ -148,6 +148,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     assert len(backlog.signals(newcomer, 99.0)) == SIGNALS
 
 
+@pytest.mark.nightly
 def test_on_a_machine_that_fills_up_coverage_is_nearly_kept_with_a_loss_far_below_a_plain_quantile() -> None:
     jobs = score_queues(machine_log(6000))
     assert [(score.queue, score.jobs > score.bounded > 1900) for score in jobs] == [("a", True), ("b", True)]
@@ -162,6 +163,7 @@ def test_on_a_machine_that_fills_up_coverage_is_nearly_kept_with_a_loss_far_belo
 @pytest.mark.skipif(
     bool(realdata.missing(*realdata.QUEUES)), reason=realdata.missing(*realdata.QUEUES) or "-"
 )
+@pytest.mark.nightly
 def test_in_the_first_weeks_of_a_real_machine_the_loss_is_far_below_a_plain_quantiles(tmp_path: Path) -> None:
     beginning = tmp_path / "first.swf"
     with gzip.open(realdata.QUEUES[0]) as stream:

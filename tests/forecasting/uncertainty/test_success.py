@@ -239,6 +239,7 @@ def assert_beats_the_running_rate(paths: Sequence[Sequence[PathOutcome]], least:
 
 
 @pytest.mark.skipif(bool(realdata.missing(realdata.OUTAGES)), reason=realdata.missing(realdata.OUTAGES))
+@pytest.mark.nightly
 def test_it_beats_the_running_rate_on_nodes_that_really_failed() -> None:
     nodes = realdata.outages(31)[::15]
     assert_beats_the_running_rate([list(islice(hourly_probes(down), 4000)) for down in nodes], least=0.75)
@@ -278,6 +279,7 @@ def nights(draw: random.Random) -> Iterator[bool]:
     ],
     ids=["short outages", "long outages", "bad hours"],
 )
+@pytest.mark.nightly
 def test_it_beats_the_running_rate_where_there_are_episodes_and_bad_hours(
     kind: Callable[[random.Random], Iterator[bool]], least: float
 ) -> None:
