@@ -64,6 +64,7 @@ def test_a_corrupted_byte_in_the_ring_names_the_hop_and_the_next_run_is_clean(gr
     assert grid.circle().outcome == "passed"
 
 
+@pytest.mark.nightly
 def test_an_unknown_host_is_named(grid: SshGrid) -> None:
     unknown = {"kind": "ssh", "host": "no-such-host.invalid"}
     report = grid.circle(resources={"iu": replace(grid.description.resources["iu"], shell=unknown)})

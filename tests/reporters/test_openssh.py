@@ -184,6 +184,7 @@ def test_the_output_of_a_login_is_not_that_of_a_program(servers: Servers) -> Non
         shell.close()
 
 
+@pytest.mark.nightly
 def test_a_certificate_is_accepted_until_it_expires(
     opened: contextlib.ExitStack, servers: Servers, tmp_path: Path
 ) -> None:
@@ -309,6 +310,7 @@ def program(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_copy_names_the_target_and_leaves_no_file(servers: Servers, program: str) -> None:
     copies = Copies(servers, program, servers.dtn)
     copies.input(2_000_000_000)  # far more than arrives before the check

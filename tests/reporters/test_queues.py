@@ -71,6 +71,7 @@ def test_a_job_removed_by_another_user_is_reported_as_cancelled(scripted: Script
         job.wait_ended(timeout_seconds=60)
 
 
+@pytest.mark.nightly
 def test_a_job_in_the_queue_is_gone_when_it_is_cancelled(scripted: Scripted) -> None:
     stand_in, system, place = scripted
     stand_in.hold = True

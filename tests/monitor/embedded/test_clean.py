@@ -79,6 +79,7 @@ def test_the_command_cleans_the_directory_of_the_environment(tmp_path: Path) -> 
     assert not var.exists()
 
 
+@pytest.mark.nightly
 def test_throwaway_servers_leave_nothing(tmp_path: Path) -> None:
     var = tmp_path / "var"
     with throwaway(var, {}) as variables:

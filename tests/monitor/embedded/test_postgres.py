@@ -88,6 +88,7 @@ def test_incomplete_data_are_replaced(var: Path) -> None:
     assert not draft.exists()
 
 
+@pytest.mark.nightly
 def test_a_pid_file_with_the_pid_of_another_process_does_not_prevent_the_start(used_var: Path) -> None:
     server = PostgreSQL(used_var, durable=False)
     server.prepare()

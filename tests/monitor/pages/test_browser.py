@@ -334,6 +334,7 @@ def test_no_line_crosses_a_boundary_and_its_label_says_what_changed(
     assert visit.complaints == []
 
 
+@pytest.mark.nightly
 def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, watched: PageSet) -> None:
     page = visitors.come().open("/series/gather-main/")
     mark = page.locator("[data-chart=history] .scatterlayer .trace .point").last

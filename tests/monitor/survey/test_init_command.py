@@ -63,6 +63,7 @@ def test_hosts_that_cannot_copy_to_each_other_get_no_circle_and_the_reason(
     assert "Permission denied (publickey)" in file.read_text()
 
 
+@pytest.mark.nightly
 def test_two_names_of_one_account_are_one_site(sites: SshSites, tmp_path: Path) -> None:
     alias = sites.config_file.read_text().replace("Host alpha\n", "Host alpha alpha.example.org\n")
     sites.config_file.write_text(alias)

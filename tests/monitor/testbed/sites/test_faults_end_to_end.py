@@ -92,6 +92,7 @@ def test_a_broken_site_fails_the_run_in_its_stage_and_leaves_no_file(
 @pytest.mark.parametrize(
     "mechanism", ["compute", *(pytest.param(name, marks=pytest.mark.nightly) for name in MECHANISMS)]
 )
+@pytest.mark.nightly
 def test_a_fault_of_computing_does_not_break_a_ring(client: Client, mechanism: str) -> None:
     kinds = {"compile": "missing", "queue": "rejected", "compute": "killed", "outbound": "reset"}
     series = f"ring-{mechanism}"

@@ -115,6 +115,7 @@ def test_bytes_arrive_at_the_rate_of_the_bottleneck(wan: Wan) -> None:
     assert wan.measure("anl", "iu", "rate", "4000000") == pytest.approx(20e6 / 8, rel=0.15)
 
 
+@pytest.mark.nightly
 def test_a_cut_lasts_until_it_is_mended_and_leaves_other_links_alone(wan: Wan) -> None:
     wan.change("link anl iu loss_percent=100\n")
     assert eventually(lambda: wan.round_trips("anl", "iu", 1) == [None])

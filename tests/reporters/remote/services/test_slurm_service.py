@@ -30,8 +30,8 @@ def test_one_job_runs_the_agent_and_one_waits_until_both_are_removed(
     for _ in range(2):
         service, _ = SiteInstallation(state).install("slurm", ["--partition=short"], AGENT, os.environ)
     assert eventually(lambda: sorted(service.status().split()) and "PENDING" in service.status())
-    assert eventually((state / "starts").exists)
-    assert (state / "starts").read_text() == "one\n"
+    starts = state / "starts"
+    assert eventually(lambda: starts.exists() and starts.read_text() == "one\n")
     jobs = service.status().partition(": ")[2].split(", ")
     assert sorted(job.split()[1] for job in jobs) == ["PENDING", "RUNNING"]
     SiteInstallation(state).remove()
