@@ -217,8 +217,9 @@ def become(
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # Python ignores these, which a program would inherit
+        for number in signal.valid_signals():  # else the program ignores what the reporter once ignored
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
         for number, descriptor in enumerate(standards):
             os.dup2(descriptor, number)
         if directory is not None:
