@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,49 @@ def test_an_approved_assignment_and_a_new_key_are_followed_at_once(
             assert eventually(lambda: not agent.status.get("is_revoked")), agent.log
     assert len(desk.keys) == 2
     assert len(set(desk.keys)) == 1
+
+
+@pytest.fixture
+def small_state(tmp_path: Path) -> Iterator[StateDirectory]:
+    """A state directory in a file system of two megabytes."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "small", str(directory)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    yield StateDirectory.create(directory)
+    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+@pytest.mark.nightly
+def test_a_disk_that_is_full_for_a_while_loses_no_requested_run(
+    authority: Authority, small_state: StateDirectory
+) -> None:
+    on_request, wanted = assignment(series(schedule="")), [requested() for _ in range(2)]
+    with grid_server(authority, GridServer(assignment=on_request)) as server:
+        enrol(small_state, server, authority)
+        with agent_process(small_state.path) as agent:
+            assert eventually(lambda: agent.status.get("assignment")), agent.log
+            ballast = small_state.path / "ballast"
+            fill_disk(ballast)
+            server.requests[:] = wanted[:1]
+            asked = len(server.exchanges)
+            assert wake_owner(small_state.path)
+            assert eventually(lambda: len(server.exchanges) > asked)
+            ballast.unlink()
+            server.requests[:] = wanted
+            assert wake_owner(small_state.path)
+            runs = sorted(each["run"] for each in wanted)
+            assert eventually(lambda: sorted(str(report.run) for report in server.reports) == runs), agent.log
+            assert agent.stop() == 0
+    assert {report.outcome for report in server.reports} <= {"passed", "broken"}
+
+
+def fill_disk(file: Path) -> None:
+    """Write *file* until no byte is free."""
+    with contextlib.suppress(OSError), file.open("wb", buffering=0) as ballast:
+        while ballast.write(bytes(4096)):
+            pass
 
 
 @pytest.mark.parametrize("method", ["openssl", "ssh"])
