@@ -220,7 +220,8 @@ class Running:
                 with contextlib.suppress(OSError):
                     os.write(self._pipes.control, b"s")
                 if not self._changed.wait_for(lambda: self._ended, _STOP_SECONDS):
-                    self._pipes.kill()
+                    with contextlib.suppress(ProcessLookupError):
+                        self._pipes.kill()
         self._pump.join(_STOP_SECONDS)
 
     def _printed(self) -> str:
