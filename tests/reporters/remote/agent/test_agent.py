@@ -313,7 +313,8 @@ def test_what_a_killed_agent_and_its_helpers_left_is_ended_when_the_agent_starts
             family = [agent.process.pid, *descendants(agent.process.pid)]
             for number in (signal.SIGSTOP, signal.SIGKILL):  # none can end the others
                 for pid in set(family) - {survivor}:
-                    os.kill(pid, number)
+                    with contextlib.suppress(ProcessLookupError):  # the death of another has ended it
+                        os.kill(pid, number)
         assert eventually(lambda: all(map(is_gone, set(family) - {survivor})))
         assert not is_gone(survivor)
         server.requests.clear()
