@@ -20,28 +20,31 @@ from monitor.db import partitions
 from tests import servers
 from tests.databases import postgres_session, using_settings
 
-# Modules that take a minute or so, longest first: a worker that gets one last would keep the others waiting.
+# Modules that take ten seconds or more, longest first: a worker that got one last would keep the others
+# waiting.
 LONG = (
     "test_demo",
-    "test_chaos",
-    "test_every_way",
-    "test_browser",
-    "test_postgres",
     "test_batch",
-    "test_slurm",
-    "test_xrootd_transfer",
-    "test_soak",
+    "test_browser",
+    "test_serve",
     "test_transfers",
-    "test_forecasters",
-    "test_wan_grid",
-    "test_probes_over_ssh",
-    "test_faults_end_to_end",
-    "test_gridftp",
+    "test_chaos",
+    "test_agent",
+    "test_slurm",
     "test_shells",
-    "test_queues",
+    "test_containment",
+    "test_agent_chaos",
     "test_openssh",
-    "test_preco",
-    "test_fork",
+    "test_agent_end_to_end",
+    "test_deploy",
+    "test_forecasters",
+    "test_kills",
+    "test_every_way",
+    "test_postgres",
+    "test_soak",
+    "test_xrootd_transfer",
+    "test_probes_over_ssh",
+    "test_init_command",
 )
 
 
