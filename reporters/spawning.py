@@ -164,7 +164,8 @@ class _Forker:
             requests, process = self._running
             requests.close()
             process.returncode = 0  # else its destructor would warn that it runs
-        self.__init__()  # type: ignore[misc]  # the lock may be held by a thread of the parent
+        self._running = None
+        self._lock = threading.Lock()  # a thread of the parent may hold the other one
 
 
 def _start_forker() -> tuple[socket.socket, subprocess.Popen[bytes]]:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +40,7 @@ from reporters.shells.ssh import Shell
 from reporters.transfers.ssh import PROGRAMS
 from tests.reporters.needs import needs
 from tests.reporters.places import install
+from tests.reporters.small_file_system import small_file_system
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
 
@@ -336,12 +336,8 @@ def test_a_target_without_write_permission_is_named(servers: Servers, program: s
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of a megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
-    tmp_path.chmod(0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", str(tmp_path)], check=True)
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    with small_file_system(tmp_path, 1):
+        yield tmp_path
 
 
 def test_a_full_disk_is_reported_and_no_file_stays(servers: Servers, program: str, small: Path) -> None:

@@ -27,6 +27,7 @@ from reporters.config import ResourceConfig
 from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
 from tests.reporters.run_security import copied_proxy, copied_security
+from tests.reporters.small_file_system import small_file_system
 from tests.waiting import eventually
 
 DATA = Path(__file__).parent / "data" / "xrdcp"
@@ -267,11 +268,8 @@ def test_a_full_disk_is_the_targets_failure(sites: Sites, small_disk: Path) -> N
 def small_disk(sites: Sites) -> Iterator[Path]:
     directory = sites.root / "two" / "small"
     directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    yield directory
-    subprocess.run(["umount", str(directory)], check=True)
+    with small_file_system(directory, 1):
+        yield directory
 
 
 def when_it_moves(sites: Sites, action: Callable[[], None]) -> threading.Thread:

@@ -32,6 +32,7 @@ from tests.reporters.remote.agent_process import ROOT, agent_process, agent_with
 from tests.reporters.remote.assignments import RESOURCE, assignment, enrolled, series
 from tests.reporters.remote.grid_server import GridServer, grid_server, key_of
 from tests.reporters.scripted_https import Connection, Request
+from tests.reporters.small_file_system import small_file_system
 from tests.waiting import eventually
 
 
@@ -132,11 +133,8 @@ def small_state(tmp_path: Path) -> Iterator[StateDirectory]:
     """A state directory in a file system of two megabytes."""
     directory = tmp_path / "small"
     directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "small", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system needs root")
-    yield StateDirectory.create(directory)
-    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+    with small_file_system(directory, 2, mode="700"):
+        yield StateDirectory.create(directory)
 
 
 @pytest.mark.nightly
