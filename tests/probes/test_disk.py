@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from probes.disk import FioFailed, OperationResult, fio_command, parse_fio, pars
 from reporters.report import Report
 from tests.probes.runs import install, logged, metrics, run_locally, units
 from tests.reporters.needs import needs
+from tests.reporters.small_file_system import small_file_system
 
 DATA = Path(__file__).parent / "data" / "fio"
 SMALL = {"file_bytes": 262_144, "sequential_block_bytes": 65_536, "files": 10, "limit_seconds": 2}
@@ -166,27 +166,24 @@ def test_an_error_of_fio_fails_the_stage_with_its_message(tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def small_file_system(tmp_path: Path) -> Iterator[Path]:
+def small_scratch(tmp_path: Path) -> Iterator[Path]:
     """A scratch file system of 3 MB that is filled while the kernel is compiled."""
     scratch = tmp_path / "at-target" / "scratch"
     scratch.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=1777", "none", str(scratch)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small file system")
     fill = f"dd if=/dev/zero of={scratch}/theirs bs=1024 2> /dev/null"
     install(tmp_path, "cc", f'/usr/bin/cc "$@" && case "$*" in *disk.c*) {fill};; esac; exit 0')
-    yield scratch
-    subprocess.run(["umount", str(scratch)], check=True)
+    with small_file_system(scratch, 3, mode="1777"):
+        yield scratch
 
 
 @pytest.mark.parametrize("tool", ["own", "fio"])
-def test_a_full_disk_is_reported(tmp_path: Path, small_file_system: Path, tool: str) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, small_scratch: Path, tool: str) -> None:
     needs("fio")
     report = run(tmp_path, tool)
     assert report.failure is not None
     assert (report.outcome, report.failure.stage) == ("failed", "sequential_write")
     assert "No space left on device" in report.reason
-    assert [file.name for file in small_file_system.rglob("*") if file.is_file()] == ["theirs"]
+    assert [file.name for file in small_scratch.rglob("*") if file.is_file()] == ["theirs"]
 
 
 def test_a_disk_that_is_too_small_fails_in_init(tmp_path: Path) -> None:
