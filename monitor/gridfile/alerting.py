@@ -8,8 +8,8 @@ from typing import Any
 from monitor.alerts import channels
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.definition import AlertDefinition
-from monitor.gridfile.problems import Fault, quoted, suggestion
 from monitor.models.alert import WATCHED
+from monitor.yamlfile.problems import Fault, quoted, suggestion
 
 
 def rule_definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:

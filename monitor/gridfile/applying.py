@@ -21,7 +21,7 @@ def plan_file(file: str, *, prune: bool) -> Plan:
     With *prune*, definitions that the file lacks are removed.
 
     Raises:
-        InvalidGridFile: with all errors of the file.
+        InvalidYamlFile: with all errors of the file.
         OSError: the file cannot be read.
     """
     with transaction.atomic():

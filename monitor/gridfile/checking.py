@@ -22,13 +22,14 @@ from monitor.gridfile.definition import (
     SiteDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.format import NAME, WORD, GridFile, MaintenanceEntry
-from monitor.gridfile.problems import Fault, Path, quoted, suggestion
+from monitor.gridfile.format import WORD, GridFile, MaintenanceEntry
 from monitor.imports import formats
 from monitor.ledger import maintenance_times
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.reporter import HOME
 from monitor.models.series import IMPORTED
+from monitor.yamlfile.problems import Fault, Path, quoted, suggestion
+from monitor.yamlfile.validation import NAME
 from probes.base import InvalidParameters, Probe
 from reporters import config
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule

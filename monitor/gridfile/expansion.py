@@ -10,7 +10,7 @@ from typing import Any
 
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.gridfile.format import SeriesEntry
-from monitor.gridfile.problems import Path, quoted, suggestion
+from monitor.yamlfile.problems import Path, quoted, suggestion
 
 MAX_SERIES = 20_000  # of a file, after expansion
 PAIR = ("source", "target")

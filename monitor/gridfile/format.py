@@ -22,13 +22,12 @@ from pydantic import (
 
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
-from monitor.gridfile.entry import Entry, Title, none_to_empty
 from monitor.models.series import MOST_DAYS
+from monitor.yamlfile.entry import Entry, Title, none_to_empty
 from reporters.fields import parse_time
 
 VERSION = 1
 WORD = r"^[-a-zA-Z0-9_]+$"
-NAME = "letters, digits, - and _"
 MAX_SECONDS = 31_536_000  # a year
 MAX_SMALL, MAX_WHOLE, MAX_LARGE = 2**15 - 1, 2**31 - 1, 2**63 - 1  # the limits of columns in the depot
 

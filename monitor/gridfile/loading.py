@@ -7,14 +7,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from monitor.gridfile import checking, parsing, reading
+from monitor.gridfile import checking, parsing
 from monitor.gridfile.checking import KnownNames
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import GridFile
-from monitor.gridfile.problems import Fault, InvalidGridFile, Problem, describe_path
-from monitor.gridfile.reading import MAX_BYTES, Node
+from monitor.gridfile.problems import describe_path
+from monitor.yamlfile import reading
+from monitor.yamlfile.problems import Fault, InvalidYamlFile, Problem
+from monitor.yamlfile.reading import MAX_BYTES, Node
 
 STDIN = "-"
+_SECTIONS = '"version: 1" and the sections of the grid'
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ def load(file: str, depot_names: DepotNames) -> GridDefinition:
     *depot_names* are names that the file may refer to in addition to its own names.
 
     Raises:
-        InvalidGridFile: with all errors of the file.
+        InvalidYamlFile: with all errors of the file.
         OSError: the file cannot be read.
     """
     return parse(_content(file), "<stdin>" if file == STDIN else file, depot_names)
@@ -45,18 +48,18 @@ def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
     """Return the grid in *content*, the content of the file *name*; other arguments as in ``load``.
 
     Raises:
-        InvalidGridFile: with all errors of the file.
+        InvalidYamlFile: with all errors of the file.
     """
-    root, problems = reading.read(content, name)
+    root, problems = reading.read(content, name, expected=_SECTIONS)
     if not isinstance(root.value, dict):
         expected = Problem(root.position, "", 'expected a mapping that begins with "version: 1"')
-        raise InvalidGridFile(name, [*problems, expected])
+        raise InvalidYamlFile(name, [*problems, expected])
     file, faults = parsing.parse(root.plain())
     grid, further_faults = checking.check(file, _known_names(root, file, faults, depot_names))
     faults += [fault for fault in further_faults if not _is_consequence(fault, faults)]
     problems += [Problem(root.locate(path), describe_path(path), message) for path, message in faults]
     if problems:
-        raise InvalidGridFile(name, problems)
+        raise InvalidYamlFile(name, problems)
     return grid
 
 

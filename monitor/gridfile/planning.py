@@ -13,8 +13,9 @@ from pydantic.fields import FieldInfo
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition
 from monitor.gridfile.format import MODELS
-from monitor.gridfile.problems import NOUNS, quoted
+from monitor.gridfile.problems import NOUNS
 from monitor.models.reporter import HOME
+from monitor.yamlfile.problems import quoted
 
 _ABSENT = object()
 NO_CHANGES = "No changes: the depot matches the file."

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
-from monitor.gridfile.entry import Entry
 from monitor.gridfile.format import (
     AccessEntry,
     GridFile,
@@ -20,6 +19,7 @@ from monitor.gridfile.format import (
     SiteEntry,
     SuiteEntry,
 )
+from monitor.yamlfile.entry import Entry
 
 _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     GridFile,

@@ -10,11 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, DepotNames
-from monitor.gridfile.problems import NOUNS, InvalidGridFile
+from monitor.gridfile.problems import NOUNS
 from monitor.ledger.holds import RunHeld
 from monitor.ledger.run_now import run_now
 from monitor.management.caller import caller_name
 from monitor.models import Series
+from monitor.yamlfile.problems import InvalidYamlFile
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -55,7 +56,7 @@ class Command(BaseCommand):
     def handle(self, *, verb: str, **options: Any) -> None:
         try:
             getattr(self, f"_{verb}")(**options)
-        except InvalidGridFile as error:
+        except InvalidYamlFile as error:
             self.stderr.write(str(error))
             sys.exit(1)
         except OSError as error:

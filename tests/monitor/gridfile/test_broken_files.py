@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group
 
 from monitor.gridfile import depot
 from monitor.gridfile.definition import GridDefinition
-from monitor.gridfile.reading import MAX_BYTES
 from monitor.models import Site
+from monitor.yamlfile.reading import MAX_BYTES
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 EMPTY = GridDefinition()

@@ -26,9 +26,9 @@ from monitor.gridfile.definition import (
     SuiteDefinition,
 )
 from monitor.gridfile.loading import DepotNames, parse
-from monitor.gridfile.reading import read
 from monitor.models import Site
 from monitor.models.reporter import HOME
+from monitor.yamlfile.reading import read
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WORDS = [
@@ -180,7 +180,7 @@ def test_any_grid_survives_export_and_parsing(grid: GridDefinition) -> None:
 @given(texts)
 def test_any_text_survives_export_and_reading(text: str) -> None:
     written = exporting.to_yaml(GridDefinition(sites={"a": SiteDefinition("a", text)}))
-    root, problems = read(written.encode(), "grid.yaml")
+    root, problems = read(written.encode(), "grid.yaml", expected="a grid")
     assert not problems
     assert root.plain()["sites"]["a"].get("title", "") == text
 

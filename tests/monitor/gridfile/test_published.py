@@ -15,10 +15,10 @@ from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import DepotNames, load
-from monitor.gridfile.reading import read
 from monitor.models import AlertRule, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
+from monitor.yamlfile.reading import read
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -126,7 +126,7 @@ def test_the_guide_contains_the_minimal_file() -> None:
 
 def test_the_schema_is_json_and_covers_every_section() -> None:
     schema = json.loads(reference.schema())
-    root, _ = read((DATA / "whole.yaml").read_bytes(), "whole.yaml")
+    root, _ = read((DATA / "whole.yaml").read_bytes(), "whole.yaml", expected="a grid")
     assert schema["properties"]["version"]["const"] == VERSION
     assert set(root.plain()) == set(schema["properties"])
 

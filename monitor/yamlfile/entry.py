@@ -1,4 +1,4 @@
-"""The base of the entries of a grid file."""
+"""The base of models of entries of a file."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from monitor.gridfile.problems import InvalidGridFile, Path, Position, Problem, quoted
+from monitor.yamlfile.problems import InvalidYamlFile, Path, Position, Problem, quoted
 
 MAX_BYTES = 5_000_000
 MAX_NODES = 500_000  # including every repetition by an alias
@@ -71,35 +71,37 @@ class Node:
         return position
 
 
-def read(content: bytes, name: str) -> tuple[Node, list[Problem]]:
+def read(content: bytes, name: str, *, expected: str) -> tuple[Node, list[Problem]]:
     """Return the document in *content*, and the problems that did not prevent reading it.
 
+    *expected* says in the error of an empty file what belongs into it.
+
     Raises:
-        InvalidGridFile: *content* is not YAML text, or exceeds a limit.
+        InvalidYamlFile: *content* is not YAML text, or exceeds a limit.
     """
     text = _decoded(content, name)
-    composer = _Composer()
+    composer = _Composer(expected)
     try:
         return composer.document(yaml.parse(text, Loader=_PARSER)), composer.problems
     except _FatalProblem as error:
-        raise InvalidGridFile(name, [*composer.problems, error.problem]) from None
+        raise InvalidYamlFile(name, [*composer.problems, error.problem]) from None
     except yaml.MarkedYAMLError as error:
-        raise InvalidGridFile(name, [*composer.problems, _syntax(error, text)]) from None
+        raise InvalidYamlFile(name, [*composer.problems, _syntax(error, text)]) from None
 
 
 def _decoded(content: bytes, name: str) -> str:
     if len(content) > MAX_BYTES:
-        raise InvalidGridFile(name, [Problem(Position(), "", f"the file is larger than {MAX_BYTES:,} bytes")])
+        raise InvalidYamlFile(name, [Problem(Position(), "", f"the file is larger than {MAX_BYTES:,} bytes")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         position = _position_after(content[: error.start].decode("utf-8"))
         message = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise InvalidGridFile(name, [Problem(position, "", message)]) from None
+        raise InvalidYamlFile(name, [Problem(position, "", message)]) from None
     forbidden = _FORBIDDEN_CHARACTERS.search(text)
     if forbidden:
         message = f"character U+{ord(forbidden[0]):04X} is not allowed"
-        raise InvalidGridFile(name, [Problem(_position_after(text[: forbidden.start()]), "", message)])
+        raise InvalidYamlFile(name, [Problem(_position_after(text[: forbidden.start()]), "", message)])
     return text
 
 
@@ -130,8 +132,9 @@ class _Composer:
     Errors that do not end the composition are collected in *problems*.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, expected: str) -> None:
         self.problems: list[Problem] = []
+        self._expected = expected
         self._anchors: dict[str, Node | None] = {}  # None: the anchored node is still being composed
         self._nodes = 0
 
@@ -140,13 +143,11 @@ class _Composer:
         root: Node | None = None
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise _FatalProblem(_position(event), "a second document; a grid file has only one")
+                raise _FatalProblem(_position(event), "a second document; expected only one")
             if isinstance(event, yaml.NodeEvent):
                 root = self._node(event, events, 1)
         if root is None:
-            raise _FatalProblem(
-                Position(), 'the file is empty; expected "version: 1" and the sections of the grid'
-            )
+            raise _FatalProblem(Position(), f"the file is empty; expected {self._expected}")
         return root
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:

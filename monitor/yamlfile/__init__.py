@@ -1,0 +1,1 @@
+"""YAML files that users write: reading with positions, validation by pydantic models, errors."""
