@@ -151,6 +151,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15.0,
         "options": {"expires": 15},
     },
+    "classify-failures": {
+        "task": "monitor.tasks.classify_failures",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 

@@ -33,6 +33,7 @@ class AdvisoryLock(IntEnum):
     MIGRATE_TO_TIMESCALE = 0x6D6F7665  # "move"
     SPOOL = 0x73706F6C  # "spol": delivering the spool of a reporter
     FORECASTS = 0x666F7265  # "fore": updating forecasts
+    FAILURES = 0x6661696C  # "fail": classifying failures
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most

@@ -2410,6 +2410,94 @@ class Migration(migrations.Migration):
                 null=True,
             ),
         ),
+        migrations.CreateModel(
+            name="FailureSignature",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=50, unique=True)),
+                ("title", models.CharField(max_length=200)),
+                (
+                    "category",
+                    models.CharField(
+                        choices=[
+                            ("user", "User"),
+                            ("credential", "Credential"),
+                            ("middleware", "Middleware"),
+                            ("batch", "Batch"),
+                            ("network", "Network"),
+                            ("resource", "Resource"),
+                            ("storage", "Storage"),
+                            ("probe", "Probe"),
+                            ("unknown", "Unknown"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "severity",
+                    models.CharField(
+                        choices=[("minor", "Minor"), ("major", "Major"), ("critical", "Critical")],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "counts_against_site",
+                    models.BooleanField(help_text="whether the adjusted success rate counts it"),
+                ),
+                ("help", models.TextField(blank=True, help_text="what usually removes the cause")),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="JudgedHistory",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(help_text="of the signatures", max_length=64)),
+                ("rejudge_before", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name_plural": "judged history",
+            },
+        ),
+        migrations.SeparateDatabaseAndState(  # the column is part of PARTITIONED_TABLES
+            state_operations=[
+                migrations.AddField(
+                    model_name="run",
+                    name="signature",
+                    field=models.ForeignKey(
+                        db_index=False,
+                        editable=False,
+                        help_text="the cause of its failure; null if it has none, or is not classified yet",
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="monitor.failuresignature",
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(
+                    ("signature__isnull", True), ("state__in", ["failed", "broken", "timed_out"])
+                ),
+                fields=["slot"],
+                name="run_unclassified",
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

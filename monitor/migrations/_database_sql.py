@@ -24,6 +24,7 @@ CREATE TABLE monitor_run (
     due_at timestamptz NOT NULL,
     wait_until timestamptz,
     forced boolean NOT NULL,
+    signature_id bigint,
     CONSTRAINT run_key PRIMARY KEY (id, slot)
 ) PARTITION BY RANGE (slot)
 """
@@ -51,7 +52,9 @@ CREATE TABLE monitor_sample (
 PARTITIONED_TABLES = {"Run": RUN, "RawReport": RAW_REPORT, "Sample": SAMPLE}
 _REFERENCES = """
 ALTER TABLE monitor_run ADD CONSTRAINT run_of_series
-    FOREIGN KEY (series_id) REFERENCES monitor_series DEFERRABLE INITIALLY DEFERRED
+    FOREIGN KEY (series_id) REFERENCES monitor_series DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE monitor_run ADD CONSTRAINT run_of_signature
+    FOREIGN KEY (signature_id) REFERENCES monitor_failuresignature DEFERRABLE INITIALLY DEFERRED
 """
 
 # The fill factors leave room for updates in place of rows that are updated often. Compressed columns are not

@@ -6,6 +6,7 @@ from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
 from monitor.models.deployment import Deployment
+from monitor.models.failure_signature import FailureSignature, JudgedHistory
 from monitor.models.forecast import Forecast, ForecastDelivery
 from monitor.models.forecast_state import (
     ForecastPredictor,
@@ -53,6 +54,7 @@ __all__ = [
     "DirtyHour",
     "EnrolmentAttempt",
     "EnrolmentCode",
+    "FailureSignature",
     "Forecast",
     "ForecastDelivery",
     "ForecastPredictor",
@@ -61,6 +63,7 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "HourRollup",
+    "JudgedHistory",
     "LatestRun",
     "MaintenanceWindow",
     "Metric",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 
 from monitor.db import partitions
+from monitor.models.failure_signature import FailureSignature
 from monitor.models.series import Series
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class State(models.TextChoices):
 PENDING = (State.EXPECTED, State.CLAIMED, State.RUNNING)
 IN_FLIGHT = (State.CLAIMED, State.RUNNING)
 REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
+WITH_SIGNATURE = (State.FAILED, State.BROKEN, State.TIMED_OUT)  # failures with a text
 DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 
@@ -129,6 +131,15 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     failed_resource = models.CharField(max_length=100, blank=True)
+    signature = models.ForeignKey(
+        FailureSignature,
+        on_delete=models.PROTECT,
+        null=True,
+        editable=False,
+        db_index=False,
+        related_name="runs",
+        help_text="the cause of its failure; null if it has none, or is not classified yet",
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -151,6 +162,11 @@ class Run(models.Model):
                 name="run_in_flight",
             ),
             models.Index(fields=["-ended_at"], name="run_latest"),
+            models.Index(
+                fields=["slot"],
+                condition=models.Q(state__in=["failed", "broken", "timed_out"], signature__isnull=True),
+                name="run_unclassified",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,1 @@
+"""Failures: what broke, by signature."""

@@ -1,0 +1,136 @@
+"""Read signatures from YAML files: the shipped ones in ``signatures/``, and files of users."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, RootModel, StringConstraints
+
+from monitor.failures.classifier import InvalidPattern, compile_pattern
+from monitor.failures.signature import COUNTS_AGAINST_SITE, Signature
+from monitor.models.failure_signature import UNKNOWN, Category, Severity
+from monitor.yamlfile import reading
+from monitor.yamlfile.entry import Entry, Title
+from monitor.yamlfile.problems import InvalidYamlFile, Path, Position, Problem, describe_key
+from monitor.yamlfile.validation import faults
+
+_MOST_PATTERNS = 50  # of one signature
+_MOST_CHARACTERS = 1000  # of one pattern
+
+
+def _checked_pattern(pattern: str) -> str:
+    try:
+        compile_pattern(pattern)
+    except InvalidPattern as error:
+        raise ValueError(f"not a regular expression of RE2: {error}") from None
+    return pattern
+
+
+def _checked_name(name: str) -> str:
+    if name == UNKNOWN:
+        raise ValueError(f"{UNKNOWN} is what no signature matches; use another name")
+    return name
+
+
+Name = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=50),
+    AfterValidator(_checked_name),
+]
+Pattern = Annotated[
+    str, StringConstraints(min_length=1, max_length=_MOST_CHARACTERS), AfterValidator(_checked_pattern)
+]
+Word = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=50)]
+
+
+class SignatureEntry(Entry):
+    """A cause of failures, recognised by its texts."""
+
+    title: Annotated[Title, StringConstraints(min_length=1)] = Field(description="Name shown on pages.")
+    category: Annotated[Category, Field(strict=False)] = Field(description="Kind of the cause.")
+    severity: Annotated[Severity, Field(strict=False)] = Field(
+        description="`minor` usually ends by itself, `major` needs a person, `critical` stops a service."
+    )
+    patterns: Annotated[list[Pattern], Field(min_length=1, max_length=_MOST_PATTERNS)] = Field(
+        description="Regular expressions in the syntax of RE2; one of them has to match."
+    )
+    help: Annotated[str, StringConstraints(max_length=2000)] = Field(
+        "", description="What usually removes the cause."
+    )
+    counts_against_site: bool | None = Field(
+        None,
+        description="Whether the adjusted success rate of the site counts it; default: all categories but "
+        "`user`, `credential` and `probe`.",
+    )
+    stages: list[Word] = Field([], description="Stages to which it applies; default: all.")
+    tools: list[Word] = Field(
+        [], description="Kinds of shells, transfers and batch systems to which it applies; default: all."
+    )
+    precedence: Annotated[int, Field(ge=-100, le=100)] = Field(
+        0, description="Of several signatures that match, the highest wins."
+    )
+
+
+class SignatureFile(RootModel[dict[Name, SignatureEntry]]):
+    """A file of signatures, by name."""
+
+
+def read(content: bytes, file: str) -> list[Signature]:
+    """Return the signatures in *content*, the content of *file*.
+
+    Raises:
+        InvalidYamlFile: with all errors of the file, each with its line; no signature of it is returned.
+    """
+    root, problems = reading.read(content, file, expected="signatures by name")
+    data = root.plain()
+    problems += [
+        Problem(root.locate(path), _place(path), message) for path, message in faults(SignatureFile, data)
+    ]
+    if problems:
+        raise InvalidYamlFile(file, problems)
+    return [_signature(name, entry) for name, entry in SignatureFile.model_validate(data).root.items()]
+
+
+def _place(path: Path) -> str:
+    if not path:
+        return ""
+    return f"signature {path[0]}" + (f", {describe_key(path[1:])}" if len(path) > 1 else "")
+
+
+def _signature(name: str, entry: SignatureEntry) -> Signature:
+    counts = entry.counts_against_site
+    return Signature(
+        name=name,
+        title=entry.title,
+        category=entry.category,
+        severity=entry.severity,
+        counts_against_site=COUNTS_AGAINST_SITE[entry.category] if counts is None else counts,
+        patterns=tuple(entry.patterns),
+        help=entry.help,
+        stages=frozenset(entry.stages),
+        tools=frozenset(entry.tools),
+        precedence=entry.precedence,
+    )
+
+
+@cache
+def shipped() -> tuple[Signature, ...]:
+    """Return the signatures that gridcast ships, in the order of files and of each file.
+
+    Raises:
+        InvalidYamlFile: a file has an error, or two files have the same name.
+    """
+    folder = resources.files("monitor.failures") / "signatures"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".yaml")), key=_name)
+    signatures = [each for file in files for each in read(file.read_bytes(), file.name)]
+    twice = [name for name, count in Counter(each.name for each in signatures).items() if count > 1]
+    if twice:
+        raise InvalidYamlFile("signatures", [Problem(Position(), f"signature {twice[0]}", "is in two files")])
+    return tuple(signatures)
+
+
+def _name(file: Any) -> str:
+    return str(file.name)

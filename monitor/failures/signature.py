@@ -1,0 +1,40 @@
+"""A signature: the regular expressions of one cause of failures, and what is known about the cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from monitor.models.failure_signature import Category, Severity
+
+# Users' mistakes, their credentials and faults of a probe say nothing about the site.
+COUNTS_AGAINST_SITE = {
+    category: category not in (Category.USER, Category.CREDENTIAL, Category.PROBE) for category in Category
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One cause of failures.
+
+    Attributes:
+        name: its identity, in lower case with dashes.
+        title: what a page calls it.
+        counts_against_site: whether such a failure lowers the adjusted success rate of the site.
+        patterns: regular expressions in the syntax of RE2; one of them has to match. Letters match in either
+            case, ``^`` and ``$`` at every line.
+        help: what usually removes the cause.
+        stages: stages of a run to which it applies; empty for all.
+        tools: kinds of shells, transfers and batch systems to which it applies; empty for all.
+        precedence: of several signatures that match, the highest wins.
+    """
+
+    name: str
+    title: str
+    category: Category
+    severity: Severity
+    counts_against_site: bool
+    patterns: tuple[str, ...]
+    help: str
+    stages: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    precedence: int = 0

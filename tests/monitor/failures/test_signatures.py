@@ -1,0 +1,68 @@
+"""Every shipped signature is recognised by its texts, and by no others."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.failures.classifier import Classifier, FailureText, compile_pattern
+from monitor.failures.loading import shipped
+from monitor.models.failure_signature import UNKNOWN
+from tests.monitor.failures.labelled_texts import labelled_texts
+
+TEXTS = labelled_texts()
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Classifier:
+    return Classifier(shipped())
+
+
+def test_each_text_has_the_signature_that_it_is_labelled_with(classifier: Classifier) -> None:
+    wrong = {}
+    for label, text in TEXTS:
+        signature = classifier.classify(FailureText(text))
+        name = signature.name if signature else UNKNOWN
+        if name != label:
+            wrong[text] = f"{name}, expected {label}"
+    assert wrong == {}
+
+
+def test_each_shipped_signature_has_a_text() -> None:
+    texts = Counter(label for label, _ in TEXTS)
+    assert [each.name for each in shipped() if not texts[each.name]] == []
+
+
+def test_each_shipped_signature_says_what_helps() -> None:
+    assert [each.name for each in shipped() if not each.help] == []
+    assert len(shipped()) >= 120
+
+
+def test_matching_all_patterns_in_one_pass_finds_what_each_finds_alone(classifier: Classifier) -> None:
+    """RE2 stops without a match if its automaton exceeds the limit of its memory."""
+    alone = {each.name: [compile_pattern(pattern) for pattern in each.patterns] for each in shipped()}
+    for _, text in TEXTS:
+        failure = FailureText(text)
+        expected = [
+            name for name, patterns in alone.items() if any(pattern.search(text) for pattern in patterns)
+        ]
+        assert [each.name for each in classifier.matching(failure)] == expected
+
+
+def test_texts_of_several_tools_together_find_what_each_text_finds(classifier: Classifier) -> None:
+    everything = "\n".join(text for _, text in TEXTS)
+    chunks = [everything[start : start + 3900] for start in range(0, len(everything), 3900)]
+    for chunk in chunks:
+        names = {each.name for each in classifier.matching(FailureText(chunk))}
+        for label, text in TEXTS:
+            if label != UNKNOWN and f"\n{text}\n" in chunk:
+                assert label in names, text
+
+
+@given(st.text())
+def test_any_text_is_classified(text: str) -> None:
+    signature = Classifier(shipped()[:20]).classify(FailureText(text))
+    assert signature is None or signature in shipped()
