@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor.ledger.attribution import Fault
@@ -114,3 +115,38 @@ def shares(counts: Sequence[int]) -> SafeString:
             position += width
     box = f'viewBox="0 0 {max(position, 1):.1f} 6" preserveAspectRatio="none"'
     return mark_safe(f'<svg class="shares" {box} aria-hidden="true">{"".join(drawn)}</svg>')  # noqa: S308  # numbers
+
+
+def failure_strip(counts: Sequence[int], starts: Sequence[datetime], most: int) -> SafeString:
+    """Draw a cell for each interval, darker the more failures it has; *most* failures are darkest.
+
+    A title of each cell with failures gives their number and the start of the interval, *starts*.
+    """
+    cells = format_html_join(
+        "",
+        '<rect class="f-{}" x="{}" y="0" width="9" height="10">{}</rect>',
+        (
+            (_shade(count, most), position * 10, _cell_title(count, start))
+            for position, (count, start) in enumerate(zip(counts, starts, strict=True))
+        ),
+    )
+    busiest = max(range(len(counts)), key=counts.__getitem__)
+    label = f"{sum(counts):,} failures, most of them from {starts[busiest]:%Y-%m-%d %H:%M} UTC on"
+    return format_html(
+        '<svg class="strip" viewBox="0 0 {} 10" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>',
+        len(counts) * 10 - 1,
+        label,
+        cells,
+    )
+
+
+def _shade(count: int, most: int) -> int:
+    """Return 0 for no failure, else 1 to 4 for each quarter of *most*."""
+    return math.ceil(4 * count / most) if most else 0
+
+
+def _cell_title(count: int, start: datetime) -> SafeString:
+    if not count:
+        return SafeString("")
+    return format_html("<title>{} failed, from {} UTC on</title>", f"{count:,}", f"{start:%Y-%m-%d %H:%M}")

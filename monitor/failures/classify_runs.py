@@ -16,12 +16,14 @@ from django.db.models import F
 
 from monitor.compression import unpack
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.failures import classify_sql, loading
+from monitor.failures import classify_sql
 from monitor.failures.classifier import Classifier, FailureText
 from monitor.failures.classify_sql import FailedRun
+from monitor.failures.shipped import shipped
 from monitor.failures.signature import Signature
 from monitor.models import Binding, FailureSignature, JudgedHistory
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
+from monitor.models.run import State
 from reporters import report as wire
 
 logger = logging.getLogger(__name__)
@@ -47,7 +49,7 @@ def classify_runs(now: datetime, signatures: Sequence[Signature] | None = None) 
     *now* are judged again, newest first. Each batch is a transaction: what a killed process has not
     judged, the next call judges. A concurrent call does nothing.
     """
-    signatures = loading.shipped() if signatures is None else signatures
+    signatures = shipped() if signatures is None else signatures
     changed = 0
     for _ in range(_MOST_BATCHES):
         with transaction.atomic():
@@ -135,8 +137,11 @@ def _tools(series: Collection[int]) -> Mapping[int, frozenset[str]]:
 
 
 def _text(run: FailedRun, tools: frozenset[str]) -> FailureText:
-    """Return what the report of *run* says; without a readable report, what the ledger keeps of it."""
-    if run.packing is not None and run.packed is not None:
+    """Return what the report of *run* says; without a readable report, what the ledger keeps of it.
+
+    The ledger's reason for a broken run names the stage that broke; its report has only the exception.
+    """
+    if run.packing is not None and run.packed is not None and run.state != State.BROKEN:
         try:
             failure = wire.from_json(unpack(run.packing, run.packed)).failure
         except (wire.ReportError, ValueError) as error:

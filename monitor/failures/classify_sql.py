@@ -16,9 +16,9 @@ _STATES = ", ".join(f"'{state}'" for state in WITH_SIGNATURE)
 
 # WITH TIES: all runs of the last slot belong to the batch, so that the next batch begins before it.
 _FAILED = """
-SELECT run.id, run.slot, run.series_id, run.stage, run.reason, report.packing, report.packed
+SELECT run.id, run.slot, run.series_id, run.state, run.stage, run.reason, report.packing, report.packed
 FROM (
-    SELECT id, slot, series_id, stage, reason FROM monitor_run
+    SELECT id, slot, series_id, state, stage, reason FROM monitor_run
     WHERE state IN (STATES) AND CONDITION
     ORDER BY slot DESC FETCH FIRST %(at_most)b ROWS WITH TIES
 ) AS run
@@ -43,6 +43,7 @@ class FailedRun:
     id: UUID
     slot: datetime
     series_id: int
+    state: str
     stage: str
     reason: str
     packing: int | None

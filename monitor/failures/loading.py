@@ -1,20 +1,17 @@
-"""Read signatures from YAML files: the shipped ones in ``signatures/``, and files of users."""
+"""Read and check signatures of YAML files that users write."""
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import cache
-from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints
 
 from monitor.failures.classifier import InvalidPattern, compile_pattern
-from monitor.failures.signature import COUNTS_AGAINST_SITE, Signature
+from monitor.failures.signature import Signature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
 from monitor.yamlfile import reading
 from monitor.yamlfile.entry import Entry, Title
-from monitor.yamlfile.problems import InvalidYamlFile, Path, Position, Problem, describe_key
+from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
 from monitor.yamlfile.validation import faults
 
 _MOST_PATTERNS = 50  # of one signature
@@ -91,46 +88,11 @@ def read(content: bytes, file: str) -> list[Signature]:
     ]
     if problems:
         raise InvalidYamlFile(file, problems)
-    return [_signature(name, entry) for name, entry in SignatureFile.model_validate(data).root.items()]
+    entries = SignatureFile.model_validate(data).root
+    return [Signature.of(name, entry.model_dump(exclude_unset=True)) for name, entry in entries.items()]
 
 
 def _place(path: Path) -> str:
     if not path:
         return ""
     return f"signature {path[0]}" + (f", {describe_key(path[1:])}" if len(path) > 1 else "")
-
-
-def _signature(name: str, entry: SignatureEntry) -> Signature:
-    counts = entry.counts_against_site
-    return Signature(
-        name=name,
-        title=entry.title,
-        category=entry.category,
-        severity=entry.severity,
-        counts_against_site=COUNTS_AGAINST_SITE[entry.category] if counts is None else counts,
-        patterns=tuple(entry.patterns),
-        help=entry.help,
-        stages=frozenset(entry.stages),
-        tools=frozenset(entry.tools),
-        precedence=entry.precedence,
-    )
-
-
-@cache
-def shipped() -> tuple[Signature, ...]:
-    """Return the signatures that gridcast ships, in the order of files and of each file.
-
-    Raises:
-        InvalidYamlFile: a file has an error, or two files have the same name.
-    """
-    folder = resources.files("monitor.failures") / "signatures"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".yaml")), key=_name)
-    signatures = [each for file in files for each in read(file.read_bytes(), file.name)]
-    twice = [name for name, count in Counter(each.name for each in signatures).items() if count > 1]
-    if twice:
-        raise InvalidYamlFile("signatures", [Problem(Position(), f"signature {twice[0]}", "is in two files")])
-    return tuple(signatures)
-
-
-def _name(file: Any) -> str:
-    return str(file.name)

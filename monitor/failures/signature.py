@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from monitor.models.failure_signature import Category, Severity
 
@@ -38,3 +40,20 @@ class Signature:
     stages: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
     precedence: int = 0
+
+    @classmethod
+    def of(cls, name: str, entry: Mapping[str, Any]) -> Signature:
+        """Return the signature of a valid *entry* of a file; ``loading`` checks entries and names."""
+        category = Category(entry["category"])
+        return cls(
+            name=name,
+            title=entry["title"],
+            category=category,
+            severity=Severity(entry["severity"]),
+            counts_against_site=entry.get("counts_against_site", COUNTS_AGAINST_SITE[category]),
+            patterns=tuple(entry["patterns"]),
+            help=entry.get("help", ""),
+            stages=frozenset(entry.get("stages", ())),
+            tools=frozenset(entry.get("tools", ())),
+            precedence=entry.get("precedence", 0),
+        )

@@ -48,6 +48,10 @@ class FailureSignature(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_unknown(self) -> bool:
+        return self.name == UNKNOWN
+
 
 class JudgedHistory(models.Model):
     """How far failed runs have been judged by the present signatures; at most one row.

@@ -132,7 +132,7 @@ def waterfall(report: Report) -> list[WaterfallBar]:
 
 
 def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
-    visible = Run.objects.visible_to(request.user).select_related("series__reporter")
+    visible = Run.objects.visible_to(request.user).select_related("series__reporter", "signature")
     run = visible.find(pk, timezone.now())
     if run is None:
         raise Http404(f"there is no run {pk}")

@@ -37,6 +37,7 @@ register.filter("sparkline", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
+register.simple_tag(svg.failure_strip, name="failure_strip")
 
 # The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {

@@ -37,7 +37,7 @@ SERVER_ALIVE_COUNT = 3
 _DEFAULT_CONFIGURATIONS = ["~/.ssh/config", "/etc/ssh/ssh_config"]
 _SSH_FAILED = 255
 _SOCKET_CHARACTERS = 60  # a socket's path is limited to 107 bytes, and ssh appends a suffix
-_LOST_WITHIN_SECONDS = 0.5
+_LOST_WITHIN_SECONDS = 2.0
 # Executes the master. The master's stdin, which it never reads, is the writing end of a pipe. A second
 # process reads the pipe and removes the directory when the master has ended, even if the reporter was killed.
 _MASTER = """
@@ -290,8 +290,10 @@ class Shell(ResourceShell):
                 lambda _: False, _LOST_WITHIN_SECONDS
             )  # the master may be about to end
         self._raise_if_lost()
+        reason = decisive_line(done.stderr)
+        what = f"refused a session: {reason}" if reason else "ended a session without an exit status"
         raise ConnectionLost(
-            f"{self._address()} refused a session: {decisive_line(done.stderr) or 'ssh failed'}",
+            f"{self._address()} {what}",
             resource=self.resource,
             exit_status=done.returncode,
             stderr_tail=tail(done.stderr),

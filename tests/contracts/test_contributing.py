@@ -12,6 +12,7 @@ from tests.contracts.source_copy import ROOT, copy_source, run_python
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = {path: code for code, path in re.findall(r"```python\n(# (\S+)\n.*?)```", TEXT, re.DOTALL)}
+EXAMPLES |= {path: code for code, path in re.findall(r"```yaml\n(# (\S+)\n.*?)```", TEXT, re.DOTALL)}
 EXAMPLES |= {path: code for code, path in re.findall(r"```html\n(\{# (\S+) #\}\n.*?)```", TEXT, re.DOTALL)}
 ADDITION = re.compile(r"^\+\+\+ b/(?P<file>\S+)\n@@.*\n\+(?P<added>.*)\n (?P<before>.*)$", re.MULTILINE)
 
@@ -77,6 +78,13 @@ from monitor.ledger.admission import rules
 judge = rules.load_all()["weekend"]
 run = DueRun(uuid.uuid4(), Demand("gather", "office", "home", frozenset({"anl"})), noon)
 assert isinstance(judge(run, AdmissionContext(noon, [], {}, {})), Skip)
+
+from monitor.failures.classifier import Classifier, FailureText
+from monitor.failures.loading import read
+from monitor.failures.shipped import FOLDER, shipped
+
+assert read((FOLDER / "tape.yaml").read_bytes(), "tape.yaml")[0] in shipped()
+assert Classifier(shipped()).classify(FailureText("there is no free tape drive")).name == "tape-drive-missing"
 
 from django.template.loader import get_template
 from django.urls import reverse

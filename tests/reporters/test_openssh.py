@@ -241,6 +241,16 @@ def test_a_refused_session_is_reported(opened: contextlib.ExitStack, servers: Se
         shell.run(["true"], timeout_seconds=60)
 
 
+def test_a_session_that_is_killed_at_the_site_is_reported(
+    opened: contextlib.ExitStack, servers: Servers
+) -> None:
+    shell = shell_to(opened, servers, servers.ncsa)
+    shell.connect(timeout_seconds=60)
+    with pytest.raises(ConnectionLost, match=r"ended a session without an exit status$"):
+        shell.run(["pkill", "-KILL", "-s", "0"], timeout_seconds=60)
+    assert shell.run(["echo", "up"], timeout_seconds=60).stdout == "up\n"
+
+
 def test_the_wait_for_a_session_is_limited(opened: contextlib.ExitStack, servers: Servers) -> None:
     shell = shell_to(opened, servers, servers.iu, sessions=1)
     shell.connect(timeout_seconds=60)

@@ -148,7 +148,8 @@ def test_a_queue_wait_is_as_long_as_the_job_was_in_the_queue(jobs: Jobs, cluster
         job.wait_started(timeout_seconds=1.5)
     cluster.open_partitions()
     queued = job.wait_started(timeout_seconds=60)
-    assert 1.4 < queued < time.monotonic() - began + 1.0
+    # Slurm gives times in whole seconds: their difference is off by less than a second either way.
+    assert 0.5 < queued < time.monotonic() - began + 1.0
 
 
 def test_a_job_for_drained_nodes_never_starts(jobs: Jobs, cluster: SlurmCluster) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor.failures.classifier import Classifier, FailureText
-from monitor.failures.loading import read, shipped
+from monitor.failures.loading import read
+from monitor.failures.shipped import shipped
 from monitor.failures.signature import Signature
 from monitor.models.failure_signature import UNKNOWN
 from monitor.yamlfile.problems import InvalidYamlFile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.failures.classifier import Classifier, FailureText, compile_pattern
-from monitor.failures.loading import shipped
+from monitor.failures.loading import read
+from monitor.failures.shipped import FOLDER, shipped
 from monitor.models.failure_signature import UNKNOWN
 from tests.monitor.failures.labelled_texts import labelled_texts
 
@@ -34,6 +36,12 @@ def test_each_text_has_the_signature_that_it_is_labelled_with(classifier: Classi
 def test_each_shipped_signature_has_a_text() -> None:
     texts = Counter(label for label, _ in TEXTS)
     assert [each.name for each in shipped() if not texts[each.name]] == []
+
+
+def test_the_shipped_files_are_valid_and_have_no_name_twice() -> None:
+    checked = [each for file in sorted(FOLDER.glob("*.yaml")) for each in read(file.read_bytes(), file.name)]
+    assert tuple(checked) == shipped()
+    assert len({each.name for each in checked}) == len(checked)
 
 
 def test_each_shipped_signature_says_what_helps() -> None:
@@ -66,3 +74,20 @@ def test_texts_of_several_tools_together_find_what_each_text_finds(classifier: C
 def test_any_text_is_classified(text: str) -> None:
     signature = Classifier(shipped()[:20]).classify(FailureText(text))
     assert signature is None or signature in shipped()
+
+
+def test_the_codes_of_gram_are_those_of_its_library(classifier: Classifier) -> None:
+    """A code alone, as some clients print it, gives the signature of the text of the installed library."""
+    try:
+        error_string = ctypes.CDLL("libglobus_gram_protocol.so.3").globus_gram_protocol_error_string
+    except OSError as error:
+        pytest.skip(f"the GRAM library is not installed: {error}")
+    error_string.restype = ctypes.c_char_p
+    differing = {}
+    for code in range(1, 165):
+        text = error_string(code).decode()
+        by_text = classifier.classify(FailureText(f"GRAM Job failed because {text}"))
+        by_code = classifier.classify(FailureText(f"Globus error {code}: no text"))
+        if by_code is not None and by_text != by_code:
+            differing[code] = (text, by_text and by_text.name, by_code.name)
+    assert differing == {}

@@ -244,7 +244,8 @@ def paths(watched: PageSet) -> list[str]:
     of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
     reporters = ["/reporters/", "/reporters/home/", "/reporters/site1-login-with-a-long-name/"]
     holds = ["/holds/", "/holds/site/site2/"]
-    return ["/", *of_series, *runs, "/alerts/", *holds, *reporters, "/login/", "/no-such-page"]
+    failures = ["/failures/?range=90d", "/failures/disk-full/?range=90d"]
+    return ["/", *of_series, *runs, "/alerts/", *failures, *holds, *reporters, "/login/", "/no-such-page"]
 
 
 def overflow(page: Page) -> int:

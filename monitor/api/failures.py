@@ -1,0 +1,156 @@
+"""Failures: failed runs with their causes, causes with their counts, and signatures."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from django.utils import timezone
+from ninja import Query, Router, Schema
+
+from monitor.api.http.problems import Refused
+from monitor.failures.counts import RANGES, count_failures, runs_at_site
+from monitor.models import FailureSignature, Run
+from monitor.models.failure_signature import Category, Severity
+from monitor.models.run import WITH_SIGNATURE
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+router = Router(tags=["failures"])
+RangeKey = Literal["24h", "7d", "30d", "90d"]
+
+
+class SignatureOut(Schema):
+    """A cause of failures. *counts_against_site* tells whether the adjusted success rate counts it."""
+
+    name: str
+    title: str
+    category: Category
+    severity: Severity
+    counts_against_site: bool
+    help: str
+
+
+class FailureOut(Schema):
+    """A run that failed, broke or timed out; *signature* is null until the run is classified."""
+
+    run: uuid.UUID
+    series: str
+    slot: datetime
+    state: str
+    stage: str
+    resource: str
+    reason: str
+    signature: str | None
+
+    @staticmethod
+    def resolve_run(run: Run) -> uuid.UUID:
+        return run.pk
+
+    @staticmethod
+    def resolve_series(run: Run) -> str:
+        return run.series.name
+
+    @staticmethod
+    def resolve_resource(run: Run) -> str:
+        return run.failed_resource
+
+    @staticmethod
+    def resolve_signature(run: Run) -> str | None:
+        return run.signature.name if run.signature else None
+
+
+class CauseOut(Schema):
+    """The failures with one cause; *signature* is null for those that are not classified yet.
+
+    *by_interval* counts failed runs in each interval of the range, oldest first.
+    """
+
+    signature: str | None
+    title: str
+    category: Category | None
+    runs: int
+    series: int
+    first: datetime
+    latest: datetime
+    by_interval: list[int]
+
+
+class FailureCountsOut(Schema):
+    """Success rates and causes. *raw_success_rate* is the share of judged runs that passed (null without
+    runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site."""
+
+    since: datetime
+    interval_seconds: float
+    passed: int
+    failed: int
+    excused: int
+    raw_success_rate: float | None
+    adjusted_success_rate: float | None
+    causes: list[CauseOut]
+
+
+@router.get("/failures", response=list[FailureOut], summary="List failed runs, newest first")
+def list_failures(
+    request: HttpRequest,
+    series: str | None = None,
+    site: str | None = None,
+    signature: str | None = None,
+    category: Category | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[Run]:
+    """*since* is included, *until* is not. *signature* is a name of `/failures/signatures`."""
+    for name, time in (("since", since), ("until", until)):
+        if time is not None and time.tzinfo is None:
+            raise Refused(
+                422, "no_zone", f"{name}: expected a time with a zone, such as 2026-03-01T00:00:00Z"
+            )
+    conditions = {
+        "series__name": series,
+        "signature__name": signature,
+        "signature__category": category,
+        "slot__gte": since,
+        "slot__lt": until,
+    }
+    chosen = {lookup: value for lookup, value in conditions.items() if value is not None}
+    failed = runs_at_site(request.user, site or "").filter(state__in=WITH_SIGNATURE, **chosen)
+    return list(failed.select_related("series", "signature").order_by("-slot")[:limit])
+
+
+@router.get("/failures/counts", response=FailureCountsOut, summary="Count failures by cause and time")
+def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> FailureCountsOut:
+    chosen = next(each for each in RANGES if each.key == range)
+    counts = count_failures(runs_at_site(request.user, site or ""), chosen, timezone.now())
+    return FailureCountsOut(
+        since=counts.starts[0],
+        interval_seconds=chosen.interval.total_seconds(),
+        passed=counts.rates.passed,
+        failed=counts.rates.failed,
+        excused=counts.rates.excused,
+        raw_success_rate=counts.rates.raw,
+        adjusted_success_rate=counts.rates.adjusted,
+        causes=[
+            CauseOut(
+                signature=cause.signature.name if cause.signature else None,
+                title=cause.signature.title if cause.signature else "Not classified yet",
+                category=Category(cause.signature.category) if cause.signature else None,
+                runs=cause.runs,
+                series=cause.series,
+                first=cause.first,
+                latest=cause.latest,
+                by_interval=list(cause.by_interval),
+            )
+            for cause in counts.causes
+        ],
+    )
+
+
+@router.get(
+    "/failures/signatures", response=list[SignatureOut], summary="List the causes that are recognised"
+)
+def list_signatures(request: HttpRequest) -> list[FailureSignature]:  # noqa: ARG001
+    return list(FailureSignature.objects.all())

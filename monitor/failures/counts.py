@@ -1,0 +1,182 @@
+"""Count failures by cause and time, and success rates raw and adjusted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Count, DateTimeField, F, Func, Max, Min, Value
+
+from monitor.models import FailureSignature, Run, Series
+from monitor.models.run import WITH_SIGNATURE, State
+from monitor.units import coarse_seconds
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.run import RunQuerySet
+
+EPOCH = datetime(2000, 1, 3, tzinfo=UTC)  # a Monday: intervals of whole days begin at midnight UTC
+JUDGED = (State.PASSED, *WITH_SIGNATURE)  # other runs are evidence of neither success nor failure
+
+
+@dataclass(frozen=True)
+class FailureRange:
+    """A time range that pages offer, divided into *intervals* intervals of equal length."""
+
+    key: str
+    label: str
+    interval: timedelta
+    intervals: int
+
+    @property
+    def interval_label(self) -> str:
+        return coarse_seconds(self.interval.total_seconds())
+
+    def starts(self, now: datetime) -> list[datetime]:
+        """Return the start of each interval, oldest first; *now* lies in the last one."""
+        last = EPOCH + (now - EPOCH) // self.interval * self.interval
+        return [last - number * self.interval for number in reversed(range(self.intervals))]
+
+
+RANGES = (
+    FailureRange("24h", "24 hours", timedelta(hours=1), 24),
+    FailureRange("7d", "7 days", timedelta(hours=6), 28),
+    FailureRange("30d", "30 days", timedelta(days=1), 30),
+    FailureRange("90d", "90 days", timedelta(days=3), 30),
+)
+
+
+class JudgedCount(NamedTuple):
+    """The number of *runs* in a state, with a cause, in the interval from *start* on.
+
+    *signature* is a primary key; None for a passed run and for one that is not classified yet.
+    """
+
+    start: datetime
+    state: str
+    signature: int | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class SuccessRates:
+    """Success rates of runs that passed, failed, broke or timed out.
+
+    Attributes:
+        passed: the number of passed runs.
+        failed: the number of runs that failed, broke or timed out.
+        excused: those of the failed runs whose cause does not count against a site.
+    """
+
+    passed: int
+    failed: int
+    excused: int
+
+    @property
+    def raw(self) -> float | None:
+        """The share of all runs that passed; None without runs."""
+        return _share(self.passed, self.failed)
+
+    @property
+    def adjusted(self) -> float | None:
+        """The same share without the excused runs."""
+        return _share(self.passed, self.failed - self.excused)
+
+
+def _share(passed: int, failed: int) -> float | None:
+    return passed / (passed + failed) if passed + failed else None
+
+
+@dataclass(frozen=True)
+class CauseCount:
+    """The failures with one cause.
+
+    Attributes:
+        signature: None for failures that are not classified yet.
+        runs, series: how many runs failed, and of how many series.
+        first, latest: the first and the latest slot of such a run.
+        by_interval: failed runs in each interval of the range, oldest first.
+    """
+
+    signature: FailureSignature | None
+    runs: int
+    series: int
+    first: datetime
+    latest: datetime
+    by_interval: Sequence[int]
+
+
+@dataclass(frozen=True)
+class FailureCounts:
+    """Failures in a range: success rates, causes with the most frequent first, starts of the intervals."""
+
+    rates: SuccessRates
+    causes: Sequence[CauseCount]
+    starts: Sequence[datetime]
+
+
+def success_rates(counts: Iterable[JudgedCount], excused: Mapping[int, bool]) -> SuccessRates:
+    """Return the rates of *counts*; *excused* tells which signatures do not count against a site. Pure."""
+    passed = failed = excused_runs = 0
+    for count in counts:
+        if count.state == State.PASSED:
+            passed += count.runs
+        else:
+            failed += count.runs
+            if count.signature is not None and excused[count.signature]:
+                excused_runs += count.runs
+    return SuccessRates(passed, failed, excused_runs)
+
+
+def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQuerySet:
+    """Return the runs that *user* may see, of series that use *site* (empty: of all series)."""
+    runs = Run.objects.visible_to(user)
+    return (
+        runs.filter(series__in=Series.objects.filter(bindings__resource__site__name=site)) if site else runs
+    )
+
+
+def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> FailureCounts:
+    """Count the failures of *runs* in *range_*, which ends *now*; three queries."""
+    starts = range_.starts(now)
+    judged = runs.filter(slot__gte=starts[0], slot__lte=now, state__in=JUDGED).order_by()
+    counts = _by_interval(judged, range_.interval)
+    signatures = FailureSignature.objects.in_bulk({count.signature for count in counts if count.signature})
+    excused = {key: not signature.counts_against_site for key, signature in signatures.items()}
+    by_cause: dict[int | None, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
+    for count in counts:
+        if count.state != State.PASSED:
+            by_cause[count.signature][count.start] += count.runs
+    failed = judged.filter(state__in=WITH_SIGNATURE).values("signature")
+    facts = failed.annotate(
+        series_count=Count("series", distinct=True), first=Min("slot"), latest=Max("slot")
+    )
+    causes = [
+        CauseCount(
+            signature=signatures.get(fact["signature"]),
+            runs=sum(by_cause[fact["signature"]].values()),
+            series=fact["series_count"],
+            first=fact["first"],
+            latest=fact["latest"],
+            by_interval=[by_cause[fact["signature"]].get(start, 0) for start in starts],
+        )
+        for fact in facts
+    ]
+    causes.sort(key=lambda cause: (-cause.runs, cause.latest))
+    return FailureCounts(success_rates(counts, excused), causes, starts)
+
+
+def _by_interval(judged: RunQuerySet, interval: timedelta) -> list[JudgedCount]:
+    start = Func(Value(interval), F("slot"), Value(EPOCH), function="date_bin", output_field=DateTimeField())
+    rows = judged.annotate(start=start).values_list("start", "state", "signature")
+    return [JudgedCount(*row) for row in rows.annotate(runs=Count("*"))]
+
+
+def runs_of(runs: RunQuerySet, signature: FailureSignature, since: datetime, most: int) -> list[Run]:
+    """Return the newest of *runs* with slots from *since* on that failed by *signature*, at most *most*."""
+    failed = runs.filter(signature=signature, slot__gte=since, state__in=WITH_SIGNATURE)
+    return list(failed.select_related("series").order_by("-slot")[:most])

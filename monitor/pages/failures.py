@@ -1,0 +1,72 @@
+"""Failures: what broke, by cause and time; and the failed runs of one cause."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import path
+from django.utils import timezone
+
+from monitor.failures.counts import RANGES, FailureRange, count_failures, runs_at_site, runs_of
+from monitor.models import FailureSignature, Site
+from monitor.pages.http.access import members_only
+
+MOST_RUNS = 100
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    """Show the causes that the query string selects, so that the address is a permalink."""
+    now, range_, site = timezone.now(), _range(request), _site(request)
+    counts = count_failures(runs_at_site(request.user, site), range_, now)
+    unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
+    context = {
+        "counts": counts,
+        "most": max((count for cause in counts.causes for count in cause.by_interval), default=0),
+        "unknown": unknown,
+        "range": range_,
+        "ranges": RANGES,
+        "site": site,
+        "sites": Site.objects.values_list("name", flat=True),
+        "query": urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value}),
+        "now": now,
+    }
+    return render(request, "pages/failures.html", context)
+
+
+@members_only
+def cause(request: HttpRequest, name: str) -> HttpResponse:
+    """Show one cause: what it is, what helps, and its failed runs."""
+    signature = get_object_or_404(FailureSignature, name=name)
+    now, range_, site = timezone.now(), _range(request), _site(request)
+    runs = runs_at_site(request.user, site)
+    counts = count_failures(runs.filter(signature=signature), range_, now)
+    context = {
+        "signature": signature,
+        "count": counts.causes[0] if counts.causes else None,
+        "starts": counts.starts,
+        "most": max((count for each in counts.causes for count in each.by_interval), default=0),
+        "runs": runs_of(runs, signature, counts.starts[0], MOST_RUNS),
+        "most_runs": MOST_RUNS,
+        "range": range_,
+        "ranges": RANGES,
+        "site": site,
+        "now": now,
+    }
+    return render(request, "pages/failure.html", context)
+
+
+def _range(request: HttpRequest) -> FailureRange:
+    return next((each for each in RANGES if each.key == request.GET.get("range")), RANGES[1])
+
+
+def _site(request: HttpRequest) -> str:
+    return request.GET.get("site", "").replace("\x00", "")
+
+
+urlpatterns = [
+    path("failures/", page, name="failures"),
+    path("failures/<slug:name>/", cause, name="failure"),
+]

@@ -1,0 +1,118 @@
+"""/api/v1/failures: failed runs with causes, counts, and signatures."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+
+from monitor.failures.classify_runs import classify_runs
+from monitor.ingest.service import ingest_all
+from monitor.models import Series
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+from tests.monitor.pages.builders import user
+
+URL = "/api/v1/failures"
+
+
+@pytest.fixture
+def runs(circle: Series) -> list[wire.Report]:
+    """A run that failed by a full disk, a newer one by an unknown cause, and one that passed."""
+    now = timezone.now().replace(microsecond=0)
+    reports = [
+        failed_circle_report(now - timedelta(minutes=3)),
+        failed_circle_report(now - timedelta(minutes=2), message="the cat ate the cable"),
+        circle_report(now - timedelta(minutes=1)),
+    ]
+    receipts = ingest_all([wire.to_json(report) for report in reports])
+    assert all(receipt.accepted for receipt in receipts)
+    classify_runs(now)
+    return reports
+
+
+def test_failed_runs_come_newest_first_with_their_causes(
+    admin_client: Client, runs: list[wire.Report]
+) -> None:
+    newest, older = admin_client.get(URL).json()
+    assert (newest["run"], newest["signature"]) == (str(runs[1].run), "unknown")
+    assert older == {
+        "run": str(runs[0].run),
+        "series": "circle",
+        "slot": older["slot"],
+        "state": "failed",
+        "stage": "transfer_ring",
+        "resource": "there",
+        "reason": "transfer_ring at there failed: No space left on device",
+        "signature": "disk-full",
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "signatures"),
+    [
+        ({"signature": "disk-full"}, ["disk-full"]),
+        ({"category": "storage"}, ["disk-full"]),
+        ({"category": "user"}, []),
+        ({"site": "site-of-here"}, ["unknown", "disk-full"]),
+        ({"site": "nowhere"}, []),
+        ({"series": "circle", "limit": 1}, ["unknown"]),
+        ({"series": "gather"}, []),
+        ({"until": "2000-01-01T00:00:00Z"}, []),
+        ({"since": "2000-01-01T00:00:00Z"}, ["unknown", "disk-full"]),
+    ],
+)
+def test_a_query_chooses_failures(
+    admin_client: Client, runs: list[wire.Report], query: dict[str, str], signatures: list[str]
+) -> None:
+    assert [each["signature"] for each in admin_client.get(URL, query).json()] == signatures
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"category": "cat"},
+        {"limit": 0},
+        {"limit": 1001},
+        {"since": "yesterday"},
+        {"since": "2026-03-01T00:00:00"},
+    ],
+)
+def test_an_invalid_query_is_refused(admin_client: Client, query: dict[str, str]) -> None:
+    answer = admin_client.get(URL, query)
+    assert answer.status_code == 422
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_counts_have_rates_and_causes_by_interval(admin_client: Client, runs: list[wire.Report]) -> None:
+    counts = admin_client.get(f"{URL}/counts", {"range": "30d"}).json()
+    assert (counts["passed"], counts["failed"], counts["excused"]) == (1, 2, 0)
+    assert counts["raw_success_rate"] == pytest.approx(1 / 3)
+    assert counts["interval_seconds"] == 86400
+    assert {cause["signature"]: sum(cause["by_interval"]) for cause in counts["causes"]} == {
+        "disk-full": 1,
+        "unknown": 1,
+    }
+
+
+def test_counts_without_runs_have_no_rates(admin_client: Client) -> None:
+    counts = admin_client.get(f"{URL}/counts").json()
+    assert (counts["raw_success_rate"], counts["adjusted_success_rate"], counts["causes"]) == (None, None, [])
+
+
+def test_signatures_have_what_a_user_needs(admin_client: Client, runs: list[wire.Report]) -> None:
+    by_name = {each["name"]: each for each in admin_client.get(f"{URL}/signatures").json()}
+    assert by_name["disk-full"]["category"] == "storage"
+    assert by_name["disk-full"]["counts_against_site"] is True
+    assert "Free space" in by_name["disk-full"]["help"]
+    assert "unknown" in by_name
+
+
+def test_hidden_series_have_no_failures(client: Client, circle: Series, runs: list[wire.Report]) -> None:
+    circle.suite.viewers.add(Group.objects.create(name="others"))
+    client.force_login(user("reader"))
+    assert client.get(URL).json() == []
+    assert client.get(f"{URL}/counts").json()["failed"] == 0

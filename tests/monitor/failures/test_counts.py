@@ -1,0 +1,123 @@
+"""Failures are counted by cause and interval; success rates are given raw and adjusted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import DjangoAssertNumQueries
+
+from monitor.failures.classify_runs import classify_runs
+from monitor.failures.counts import (
+    RANGES,
+    FailureRange,
+    JudgedCount,
+    SuccessRates,
+    count_failures,
+    runs_at_site,
+    success_rates,
+)
+from monitor.ingest.service import ingest_all
+from monitor.models import Run, Series
+from monitor.models.run import State
+from reporters import report as wire
+from tests.monitor.builders import circle_report, failed_circle_report
+from tests.monitor.conftest import NOON
+
+DAY, WEEK = RANGES[0], RANGES[1]
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize("range_", RANGES, ids=lambda each: each.key)
+def test_the_intervals_of_a_range_end_with_the_one_that_now_lies_in(range_: FailureRange) -> None:
+    now = datetime(2026, 3, 1, 13, 37, tzinfo=UTC)
+    starts = range_.starts(now)
+    assert len(starts) == range_.intervals
+    assert starts[-1] <= now < starts[-1] + range_.interval
+    assert {later - earlier for earlier, later in pairwise(starts)} == {range_.interval}
+
+
+def test_intervals_begin_at_whole_hours_and_at_midnight() -> None:
+    now = datetime(2026, 3, 1, 13, 37, tzinfo=UTC)
+    assert RANGES[0].starts(now)[-1] == datetime(2026, 3, 1, 13, tzinfo=UTC)
+    assert RANGES[1].starts(now)[-1] == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert RANGES[2].starts(now)[-1] == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "excused", "raw", "adjusted"),
+    [
+        (0, 0, 0, None, None),
+        (3, 1, 0, 0.75, 0.75),
+        (3, 1, 1, 0.75, 1.0),
+        (0, 2, 2, 0.0, None),  # the site had no chance to pass
+        (0, 2, 1, 0.0, 0.0),
+    ],
+)
+def test_rates(passed: int, failed: int, excused: int, raw: float | None, adjusted: float | None) -> None:
+    rates = SuccessRates(passed, failed, excused)
+    assert (rates.raw, rates.adjusted) == (raw, adjusted)
+
+
+def test_failures_that_are_not_classified_yet_count_against_the_site() -> None:
+    counts = [
+        JudgedCount(NOON, State.PASSED, None, 5),
+        JudgedCount(NOON, State.FAILED, None, 2),
+        JudgedCount(NOON, State.FAILED, 1, 3),
+        JudgedCount(NOON, State.TIMED_OUT, 2, 4),
+    ]
+    assert success_rates(counts, {1: True, 2: False}) == SuccessRates(5, 9, 3)
+
+
+def ingested(*reports: wire.Report) -> None:
+    assert all(receipt.accepted for receipt in ingest_all([wire.to_json(report) for report in reports]))
+
+
+def test_causes_come_with_the_most_frequent_first_and_their_intervals(circle: Series) -> None:
+    key = "user@there: Permission denied (publickey)."
+    ingested(
+        circle_report(NOON - 3 * HOUR),
+        failed_circle_report(NOON - 2 * HOUR),
+        failed_circle_report(NOON - HOUR, message=key),
+        failed_circle_report(NOON - HOUR + timedelta(minutes=1), message=key),
+        failed_circle_report(NOON, message=key),
+    )
+    classify_runs(NOON)
+    counts = count_failures(Run.objects.all(), DAY, NOON)
+    denied, full = counts.causes
+    assert denied.signature is not None
+    assert full.signature is not None
+    assert (denied.signature.name, denied.runs, denied.series) == ("ssh-authentication-refused", 3, 1)
+    assert (denied.first, denied.latest) == (NOON - HOUR, NOON)
+    assert denied.by_interval[-3:] == [0, 2, 1]
+    assert (full.signature.name, full.by_interval[-3:]) == ("disk-full", [1, 0, 0])
+    assert counts.rates == SuccessRates(passed=1, failed=4, excused=3)
+
+
+def test_runs_outside_the_range_and_runs_that_never_ran_are_not_counted(circle: Series) -> None:
+    ingested(failed_circle_report(NOON - timedelta(days=2)))
+    Run.objects.create(
+        id=wire.run_id("circle", NOON), series=circle, slot=NOON, due_at=NOON, state=State.MISSED
+    )
+    counts = count_failures(Run.objects.all(), DAY, NOON)
+    assert counts.rates == SuccessRates(0, 0, 0)
+    assert list(counts.causes) == []
+    (cause,) = count_failures(Run.objects.all(), WEEK, NOON).causes
+    assert (cause.signature, cause.runs) == (None, 1)  # not classified yet
+
+
+def test_the_number_of_queries_does_not_depend_on_the_causes(
+    circle: Series, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    ingested(*(failed_circle_report(NOON - number * HOUR) for number in range(5)))
+    classify_runs(NOON)
+    with django_assert_num_queries(3):
+        count_failures(Run.objects.all(), WEEK, NOON)
+
+
+def test_a_site_sees_the_failures_of_series_that_use_it(circle: Series, admin_user: User) -> None:
+    ingested(failed_circle_report(NOON))
+    for site, runs in (("site-of-here", 1), ("site-of-there", 1), ("elsewhere", 0), ("", 1)):
+        assert runs_at_site(admin_user, site).count() == runs

@@ -1,0 +1,126 @@
+"""The pages of failures: causes by frequency and time, and the runs of one cause."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from monitor.failures.classify_runs import classify_runs
+from monitor.models import Run
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+FULL = "write failed: No space left on device <b>"
+
+
+def text(client: Client, path: str, status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def failed(grid: Grid, slot: datetime, message: str = FULL) -> Run:
+    sent = builders.failed(
+        builders.report(grid.circle, slot), "transfer_ring", grid.resources[1].name, message
+    )
+    return builders.delivered(sent)
+
+
+def test_without_runs_the_page_says_so(grid: Grid, client: Client) -> None:
+    assert "No runs" in text(client, "/failures/")
+    assert "No series at site1 ran in this range" in text(client, "/failures/?site=site1")
+
+
+def test_without_failures_the_page_says_so(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.circle, now)
+    shown = text(client, "/failures/")
+    assert "No failures" in shown
+    assert "100" in shown
+
+
+def test_each_cause_has_its_title_category_counts_and_intervals(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.passed(grid.circle, now - timedelta(minutes=3))
+    for minutes in (1, 2):
+        failed(grid, now - timedelta(minutes=minutes))
+    failed(grid, now, "login@x: Permission denied (publickey).")
+    classify_runs(now)
+    shown = text(client, "/failures/?range=24h")
+    assert shown.index("No space left on the device") < shown.index("SSH refuses the login")
+    for part in ("storage, critical", "not counted", "25 %", "33", "2 failed, from", "/failures/disk-full/"):
+        assert part in shown, part
+
+
+def test_a_cause_shows_what_helps_and_its_runs(grid: Grid, client: Client, now: datetime) -> None:
+    run = failed(grid, now)
+    classify_runs(now)
+    shown = text(client, "/failures/disk-full/")
+    for part in ("Free space", "counts against the site", f"/runs/{run.pk}/", "transfer_ring", "site2-login"):
+        assert part in shown, part
+    assert "&lt;b&gt;" in shown
+    assert "device <b>" not in shown
+
+
+def test_unknown_causes_are_linked(grid: Grid, client: Client, now: datetime) -> None:
+    failed(grid, now, "the cat ate the cable")
+    classify_runs(now)
+    assert "/failures/unknown/" in text(client, "/failures/")
+    assert "the cat ate the cable" in text(client, "/failures/unknown/")
+
+
+def test_failures_that_are_not_classified_yet_are_shown_as_such(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    failed(grid, now)
+    assert "Not classified yet" in text(client, "/failures/")
+
+
+def test_the_site_and_the_range_choose_the_runs(grid: Grid, client: Client, now: datetime) -> None:
+    failed(grid, now - timedelta(days=2))
+    classify_runs(now)
+    assert "No runs" in text(client, "/failures/?range=24h")
+    assert "No space left" in text(client, "/failures/?range=7d&site=site1")
+    assert "No series at site4 ran" in text(client, "/failures/?range=7d&site=site4")
+    assert "No run of a series at site4 failed" in text(client, "/failures/disk-full/?site=site4")
+
+
+@pytest.mark.parametrize("query", ["range=never", "site=%00", "site=%F0%9F%98%80&range="])
+def test_an_invalid_filter_is_ignored(grid: Grid, client: Client, query: str) -> None:
+    text(client, f"/failures/?{query}")
+
+
+def test_an_unknown_signature_is_not_found(grid: Grid, client: Client) -> None:
+    text(client, "/failures/nothing/", status=404)
+
+
+def test_a_user_sees_only_the_failures_of_visible_series(grid: Grid, client: Client, now: datetime) -> None:
+    run = failed(grid, now)
+    classify_runs(now)
+    grid.circle.suite.viewers.add(Group.objects.create(name="others"))
+    assert "No runs" in text(client, "/failures/")
+    assert str(run.pk) not in text(client, "/failures/disk-full/")
+
+
+def test_the_page_of_a_run_names_the_cause_and_what_helps(grid: Grid, client: Client, now: datetime) -> None:
+    run = failed(grid, now)
+    assert "No space left on the device" not in text(client, f"/runs/{run.pk}/")
+    classify_runs(now)
+    shown = text(client, f"/runs/{run.pk}/")
+    assert "/failures/disk-full/" in shown
+    assert "Free space" in shown
+
+
+def test_the_number_of_queries_does_not_depend_on_the_failures(
+    grid: Grid, client: Client, now: datetime, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for minutes in range(6):
+        failed(grid, now - timedelta(minutes=minutes), f"{FULL} {minutes}")
+    classify_runs(timezone.now())
+    with django_assert_max_num_queries(12):
+        text(client, "/failures/")
