@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -21,6 +25,7 @@ from monitor.failures.availability import (
     of_results,
     with_maintenance,
 )
+from tests.monitor.imports.formats.reading import LANL, SHARED, needs_shared_data
 
 UP, UNKNOWN, SCHEDULED, DOWN = TimelineStatus
 LETTERS = {"u": UP, "?": UNKNOWN, "s": SCHEDULED, "d": DOWN}
@@ -212,3 +217,40 @@ def test_results_and_maintenance_equal_brute_force(
     assert [seconds.up, seconds.unknown, seconds.scheduled, seconds.down] == [
         expected.count(letter) for letter in "u?sd"
     ]
+
+
+def lanl_outages() -> dict[str, list[tuple[int, int]]]:
+    """Return the outages of each node by ``system/node``, as minutes since 1970."""
+    outages: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    with gzip.open(SHARED / LANL, "rt", encoding="latin-1", newline="") as file:
+        for row in csv.DictReader(file):
+            times = [row["Prob Started"].strip(), row["Prob Fixed"].strip()]
+            if not all(times):
+                continue
+            started, fixed = (datetime.strptime(text, "%m/%d/%Y %H:%M").replace(tzinfo=UTC) for text in times)
+            outages[f"{row['System']}/{row['nodenumz']}"].append(
+                (int(started.timestamp()) // 60, int(fixed.timestamp()) // 60)
+            )
+    return outages
+
+
+@needs_shared_data
+def test_the_availability_of_ten_years_of_outages_equals_brute_force_minute_by_minute() -> None:
+    outages = lanl_outages()
+    assert len(outages) > 3000
+    start, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) // 60 for year in (1996, 2006))
+    busiest = sorted(outages, key=lambda node: -len(outages[node]))[:40]
+    for node in busiest:
+        is_down = np.zeros(end - start, bool)
+        for began, ended in outages[node]:
+            is_down[max(began - start, 0) : max(ended - start, 0)] = True
+        shown = of_periods(outages[node], DOWN, UP, start=start, end=end)
+        seconds = account(shown, start, end)
+        down = int(is_down.sum())
+        assert (seconds.up, seconds.unknown, seconds.scheduled, seconds.down) == (
+            len(is_down) - down,
+            0,
+            0,
+            down,
+        )
+        assert seconds.availability == pytest.approx(1 - is_down.mean())
