@@ -76,16 +76,17 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def of_results(
-    slots: Seconds, has_passed: NDArray[np.bool_], *, valid_seconds: int, start: int, end: int
+    slots: Seconds, has_passed: NDArray[np.bool_], valid_until: Seconds, *, start: int, end: int
 ) -> Timeline:
     """Return the timeline of a series from *start* until *end*.
 
-    A result counts from its slot until the next one, at most for *valid_seconds*; after that the status is
-    unknown. Results before *start* count as long as they are valid. *slots* ascend strictly.
+    A result counts from its slot until the next one, at most until its *valid_until*; after that the status
+    is unknown. Results before *start* count as long as they are valid. *slots* ascend strictly, and no
+    *valid_until* lies before its slot.
     """
     if not len(slots):
         return constant(TimelineStatus.UNKNOWN, start, end)
-    until = np.minimum(slots + valid_seconds, np.append(slots[1:], np.iinfo(np.int64).max))
+    until = np.minimum(valid_until, np.append(slots[1:], np.iinfo(np.int64).max))
     statuses = np.where(has_passed, np.int8(TimelineStatus.UP), np.int8(TimelineStatus.DOWN))
     starts = np.concatenate([[min(start, int(slots[0]) - 1)], np.stack([slots, until], axis=1).ravel()])
     unknown = np.full(len(slots), TimelineStatus.UNKNOWN, np.int8)

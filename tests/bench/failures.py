@@ -62,7 +62,7 @@ def _availability() -> Result:
     def a_site(site: int) -> None:
         own = [(site * 3 + number) % SERIES for number in range(3)]
         one, other, login = (
-            of_results(slots, passed[series], valid_seconds=2 * HOUR, start=0, end=MONTH) for series in own
+            of_results(slots, passed[series], slots + 2 * HOUR, start=0, end=MONTH) for series in own
         )
         shown = with_maintenance(all_of([any_of([one, other]), login]), windows)
         for day in range(30):

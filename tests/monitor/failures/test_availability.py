@@ -97,13 +97,9 @@ def test_availability_and_reliability(
 
 
 def results(slots: dict[int, bool], *, valid: int, start: int = 0, end: int = 10) -> str:
-    shown = of_results(
-        np.array(list(slots), np.int64),
-        np.array(list(slots.values()), bool),
-        valid_seconds=valid,
-        start=start,
-        end=end,
-    )
+    times = np.array(list(slots), np.int64)
+    passed = np.array(list(slots.values()), bool)
+    shown = of_results(times, passed, times + valid, start=start, end=end)
     assert is_canonical(shown)
     return letters(shown)
 
@@ -205,13 +201,9 @@ def test_results_and_maintenance_equal_brute_force(
         is_known = latest is not None and second < latest + valid
         status = ("u" if slots[latest] else "d") if is_known and latest is not None else "?"
         expected += "s" if any(begin <= second < end for begin, end in windows) else status
-    shown = of_results(
-        np.array(list(slots), np.int64),
-        np.array(list(slots.values()), bool),
-        valid_seconds=valid,
-        start=0,
-        end=30,
-    )
+    times = np.array(list(slots), np.int64)
+    passed = np.array(list(slots.values()), bool)
+    shown = of_results(times, passed, times + valid, start=0, end=30)
     assert letters(with_maintenance(shown, windows)) == expected
     seconds = account(with_maintenance(shown, windows), 0, 30)
     assert [seconds.up, seconds.unknown, seconds.scheduled, seconds.down] == [
