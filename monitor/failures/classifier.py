@@ -1,7 +1,8 @@
 """Classify the text of a failure: find the signature that names its cause. Pure.
 
-All patterns are matched in one pass over the text by RE2, in time proportional to the length of the text for
-every pattern: no regular expression can make the classifier hang.
+RE2 first finds the literal parts of all patterns in one pass over the text, and then matches the few patterns
+whose parts are there (``FilteredRE2``). Each takes time proportional to the length of the text: no regular
+expression can make the classifier hang.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import re2
 from monitor.failures.signature import Signature
 
 MOST_CHARACTERS = 8_000  # of a text: a report keeps the last 4,000 characters of stderr
-_SET_BYTES = 256 * 2**20  # RE2's limit for its automaton; below it grows as texts need
-_PATTERN_BYTES = 2**20  # for one pattern; the largest shipped one needs a hundredth
+_PATTERN_BYTES = 2**20  # RE2's limit for the automaton of one pattern
 
 
 class InvalidPattern(ValueError):
@@ -58,13 +58,15 @@ class Classifier:
         Raises:
             InvalidPattern: a pattern cannot be compiled.
         """
-        self._patterns = [(signature, pattern) for signature in signatures for pattern in signature.patterns]
-        self._compiled = [compile_pattern(pattern) for _, pattern in self._patterns]
-        self._set = re2.Set.SearchSet(_options(_SET_BYTES))
-        for _, pattern in self._patterns:
-            self._set.Add(_PREFIX + pattern)
-        if self._patterns:  # an empty set cannot be compiled
-            self._set.Compile()
+        self._signatures: list[Signature] = []
+        self._filter = re2.Filter()
+        for signature in signatures:
+            for pattern in signature.patterns:
+                compile_pattern(pattern)
+                self._filter.Add(_PREFIX + pattern, _options())
+                self._signatures.append(signature)
+        if self._signatures:  # an empty filter cannot be compiled
+            self._filter.Compile()
 
     def classify(self, failure: FailureText) -> Signature | None:
         """Return the signature of *failure*; None if no signature matches.
@@ -73,23 +75,24 @@ class Classifier:
         text: what went wrong first is the cause of the rest.
         """
         text = failure.text
-        matching = [number for number in self._matches(text) if _applies(self._patterns[number][0], failure)]
+        matching = [number for number in self._matches(text) if _applies(self._signatures[number], failure)]
         if not matching:
             return None
-        highest = max(self._patterns[number][0].precedence for number in matching)
-        best = [number for number in matching if self._patterns[number][0].precedence == highest]
+        highest = max(self._signatures[number].precedence for number in matching)
+        best = [number for number in matching if self._signatures[number].precedence == highest]
         if len(best) > 1:
-            best.sort(key=lambda number: (self._compiled[number].search(text).start(), number))
-        return self._patterns[best[0]][0]
+            best.sort(key=lambda number: (self._filter.re(number).search(text).start(), number))
+        return self._signatures[best[0]]
 
     def matching(self, failure: FailureText) -> list[Signature]:
         """Return every signature that matches *failure*, each once."""
         numbers = self._matches(failure.text)
-        signatures = [self._patterns[number][0] for number in sorted(numbers)]
+        signatures = [self._signatures[number] for number in sorted(numbers)]
         return [each for each in dict.fromkeys(signatures) if _applies(each, failure)]
 
     def _matches(self, text: str) -> Sequence[int]:
-        return (self._set.Match(text) or ()) if self._patterns else ()  # None: no pattern matches
+        """Return the numbers of the patterns that match *text*."""
+        return (self._filter.Match(text) or ()) if self._signatures else ()  # None: no pattern matches
 
 
 _PREFIX = "(?im)"
@@ -103,7 +106,7 @@ def compile_pattern(pattern: str) -> re2._Regexp:
             matches an empty text, and with it every failure.
     """
     try:
-        compiled = re2.compile(_PREFIX + pattern, _options(_PATTERN_BYTES))
+        compiled = re2.compile(_PREFIX + pattern, _options())
     except re2.error as error:
         raise InvalidPattern(_reason(error)) from None
     if compiled.search(""):
@@ -117,10 +120,10 @@ def _reason(error: Exception) -> str:
     return text.replace(_PREFIX, "", 1)
 
 
-def _options(max_bytes: int) -> re2.Options:
+def _options() -> re2.Options:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = max_bytes
+    options.max_mem = _PATTERN_BYTES
     return options
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from functools import cache
+from functools import lru_cache
 
 from django.db import transaction
 from django.db.models import F
@@ -55,10 +55,9 @@ def classify_runs(now: datetime, signatures: Sequence[Signature] | None = None) 
         with transaction.atomic():
             if not try_lock_until_commit(AdvisoryLock.FAILURES):
                 return changed
-            history = _history(signatures, now)
+            history = _history(tuple(signatures), now)
             runs = classify_sql.unclassified(BATCH)
-            is_rejudging = not runs and history.rejudge_before is not None
-            if is_rejudging and history.rejudge_before is not None:
+            if not runs and history.rejudge_before is not None:
                 runs = classify_sql.before(history.rejudge_before, BATCH)
                 history.rejudge_before = runs[-1].slot if runs else None
                 history.save()
@@ -68,7 +67,7 @@ def classify_runs(now: datetime, signatures: Sequence[Signature] | None = None) 
     return changed
 
 
-def _history(signatures: Sequence[Signature], now: datetime) -> JudgedHistory:
+def _history(signatures: tuple[Signature, ...], now: datetime) -> JudgedHistory:
     """Return how far history has been judged by *signatures*; if they are new, store them."""
     digest = _digest(signatures)
     history = JudgedHistory.objects.first()
@@ -83,7 +82,8 @@ def _history(signatures: Sequence[Signature], now: datetime) -> JudgedHistory:
     return history
 
 
-def _digest(signatures: Sequence[Signature]) -> str:
+@lru_cache(maxsize=2)
+def _digest(signatures: tuple[Signature, ...]) -> str:
     content = [asdict(each) for each in signatures]
     return hashlib.sha256(json.dumps(content, default=sorted).encode()).hexdigest()
 
@@ -116,7 +116,7 @@ def _judge(runs: Sequence[FailedRun], signatures: Sequence[Signature]) -> int:
     return classify_sql.write(runs, [keys[name] for name in names])
 
 
-@cache
+@lru_cache(maxsize=2)
 def _classifier(signatures: tuple[Signature, ...]) -> Classifier:
     return Classifier(signatures)
 

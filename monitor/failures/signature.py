@@ -44,13 +44,13 @@ class Signature:
     @classmethod
     def of(cls, name: str, entry: Mapping[str, Any]) -> Signature:
         """Return the signature of a valid *entry* of a file; ``loading`` checks entries and names."""
-        category = Category(entry["category"])
+        category, counts = Category(entry["category"]), entry.get("counts_against_site")
         return cls(
             name=name,
             title=entry["title"],
             category=category,
             severity=Severity(entry["severity"]),
-            counts_against_site=entry.get("counts_against_site", COUNTS_AGAINST_SITE[category]),
+            counts_against_site=COUNTS_AGAINST_SITE[category] if counts is None else counts,
             patterns=tuple(entry["patterns"]),
             help=entry.get("help", ""),
             stages=frozenset(entry.get("stages", ())),

@@ -1,4 +1,4 @@
-"""All signatures against all labelled texts: one pass of RE2 against Python's ``re``, pattern by pattern.
+"""All signatures against all labelled texts: RE2 with a filter against Python's ``re``, pattern by pattern.
 
 And a month of the availability of many sites, against the same minutes one by one.
 """

@@ -96,6 +96,7 @@ def test_the_category_decides_whether_a_site_is_blamed_unless_the_file_says(
 ) -> None:
     content = VALID.replace(b"storage", category.encode())
     assert read(content, "a.yaml")[0].counts_against_site is counts
+    assert read(content + b"  counts_against_site:\n", "a.yaml")[0].counts_against_site is counts
     said = content + f"  counts_against_site: {str(not counts).lower()}\n".encode()
     assert read(said, "a.yaml")[0].counts_against_site is not counts
 

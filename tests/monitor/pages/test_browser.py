@@ -20,6 +20,7 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.live_server_helper import LiveServer
 
 from monitor.alerts import evaluate
+from monitor.failures.classify_runs import classify_runs
 from monitor.ledger import heartbeats, transitions
 from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Series, Site
 from monitor.models.run import State
@@ -123,6 +124,7 @@ def build_page_set() -> PageSet:
     here.sites.set(Site.objects.filter(name__in=["site4"]))
     MaintenanceWindow.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
     AlertRule.objects.create(name="every-failure", everything=True, condition="failures_in_row", threshold=1)
+    classify_runs(timezone.now())
     evaluate.evaluate(timezone.now())
     opened = Alert.objects.get()
     silent = AlertRule.objects.create(name="silent", condition="silent_seconds", threshold=60, enabled=False)
@@ -244,7 +246,7 @@ def paths(watched: PageSet) -> list[str]:
     of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
     reporters = ["/reporters/", "/reporters/home/", "/reporters/site1-login-with-a-long-name/"]
     holds = ["/holds/", "/holds/site/site2/"]
-    failures = ["/failures/?range=90d", "/failures/disk-full/?range=90d"]
+    failures = ["/failures/?range=90d", "/failures/connection-refused/?range=90d"]
     return ["/", *of_series, *runs, "/alerts/", *failures, *holds, *reporters, "/login/", "/no-such-page"]
 
 
