@@ -68,7 +68,7 @@ def availability_of(site: Site, first: date, end: datetime) -> SiteAvailability:
     windows = [
         (int(window.starts_at.timestamp()), int(window.ends_at.timestamp()))
         for window in planned_windows(start, end)
-        if not window.sites or site.name in window.sites
+        if window.covers({site.name})
     ]
     whole = all_of(list(services.values())) if services else constant(TimelineStatus.UNKNOWN, *period)
     shown = with_maintenance(whole, windows)

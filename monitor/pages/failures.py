@@ -9,11 +9,13 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import RANGES, FailureRange, count_failures, runs_at_site, runs_of
 from monitor.models import FailureSignature, Site
 from monitor.pages.http.access import members_only
 
 MOST_RUNS = 100
+MOST_EPISODES = 50
 
 
 @members_only
@@ -43,11 +45,14 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     now, range_, site = timezone.now(), _range(request), _site(request)
     runs = runs_at_site(request.user, site)
     counts = count_failures(runs.filter(signature=signature), range_, now)
+    episodes = episodes_of(runs, signature, counts.starts[0], now)
     context = {
         "signature": signature,
         "count": counts.causes[0] if counts.causes else None,
         "starts": counts.starts,
         "most": max((count for each in counts.causes for count in each.by_interval), default=0),
+        "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
+        "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
         "runs": runs_of(runs, signature, counts.starts[0], MOST_RUNS),
         "most_runs": MOST_RUNS,
         "range": range_,
