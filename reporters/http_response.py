@@ -88,7 +88,7 @@ class HttpResponse:
         headers: list[tuple[str, str]] = []
         for _ in range(_MAX_HEADERS + 1):
             line = self._line()
-            if not line.strip():
+            if line in (b"\r\n", b"\n"):
                 return dict(reversed(headers))
             header, folded = _HEADER.fullmatch(line), _FOLDED.fullmatch(line)
             if header is not None:
@@ -115,7 +115,7 @@ class HttpResponse:
         return False, int(length)
 
     def _begin_chunk(self) -> None:
-        if self._has_chunk and self._line().strip():
+        if self._has_chunk and self._line() != b"\r\n":
             raise MalformedResponse("a chunk is longer than announced")
         self._has_chunk = True
         line = self._line()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from http.client import HTTPResponse
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reporters.http_response import HttpResponse, IncompleteResponse, MalformedResponse
@@ -125,6 +125,8 @@ def responses(draw: st.DrawFn) -> bytes:
 
 
 @given(responses(), st.sampled_from(["GET", "POST", "HEAD"]))
+@example(b"HTTP/1.1 200 OK\r\n\r\r\n\0", "GET")
+@example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\r\n0\r\n\r\n", "GET")
 def test_what_is_accepted_reads_as_in_the_standard_library(sent: bytes, method: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
