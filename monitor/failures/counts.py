@@ -118,6 +118,11 @@ class FailureCounts:
     causes: Sequence[CauseCount]
     starts: Sequence[datetime]
 
+    @property
+    def most_per_interval(self) -> int:
+        """The most failures of one cause in one interval."""
+        return max((count for cause in self.causes for count in cause.by_interval), default=0)
+
 
 def success_rates(counts: Iterable[JudgedCount], excused: Mapping[int, bool]) -> SuccessRates:
     """Return the rates of *counts*; *excused* tells which signatures do not count against a site. Pure."""

@@ -22,7 +22,7 @@ class Category(models.TextChoices):
 
 
 class Severity(models.TextChoices):
-    """MINOR usually ends by itself, MAJOR needs a person, CRITICAL stops a service."""
+    """A MINOR failure usually ends by itself, a MAJOR one needs a person, a CRITICAL one stops a service."""
 
     MINOR = "minor"
     MAJOR = "major"

@@ -26,7 +26,6 @@ def page(request: HttpRequest) -> HttpResponse:
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         "counts": counts,
-        "most": max((count for cause in counts.causes for count in cause.by_interval), default=0),
         "unknown": unknown,
         "range": range_,
         "ranges": RANGES,
@@ -49,8 +48,7 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "signature": signature,
         "count": counts.causes[0] if counts.causes else None,
-        "starts": counts.starts,
-        "most": max((count for each in counts.causes for count in each.by_interval), default=0),
+        "counts": counts,
         "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
         "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
         "runs": runs_of(runs, signature, counts.starts[0], MOST_RUNS),
