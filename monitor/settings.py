@@ -156,6 +156,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 5},
     },
+    "attribute-failures": {
+        "task": "monitor.tasks.attribute_failures",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 

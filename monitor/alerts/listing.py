@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from monitor.models import Alert, Notification
+from monitor.failures.attribute import explained, of_series
+from monitor.models import Alert, Attribution, Notification
 
 if TYPE_CHECKING:
     from monitor.models.alert import AlertQuerySet
@@ -26,18 +27,37 @@ class NotificationState:
 
 @dataclass(frozen=True)
 class ListedAlert:
+    """An alert; *at_fault* is the part of the grid that explains the failures of its series, if one does."""
+
     alert: Alert
     notifications: Sequence[NotificationState]
+    at_fault: Attribution | None
 
 
 def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     """Return *alerts* with their notifications; the number of queries is constant."""
     related = alerts.select_related("rule", "series", "reporter", "opened_by", "closed_by")
-    rows = related.prefetch_related("notifications")
+    rows = list(related.prefetch_related("notifications"))
+    culprits = _at_fault(rows)
     return [
-        ListedAlert(alert, [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))])
+        ListedAlert(
+            alert,
+            [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))],
+            culprits.get(alert.pk),
+        )
         for alert in rows
     ]
+
+
+def _at_fault(alerts: Collection[Alert]) -> dict[int, Attribution]:
+    """Return by key what explains the run that opened an alert, or else the failures of its series now."""
+    open_ones = [alert for alert in alerts if alert.closed_at is None]
+    by_series = of_series({alert.series_id for alert in open_ones if alert.series_id is not None})
+    by_run = explained({alert.opened_by_id for alert in alerts if alert.opened_by_id is not None})
+    culprits = {alert.pk: by_series[alert.series_id] for alert in open_ones if alert.series_id in by_series}
+    return culprits | {
+        alert.pk: by_run[alert.opened_by_id] for alert in alerts if alert.opened_by_id in by_run
+    }
 
 
 def _state(notification: Notification) -> NotificationState:

@@ -6,12 +6,15 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.http.problems import Refused
+from monitor.failures.attribute import recent
+from monitor.failures.attribution import PartKind
 from monitor.failures.counts import RANGES, count_failures, runs_at_site
-from monitor.models import FailureSignature, Run
+from monitor.models import AttributedRun, Attribution, FailureSignature, Run, Series
 from monitor.models.failure_signature import Category, Severity
 from monitor.models.run import WITH_SIGNATURE
 
@@ -147,6 +150,43 @@ def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None =
             for cause in counts.causes
         ],
     )
+
+
+class AttributionOut(Schema):
+    """A part of the grid that was found to be at fault; *ended_at* is null as long as the results support it.
+
+    *kind* is `source`, `destination`, `edge`, `compute`, `site` (in every role) or `reporter`; the name of an
+    edge is `source>destination`. *probability* is that of the verdict; *failed* of *total* results that used
+    the part failed.
+    """
+
+    kind: PartKind
+    name: str
+    probability: float
+    failed: int
+    total: int
+    since: datetime
+    latest_at: datetime
+    decided_at: datetime
+    ended_at: datetime | None
+    runs: list[uuid.UUID]
+
+    @staticmethod
+    def resolve_runs(row: Attribution) -> list[uuid.UUID]:
+        return [explained.run for explained in row.runs.all()]
+
+
+@router.get(
+    "/failures/attributions", response=list[AttributionOut], summary="List the parts of the grid at fault"
+)
+def list_attributions(request: HttpRequest, range: RangeKey = "7d", site: str = "") -> list[Attribution]:
+    """Open ones first. *runs* are the failed runs that the verdict rests on, as far as you may see them."""
+    chosen = next(each for each in RANGES if each.key == range)
+    visible = AttributedRun.objects.filter(series__in=Series.objects.visible_to(request.user))
+    rows = Attribution.objects.visible_to(request.user).prefetch_related(
+        Prefetch("runs", visible.order_by("slot", "pk"))
+    )
+    return recent(rows, chosen.starts(timezone.now())[0], site)
 
 
 @router.get(

@@ -34,6 +34,7 @@ class AdvisoryLock(IntEnum):
     SPOOL = 0x73706F6C  # "spol": delivering the spool of a reporter
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     FAILURES = 0x6661696C  # "fail": classifying failures
+    ATTRIBUTION = 0x61747472  # "attr": finding the parts of the grid that are at fault
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most

@@ -24,8 +24,8 @@ class PartKind(StrEnum):
     DESTINATION = "destination"
     EDGE = "edge"
     COMPUTE = "compute"
+    SITE = "site"  # in every role
     REPORTER = "reporter"
-    MONITOR = "monitor"  # everything at once
 
 
 class GridPart(NamedTuple):
@@ -33,9 +33,6 @@ class GridPart(NamedTuple):
 
     kind: PartKind
     name: str
-
-
-MONITOR = GridPart(PartKind.MONITOR, "")
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,9 @@ _ODDS = {
     PartKind.SOURCE: 0.02,
     PartKind.DESTINATION: 0.02,
     PartKind.COMPUTE: 0.02,
+    PartKind.SITE: 0.02,
     PartKind.REPORTER: 0.02,
     PartKind.EDGE: 0.002,
-    PartKind.MONITOR: 0.01,
 }
 LEAST_PROBABILITY = 0.9
 _EVIDENT = 10.0  # how much more probable than no culprit

@@ -15,7 +15,7 @@ from monitor.db import binary
 _RESULTS = b"""
 SELECT series_id, slot, state = 'passed' AS has_passed, coalesce(second_next, slot + '1 day') AS valid_until
 FROM (
-    SELECT series_id, slot, state, failed_resource, signature_id,
+    SELECT id, series_id, slot, state, failed_resource, signature_id,
         lead(slot, 2) OVER (PARTITION BY series_id ORDER BY slot) AS second_next
     FROM monitor_run
     WHERE series_id = ANY (%(series)b::bigint[]) AND slot >= %(since)b::timestamptz
@@ -27,6 +27,12 @@ WHERE slot < %(until)b::timestamptz AND (
     OR (
         state IN ('failed', 'timed_out') AND failed_resource = ANY (%(resources)b::text[])
         AND coalesce(signature.counts_against_site, true)
+        AND NOT EXISTS (
+            SELECT FROM monitor_attributedrun AS explained
+            JOIN monitor_attribution AS verdict ON verdict.id = explained.attribution_id
+            WHERE explained.run = run.id
+                AND (verdict.kind IN ('edge', 'reporter') OR verdict.name <> %(site)b::text)
+        )
     )
 )
 ORDER BY series_id, slot
@@ -44,14 +50,21 @@ class SeriesResult:
 
 
 def of_site(
-    series: Collection[int], resources: Sequence[str], since: datetime, until: datetime
+    site: str, series: Collection[int], resources: Sequence[str], since: datetime, until: datetime
 ) -> list[SeriesResult]:
     """Return the results of *series* with slots in [*since*, *until*), by series and slot.
 
-    A failed run counts if it failed at one of *resources* by a cause that counts against a site; any other
-    failed run says nothing about the site.
+    A failed run counts if it failed at one of *resources* by a cause that counts against a site, unless
+    another part of the grid than *site* was found to be at fault; any other failed run says nothing about
+    the site.
     """
-    parameters = {"series": list(series), "resources": list(resources), "since": since, "until": until}
+    parameters = {
+        "site": site,
+        "series": list(series),
+        "resources": list(resources),
+        "since": since,
+        "until": until,
+    }
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(SeriesResult)
         return cursor.execute(_RESULTS, parameters, binary=True).fetchall()

@@ -62,7 +62,7 @@ def availability_of(site: Site, first: date, end: datetime) -> SiteAvailability:
     start = datetime.combine(first, time(), UTC)
     probes = dict(Series.objects.filter(bindings__resource__site=site).values_list("pk", "probe"))
     resources = list(Resource.objects.filter(site=site).values_list("name", flat=True))
-    results = results_sql.of_site(probes, resources, start - _LOOK_BACK, end)
+    results = results_sql.of_site(site.name, probes, resources, start - _LOOK_BACK, end)
     period = int(start.timestamp()), int(end.timestamp())
     services = _services(results, probes, *period)
     windows = [

@@ -2498,6 +2498,68 @@ class Migration(migrations.Migration):
                 name="run_unclassified",
             ),
         ),
+        migrations.CreateModel(
+            name="Attribution",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(max_length=11)),
+                ("name", models.CharField(max_length=201)),
+                ("probability", models.FloatField()),
+                ("failed", models.PositiveIntegerField()),
+                ("total", models.PositiveIntegerField()),
+                ("since", models.DateTimeField()),
+                ("latest_at", models.DateTimeField()),
+                ("decided_at", models.DateTimeField(help_text="when it was first found")),
+                ("ended_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "ordering": ["-decided_at", "-id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at", None)),
+                        fields=("kind", "name"),
+                        name="attribution_open_once",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AttributedRun",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run", models.UUIDField()),
+                ("slot", models.DateTimeField()),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="monitor.series"
+                    ),
+                ),
+                (
+                    "attribution",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="monitor.attribution",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "attribution"), name="attributed_run_once")
+                ],
+            },
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -1,6 +1,7 @@
 """The models, one noun per file, with its QuerySet."""
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
+from monitor.models.attribution import AttributedRun, Attribution
 from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
@@ -42,6 +43,8 @@ __all__ = [
     "Alert",
     "AlertRule",
     "ApiToken",
+    "AttributedRun",
+    "Attribution",
     "Binding",
     "Chain",
     "ChainRecord",

@@ -9,9 +9,10 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.failures.attribute import recent
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import RANGES, FailureRange, count_failures, runs_at_site, runs_of
-from monitor.models import FailureSignature, Site
+from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
 
 MOST_RUNS = 100
@@ -27,6 +28,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "counts": counts,
         "unknown": unknown,
+        "at_fault": recent(Attribution.objects.visible_to(request.user), counts.starts[0], site),
         "range": range_,
         "ranges": RANGES,
         "site": site,

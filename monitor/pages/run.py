@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
 from monitor.depot.samples.read import of_run
+from monitor.failures.attribute import explained
 from monitor.ledger.attribution import outcome_label
 from monitor.models import ChainRecord, ConflictingReport, RawReport, Run
 from monitor.models.run import State
@@ -60,6 +61,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "next": _neighbour(run, "slot", slot__gt=run.slot),
         "transitions": run.transitions.all(),
         "conflicts": ConflictingReport.objects.of(run).defer("packed"),
+        "at_fault": explained([run.pk]).get(run.pk),
         "stages": stage_progress(of_probe(run.series.probe), run.stage) if run.is_pending else [],
     }
     if raw is not None:

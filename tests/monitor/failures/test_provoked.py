@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from monitor.failures.classifier import Classifier, FailureText
 from monitor.failures.shipped import shipped
+from tests.reporters.needs import needs
 
 # What is provoked, by the name of its signature. ``{port}`` is a closed port, ``{silent}`` one that accepts
 # connections and closes them at once.
@@ -103,9 +103,7 @@ def needed(command: str) -> list[str]:
 def test_a_provoked_failure_has_its_signature(
     classifier: Classifier, place: Path, signature: str, command: str
 ) -> None:
-    missing = [name for name in needed(command) if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} is not installed")
+    needs(*needed(command))
     if "openssl" in command:
         for name in ("own", "other"):
             self_signed(place / f"{name}.pem", name)
