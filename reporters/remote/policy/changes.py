@@ -47,24 +47,19 @@ def _parts(document: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return the values of each series, each resource and the rest, by path, as they are shown."""
     parts: dict[str, dict[str, str]] = {}
     rest = {name: value for name, value in document.items() if name not in _OF_THE_DOCUMENT}
-    for series in _objects(rest.pop("series", [])):
-        values = {name: value for name, value in series.items() if name not in _OF_A_SERIES}
-        name = f"series {_named(series.get('name'))}"
-        parts[_unused(name, parts)] = dict(_flat(values, ""))
-    for name, resource in sorted(_mapping(rest.pop("resources", {})).items()):
-        parts[f"resource {_named(name)}"] = dict(_flat(resource, ""))
+    if isinstance(rest.get("series"), list):
+        for series in rest.pop("series"):
+            name, values = "series without a name", series
+            if isinstance(series, Mapping):
+                values = {key: value for key, value in series.items() if key not in _OF_A_SERIES}
+                name = f"series {_named(series['name'])}" if "name" in series else name
+            parts[_unused(name, parts)] = dict(_flat(values, ""))
+    if isinstance(rest.get("resources"), Mapping):
+        for name, resource in sorted(rest.pop("resources").items()):
+            parts[f"resource {_named(name)}"] = dict(_flat(resource, ""))
     if rest:
         parts["reporter"] = dict(_flat(rest, ""))
     return parts
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    items = value if isinstance(value, list) else [value]
-    return [item if isinstance(item, Mapping) else {"name": None, "value": item} for item in items]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {"": value}
 
 
 def _unused(name: str, parts: Mapping[str, object]) -> str:
