@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
+from monitor.deployment.upgrade import upgrade
 from monitor.models import ChainRecord, Deployment, ReporterKey, ReporterStatus
 from reporters.remote import agent_process, archive
 from reporters.report import to_json
@@ -87,6 +88,29 @@ def test_two_sites_from_the_deployment_to_the_removal(
     assert eventually(lambda: [sites.processes(name) for name in names] == [[], []])
     assert not ReporterKey.objects.active().exists()
     assert not Deployment.objects.exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", ["copy the new", "restart the service", "wait for a heartbeat"])
+def test_an_upgrade_that_is_interrupted_is_completed_by_the_next(
+    sites: DeployedSites, live_server: LiveServer, tmp_path: Path, step: str
+) -> None:
+    call("deploy", "anl", f"--url={live_server.url}")
+    new = changed(tmp_path / "new")
+
+    def interrupted_at(text: str) -> None:
+        if text.startswith(step):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        upgrade(Deployment.objects.get(), new.read_bytes(), interrupted_at)
+    assert eventually(lambda: len(sites.agents("anl")) == 1)
+    call("upgrade", "anl", f"--archive={new}")
+    assert versions() == {"anl": digest(new)}
+    assert eventually(lambda: len(sites.agents("anl")) == 1)
+    assert Deployment.objects.get().archive_sha256 == digest(new)
+    call("remove", "anl")
+    assert not sites.state("anl").exists()
 
 
 def test_results_are_delivered_before_a_reporter_is_removed_and_kept_if_they_cannot_be(
