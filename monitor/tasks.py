@@ -13,7 +13,7 @@ from monitor.alerts import deliver
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
-from monitor.failures import attribute, classify_runs
+from monitor.failures import attribute, classify_runs, incidents
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.worker import deliver_spool, run_claimed
@@ -62,7 +62,9 @@ def classify_failures() -> None:
 
 @app.task(name="monitor.tasks.attribute_failures")
 def attribute_failures() -> None:
-    attribute.attribute(timezone.now())
+    now = timezone.now()
+    attribute.attribute(now)
+    incidents.update_incidents(now)
 
 
 @app.task(name="monitor.tasks.housekeep")

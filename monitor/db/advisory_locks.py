@@ -35,6 +35,7 @@ class AdvisoryLock(IntEnum):
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     FAILURES = 0x6661696C  # "fail": classifying failures
     ATTRIBUTION = 0x61747472  # "attr": finding the parts of the grid that are at fault
+    INCIDENTS = 0x696E6364  # "incd": opening and resolving incidents
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most

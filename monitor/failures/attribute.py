@@ -15,8 +15,8 @@ from django.db.models import F
 import probes
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribution import Culprit, MeshResult, culprits
+from monitor.failures.latest_results_sql import LatestResult, latest_results
 from monitor.failures.mesh_evidence import MeshRun, MeshSeries, mesh_results, mesh_series
-from monitor.failures.mesh_sql import LatestResult, latest_results
 from monitor.models import AttributedRun, Attribution, Binding, Series
 from probes.base import UnknownProbe
 
@@ -36,7 +36,11 @@ def attribute(now: datetime) -> None:
     """
     if not try_lock_until_commit(AdvisoryLock.ATTRIBUTION):
         return
-    results = latest_results(now - WINDOW, now, RESULTS_PER_SERIES)
+    results = [
+        result
+        for result in latest_results(now - WINDOW, now, RESULTS_PER_SERIES)
+        if result.has_passed or result.counts_against_site
+    ]
     found = culprits(_evidence(results)) if not all(result.has_passed for result in results) else []
     by_run = {str(result.id): result for result in results}
     open_ones = {(row.kind, row.name): row for row in Attribution.objects.open()}

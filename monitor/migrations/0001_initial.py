@@ -2560,6 +2560,139 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="Incident",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(blank=True, max_length=11)),
+                ("name", models.CharField(blank=True, max_length=201)),
+                ("since", models.DateTimeField()),
+                ("opened_at", models.DateTimeField()),
+                ("acknowledged_at", models.DateTimeField(null=True)),
+                ("acknowledged_by", models.CharField(blank=True, max_length=150)),
+                ("assigned_to", models.CharField(blank=True, max_length=150)),
+                ("is_held", models.BooleanField(default=False)),
+                ("resolved_at", models.DateTimeField(null=True)),
+                (
+                    "resolved_by",
+                    models.CharField(blank=True, help_text="the user; empty: the service", max_length=150),
+                ),
+                ("resolution", models.TextField(blank=True)),
+                (
+                    "signature",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="monitor.failuresignature",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-opened_at", "-id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="IncidentEvent",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                (
+                    "action",
+                    models.CharField(
+                        choices=[
+                            ("opened", "Opened"),
+                            ("affected", "Affected"),
+                            ("recovered", "Recovered"),
+                            ("acknowledged", "Acknowledged"),
+                            ("assigned", "Assigned"),
+                            ("commented", "Commented"),
+                            ("resolved", "Resolved"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("user", models.CharField(blank=True, max_length=150)),
+                ("text", models.TextField(blank=True)),
+                (
+                    "incident",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="monitor.incident",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["at", "id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="IncidentSeries",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("since", models.DateTimeField()),
+                ("until", models.DateTimeField(null=True)),
+                (
+                    "incident",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="affected",
+                        to="monitor.incident",
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="monitor.series"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["since", "id"],
+            },
+        ),
+        migrations.AddIndex(
+            model_name="incident",
+            index=models.Index(fields=["signature", "name"], name="incident_same_cause"),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("resolved_at", None), models.Q(("kind__in", ["", "at"]), _negated=True)),
+                fields=("kind", "name"),
+                name="incident_of_a_part_open_once",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind__in", ["", "at"]), ("resolved_at", None)),
+                fields=("kind", "name", "signature"),
+                name="incident_of_a_cause_open_once",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incidentseries",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("until", None)), fields=("series",), name="series_in_one_open_incident"
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -17,6 +17,7 @@ from monitor.models.forecast_state import (
 )
 from monitor.models.heartbeat import Heartbeat
 from monitor.models.hold import Hold
+from monitor.models.incident import Incident, IncidentEvent, IncidentSeries
 from monitor.models.latest_run import LatestRun
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
@@ -66,6 +67,9 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "HourRollup",
+    "Incident",
+    "IncidentEvent",
+    "IncidentSeries",
     "JudgedHistory",
     "LatestRun",
     "MaintenanceWindow",

@@ -1,0 +1,83 @@
+"""What users do about an incident; each action is an entry of its timeline."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from monitor.models import Incident, IncidentEvent
+from monitor.models.incident import IncidentAction
+
+
+class IncidentIsResolved(ValueError):
+    """The incident was resolved before: only comments can be added to it. Permanent."""
+
+    def __init__(self, incident: Incident) -> None:
+        super().__init__(
+            f"incident {incident.pk} is resolved since {incident.resolved_at:%Y-%m-%d %H:%M} UTC"
+        )
+
+
+@transaction.atomic
+def acknowledge(key: int, user: str, now: datetime) -> Incident:
+    """Note that *user* works on the incident; the first acknowledgement stays.
+
+    Raises:
+        IncidentIsResolved: it needs none any more.
+    """
+    incident = _open(key)
+    if incident.acknowledged_at is None:
+        incident.acknowledged_at, incident.acknowledged_by = now, user
+        incident.save()
+        _record(incident, IncidentAction.ACKNOWLEDGED, user, now)
+    return incident
+
+
+@transaction.atomic
+def assign(key: int, to: str, user: str, now: datetime) -> Incident:
+    """Assign the incident to the user *to*; empty: to no user.
+
+    Raises:
+        IncidentIsResolved: it cannot be assigned any more.
+    """
+    incident = _open(key)
+    if incident.assigned_to != to:
+        incident.assigned_to = to
+        incident.save()
+        _record(incident, IncidentAction.ASSIGNED, user, now, to or "no user")
+    return incident
+
+
+@transaction.atomic
+def comment(key: int, text: str, user: str, now: datetime) -> Incident:
+    """Add *text* to the timeline, also of a resolved incident."""
+    incident = Incident.objects.select_for_update(of=("self",)).get(pk=key)
+    _record(incident, IncidentAction.COMMENTED, user, now, text)
+    return incident
+
+
+@transaction.atomic
+def resolve(key: int, text: str, user: str, now: datetime) -> Incident:
+    """Resolve the incident with *text*, what removed the cause. Only later failures open another one.
+
+    Raises:
+        IncidentIsResolved: it was resolved before.
+    """
+    incident = _open(key)
+    incident.resolved_at, incident.resolved_by, incident.resolution = now, user, text
+    incident.save()
+    incident.affected.filter(until=None).update(until=now)
+    _record(incident, IncidentAction.RESOLVED, user, now, text)
+    return incident
+
+
+def _open(key: int) -> Incident:
+    incident = Incident.objects.select_for_update(of=("self",)).get(pk=key)
+    if incident.resolved_at is not None:
+        raise IncidentIsResolved(incident)
+    return incident
+
+
+def _record(incident: Incident, action: IncidentAction, user: str, now: datetime, text: str = "") -> None:
+    IncidentEvent.objects.create(incident=incident, at=now, action=action, user=user, text=text)

@@ -1,0 +1,133 @@
+"""Incidents: one for each cause by which series fail, with what users and the service did about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from monitor.models.failure_signature import FailureSignature
+from monitor.models.series import Series
+from monitor.models.visibility import sees_all
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+MONITOR = "monitor"  # the kind of the incident that suspects the monitor itself
+
+
+class IncidentQuerySet(models.QuerySet["Incident"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentQuerySet:
+        """Return the incidents that affect or affected a series that *user* may see."""
+        if user.is_authenticated and user.is_active and sees_all(user):
+            return self
+        visible = Series.objects.visible_to(user).order_by()
+        affected = IncidentSeries.objects.filter(incident=models.OuterRef("pk"), series__in=visible)
+        return self.filter(models.Exists(affected))
+
+    def open(self) -> IncidentQuerySet:
+        return self.filter(resolved_at=None)
+
+
+class Incident(models.Model):
+    """A cause by which series fail, from *opened_at* to *resolved_at*.
+
+    Attributes:
+        signature: the cause by the texts of the failures; of several, the most frequent when it was opened.
+        kind, name: the part of the grid at fault (``Attribution``); with the kind ``at``, the site at which
+            the runs failed, as no part was found to be at fault. Both are empty if the site is not known.
+        since: the slot of the first failed run.
+        is_held: whether it was opened while the monitor itself is suspected.
+        resolution: what ended it.
+    """
+
+    signature = models.ForeignKey(FailureSignature, models.PROTECT, null=True, related_name="+")
+    kind = models.CharField(max_length=11, blank=True)
+    name = models.CharField(max_length=201, blank=True)
+    since = models.DateTimeField()
+    opened_at = models.DateTimeField()
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True)
+    assigned_to = models.CharField(max_length=150, blank=True)
+    is_held = models.BooleanField(default=False)
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by = models.CharField(max_length=150, blank=True, help_text="the user; empty: the service")
+    resolution = models.TextField(blank=True)
+
+    objects = IncidentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-opened_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "name"],
+                condition=models.Q(resolved_at=None) & ~models.Q(kind__in=["", "at"]),
+                name="incident_of_a_part_open_once",
+            ),
+            models.UniqueConstraint(
+                fields=["kind", "name", "signature"],
+                condition=models.Q(resolved_at=None, kind__in=["", "at"]),
+                name="incident_of_a_cause_open_once",
+            ),
+        ]
+        indexes = [models.Index(fields=["signature", "name"], name="incident_same_cause")]
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.place}" if self.place else self.title
+
+    @property
+    def title(self) -> str:
+        if self.kind == MONITOR:
+            return "Suspect the monitor: many sites fail at once"
+        return self.signature.title if self.signature else "Failures"
+
+    @property
+    def place(self) -> str:
+        """The part at fault, or ``at`` and the site at which the runs failed; empty if it is not known."""
+        return "" if self.kind == MONITOR else f"{self.kind} {self.name.replace('>', ' → ')}".strip()
+
+
+class IncidentSeries(models.Model):
+    """A series that *incident* affects, from the slot *since* until it passed, or was affected otherwise."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="affected")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="+")
+    since = models.DateTimeField()
+    until = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["since", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["series"], condition=models.Q(until=None), name="series_in_one_open_incident"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.series} in {self.incident}"
+
+
+class IncidentAction(models.TextChoices):
+    OPENED = "opened"
+    AFFECTED = "affected"
+    RECOVERED = "recovered"
+    ACKNOWLEDGED = "acknowledged"
+    ASSIGNED = "assigned"
+    COMMENTED = "commented"
+    RESOLVED = "resolved"
+
+
+class IncidentEvent(models.Model):
+    """An entry of the timeline of *incident*; *user* is empty if the service wrote it."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    action = models.CharField(max_length=12, choices=IncidentAction.choices)
+    user = models.CharField(max_length=150, blank=True)
+    text = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["at", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.incident}: {self.action}"

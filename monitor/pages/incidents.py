@@ -1,0 +1,100 @@
+"""Incidents: one for each cause by which series fail; the timeline of one, and what users do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from monitor.failures import incident_actions
+from monitor.failures.incidents import earlier
+from monitor.models import Incident, Series
+from monitor.pages.http.access import members_only
+
+MOST_RESOLVED = 50
+MOST_TEXT = 2000  # characters of a comment
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    visible = Incident.objects.visible_to(request.user).select_related("signature")
+    counted = visible.annotate(
+        series_count=Count("affected__series", distinct=True),
+        affected_count=Count("affected__series", Q(affected__until=None), distinct=True),
+    )
+    context = {
+        "open": counted.open(),
+        "resolved": counted.exclude(resolved_at=None).order_by("-resolved_at", "-pk")[:MOST_RESOLVED],
+        "most_resolved": MOST_RESOLVED,
+        "now": timezone.now(),
+    }
+    return render(request, "pages/incidents.html", context)
+
+
+@members_only
+def incident(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show one incident: what it affects, its timeline, and how earlier ones of its cause ended."""
+    visible = Incident.objects.visible_to(request.user).select_related("signature")
+    found = get_object_or_404(visible, pk=pk)
+    series = Series.objects.visible_to(request.user)
+    context = {
+        "incident": found,
+        "affected": found.affected.filter(series__in=series).select_related("series"),
+        "events": found.events.all(),
+        "earlier": earlier(found),
+        "most_text": MOST_TEXT,
+        "now": timezone.now(),
+    }
+    return render(request, "pages/incident.html", context)
+
+
+@members_only
+@require_POST
+@permission_required("monitor.run_series", raise_exception=True)
+def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
+    """Do what the button *action* says, with the text of the form."""
+    found = get_object_or_404(Incident.objects.visible_to(request.user), pk=pk)
+    text = request.POST.get("text", "").replace("\x00", "").strip()[:MOST_TEXT]
+    user, now = request.user.get_username(), timezone.now()
+    if action in _NEED_TEXT and not text:
+        messages.error(request, f"{action.capitalize()}: expected a text.")
+        return redirect("incident", pk=pk)
+    try:
+        _ACTIONS[action](found.pk, text, user, now)
+    except incident_actions.IncidentIsResolved as error:
+        messages.error(request, f"{action.capitalize()}: {error}.")
+    return redirect("incident", pk=pk)
+
+
+def _acknowledge(key: int, _text: str, user: str, now: datetime) -> Incident:
+    return incident_actions.acknowledge(key, user, now)
+
+
+def _assign_to_user(key: int, _text: str, user: str, now: datetime) -> Incident:
+    return incident_actions.assign(key, user, user, now)
+
+
+_ACTIONS: dict[str, Callable[[int, str, str, datetime], Incident]] = {
+    "acknowledge": _acknowledge,
+    "assign": _assign_to_user,
+    "comment": incident_actions.comment,
+    "resolve": incident_actions.resolve,
+}
+_NEED_TEXT = ("comment", "resolve")
+
+urlpatterns = [
+    path("incidents/", page, name="incidents"),
+    path("incidents/<int:pk>/", incident, name="incident"),
+    *(
+        path(f"incidents/<int:pk>/{action}/", act, {"action": action}, name=f"incident-{action}")
+        for action in _ACTIONS
+    ),
+]
