@@ -15,6 +15,7 @@ LEAST_RUNS = 5  # of a level
 _PENALTY = 3.0  # times log n, for each change point
 _NEIGHBOURS = 3  # on each side of a value
 _OUTLIER = 3.0  # standard deviations from the neighbours' median
+_MOST_DEPENDENT = 0.9  # the largest coefficient of a first-order autoregression
 _NORMAL = 1.4826  # standard deviation of a normal distribution / its median absolute deviation
 
 
@@ -90,7 +91,10 @@ def scaled_signal(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     distance (Hampel's filter): one outlier would otherwise cost as much as a level of many runs.
     """
     differences = np.diff(values)
-    scale = _NORMAL * float(np.median(np.abs(differences))) or float(np.abs(differences).mean())
+    scale = _NORMAL * float(np.median(np.abs(differences)))
+    is_mostly_constant = scale == 0
+    if is_mostly_constant:
+        scale = float(np.abs(differences).mean())
     if scale == 0:
         return None
     deviation = scale / math.sqrt(2)
@@ -99,4 +103,23 @@ def scaled_signal(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     medians = np.median(windows, axis=1)
     clipped = np.clip(values, medians - _OUTLIER * deviation, medians + _OUTLIER * deviation)
     signal: NDArray[np.float64] = (clipped - np.median(values)) / deviation
-    return signal
+    return signal if is_mostly_constant else signal * _shrinkage(signal)
+
+
+def _shrinkage(signal: NDArray[np.float64]) -> float:
+    """Return the factor that gives *signal*, scaled by its differences, a long-run variance of 1.
+
+    Runs that depend on the run before wander, which looks like changes of level. If the noise is a
+    first-order autoregression with coefficient phi, the lag-1 autocorrelation of its differences is
+    -(1 - phi) / 2, and its long-run variance is (1 + phi) / (1 - phi)**2 times half the variance of the
+    differences. These are clipped, so that a change of level hardly affects phi (after Tecuapetla-Gomez and
+    Munk: Autocovariance estimation in regression with a discontinuous signal and m-dependent errors,
+    Scandinavian Journal of Statistics 44, 2017).
+    """
+    most = _OUTLIER * math.sqrt(2)
+    differences = np.clip(np.diff(signal), -most, most)
+    squares = float(differences @ differences)
+    if squares == 0:
+        return 1.0
+    phi = min(max(1 + 2 * float(differences[1:] @ differences[:-1]) / squares, 0.0), _MOST_DEPENDENT)
+    return (1 - phi) / math.sqrt(1 + phi)

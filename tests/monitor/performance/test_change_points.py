@@ -93,6 +93,26 @@ def test_steady_noise_seldom_has_change_points() -> None:
     assert found <= 5
 
 
+@pytest.mark.parametrize("phi", [0.3, 0.5, 0.7])
+def test_noise_that_depends_on_the_run_before_seldom_has_change_points(phi: float) -> None:
+    found = 0
+    for seed in range(50):
+        values = noise(200, seed)
+        for number in range(1, 200):
+            values[number] += phi * (values[number - 1] - 10.0)
+        found += bool(change_points(values))
+    assert found <= 5
+
+
+def test_a_shift_is_found_in_noise_that_depends_on_the_run_before() -> None:
+    values = noise(200)
+    for number in range(1, 200):
+        values[number] += 0.5 * (values[number - 1] - 10.0)
+    values[100:] += 5.0
+    (point,) = change_points(values)
+    assert abs(point.index - 100) <= 2
+
+
 def test_a_value_that_is_not_finite_is_refused() -> None:
     with pytest.raises(NotFinite):
         change_points(np.array([1.0] * 19 + [math.nan]))
