@@ -21,7 +21,8 @@ from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics
 from monitor.performance.tables import as_latex, as_text, tables
 
 USUAL = "30d"
-MOST_DAYS = 36_500
+MOST_DAYS = 20_000  # until 1970, the earliest slot of a report
+EARLIEST_YEAR = 1970
 _MOST_NAMES = 5
 
 
@@ -81,6 +82,8 @@ def _window(text: str, now: datetime) -> tuple[datetime, datetime]:
     if not separator:
         raise CommandError(f"--window: expected 30d or FROM..UNTIL, got {text!r}")
     start, end = (_time(part) for part in (first, last))
+    if start.year < EARLIEST_YEAR:
+        raise CommandError(f"--window: expected a start in {EARLIEST_YEAR} or later, got {text!r}")
     if start >= end:
         raise CommandError(f"--window: expected a start before the end, got {text!r}")
     return start, end
