@@ -1,0 +1,1 @@
+"""Performance: the durations of a series in a time window, described by stage and total."""
