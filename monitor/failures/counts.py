@@ -149,10 +149,15 @@ def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQueryS
     )
 
 
+def judged_runs(runs: RunQuerySet, range_: FailureRange, now: datetime) -> RunQuerySet:
+    """Return those of *runs* with slots in *range_*, which ends *now*, that passed or failed."""
+    return runs.filter(slot__gte=range_.starts(now)[0], slot__lte=now, state__in=JUDGED).order_by()
+
+
 def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> FailureCounts:
     """Count the failures of *runs* in *range_*, which ends *now*; five queries."""
     starts = range_.starts(now)
-    judged = runs.filter(slot__gte=starts[0], slot__lte=now, state__in=JUDGED).order_by()
+    judged = judged_runs(runs, range_, now)
     planned = failed_in_maintenance(starts[0], now + timedelta.resolution)
     counts = _by_interval(judged.annotate(in_maintenance=planned), range_.interval)
     signatures = FailureSignature.objects.in_bulk({count.signature for count in counts if count.signature})
