@@ -83,7 +83,8 @@ class CauseOut(Schema):
 
 class FailureCountsOut(Schema):
     """Success rates and causes. *raw_success_rate* is the share of judged runs that passed (null without
-    runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site."""
+    runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site or
+    happened during planned maintenance."""
 
     since: datetime
     interval_seconds: float

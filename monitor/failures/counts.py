@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, DateTimeField, F, Func, Max, Min, Value
 
+from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import WITH_SIGNATURE, State
 from monitor.units import coarse_seconds
@@ -54,11 +55,13 @@ class JudgedCount(NamedTuple):
     """The number of *runs* in a state, with a cause, in the interval from *start* on.
 
     *signature* is a primary key; None for a passed run and for one that is not classified yet.
+    *in_maintenance* tells whether they failed during planned maintenance of a site of theirs.
     """
 
     start: datetime
     state: str
     signature: int | None
+    in_maintenance: bool
     runs: int
 
 
@@ -69,7 +72,8 @@ class SuccessRates:
     Attributes:
         passed: the number of passed runs.
         failed: the number of runs that failed, broke or timed out.
-        excused: those of the failed runs whose cause does not count against a site.
+        excused: those of the failed runs whose cause does not count against a site, or that failed during
+            planned maintenance.
     """
 
     passed: int
@@ -132,7 +136,7 @@ def success_rates(counts: Iterable[JudgedCount], excused: Mapping[int, bool]) ->
             passed += count.runs
         else:
             failed += count.runs
-            if count.signature is not None and excused[count.signature]:
+            if count.in_maintenance or (count.signature is not None and excused[count.signature]):
                 excused_runs += count.runs
     return SuccessRates(passed, failed, excused_runs)
 
@@ -145,11 +149,17 @@ def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQueryS
     )
 
 
+def judged_runs(runs: RunQuerySet, range_: FailureRange, now: datetime) -> RunQuerySet:
+    """Return those of *runs* with slots in *range_*, which ends *now*, that passed or failed."""
+    return runs.filter(slot__gte=range_.starts(now)[0], slot__lte=now, state__in=JUDGED).order_by()
+
+
 def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> FailureCounts:
-    """Count the failures of *runs* in *range_*, which ends *now*; three queries."""
+    """Count the failures of *runs* in *range_*, which ends *now*; five queries."""
     starts = range_.starts(now)
-    judged = runs.filter(slot__gte=starts[0], slot__lte=now, state__in=JUDGED).order_by()
-    counts = _by_interval(judged, range_.interval)
+    judged = judged_runs(runs, range_, now)
+    planned = failed_in_maintenance(starts[0], now + timedelta.resolution)
+    counts = _by_interval(judged.annotate(in_maintenance=planned), range_.interval)
     signatures = FailureSignature.objects.in_bulk({count.signature for count in counts if count.signature})
     excused = {key: not signature.counts_against_site for key, signature in signatures.items()}
     by_cause: dict[int | None, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
@@ -177,7 +187,7 @@ def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> Fa
 
 def _by_interval(judged: RunQuerySet, interval: timedelta) -> list[JudgedCount]:
     start = Func(Value(interval), F("slot"), Value(EPOCH), function="date_bin", output_field=DateTimeField())
-    rows = judged.annotate(start=start).values_list("start", "state", "signature")
+    rows = judged.annotate(start=start).values_list("start", "state", "signature", "in_maintenance")
     return [JudgedCount(*row) for row in rows.annotate(runs=Count("*"))]
 
 

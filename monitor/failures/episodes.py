@@ -1,8 +1,8 @@
-"""Episodes: consecutive failures of a series by one cause; times between failures and to repair. Pure."""
+"""Episodes: consecutive failures of a series by one cause, and their mean length. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -37,22 +37,6 @@ class FailureEpisode:
     is_repaired: bool
 
 
-@dataclass(frozen=True)
-class RepairTimes:
-    """Means over the outages of a series; an outage lasts from a failed run to the next one that passed.
-
-    Attributes:
-        outages: how many began.
-        between: the mean time from the end of an outage, or the first run, to the next outage; None
-            without an outage that followed a passed run.
-        to_repair: the mean length of the outages that have ended; None if none has.
-    """
-
-    outages: int
-    between: timedelta | None
-    to_repair: timedelta | None
-
-
 def episodes(runs: Iterable[JudgedRun]) -> list[FailureEpisode]:
     """Return the episodes of the *runs* of one series, which are in the order of their slots."""
     ended: list[FailureEpisode] = []
@@ -71,30 +55,7 @@ def episodes(runs: Iterable[JudgedRun]) -> list[FailureEpisode]:
     return ended
 
 
-def repair_times(runs: Sequence[JudgedRun]) -> RepairTimes:
-    """Return the means of the *runs* of one series, which are in the order of their slots.
-
-    Outages and the times between them are measured from slot to slot: a series that runs once an hour knows
-    them to an hour.
-    """
-    outages = 0
-    between: list[timedelta] = []
-    to_repair: list[timedelta] = []
-    good_since: datetime | None = None
-    broken_since: datetime | None = None
-    for run in runs:
-        if run.cause is None:
-            if broken_since is not None:
-                to_repair.append(run.slot - broken_since)
-                broken_since, good_since = None, run.slot
-            good_since = good_since or run.slot
-        elif broken_since is None:
-            outages, broken_since = outages + 1, run.slot
-            if good_since is not None:
-                between.append(run.slot - good_since)
-                good_since = None
-    return RepairTimes(outages, _mean(between), _mean(to_repair))
-
-
-def _mean(durations: Sequence[timedelta]) -> timedelta | None:
-    return sum(durations, timedelta()) / len(durations) if durations else None
+def mean_to_repair(episodes_: Iterable[FailureEpisode]) -> timedelta | None:
+    """Return the mean length of the episodes that a passed run ended; None if there is none."""
+    lengths = [each.ended_at - each.began_at for each in episodes_ if each.is_repaired and each.ended_at]
+    return sum(lengths, timedelta()) / len(lengths) if lengths else None

@@ -11,7 +11,16 @@ from django.utils import timezone
 
 from monitor.failures.attribute import recent
 from monitor.failures.cause_episodes import episodes_of
-from monitor.failures.counts import RANGES, FailureRange, count_failures, runs_at_site, runs_of
+from monitor.failures.counts import (
+    RANGES,
+    FailureRange,
+    count_failures,
+    judged_runs,
+    runs_at_site,
+    runs_of,
+)
+from monitor.failures.episodes import mean_to_repair
+from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
 
@@ -23,10 +32,12 @@ MOST_EPISODES = 50
 def page(request: HttpRequest) -> HttpResponse:
     """Show the causes that the query string selects, so that the address is a permalink."""
     now, range_, site = timezone.now(), _range(request), _site(request)
-    counts = count_failures(runs_at_site(request.user, site), range_, now)
+    runs = runs_at_site(request.user, site)
+    counts = count_failures(runs, range_, now)
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         "counts": counts,
+        "repair_times": repair_times(judged_runs(runs, range_, now)),
         "unknown": unknown,
         "at_fault": recent(Attribution.objects.visible_to(request.user), counts.starts[0], site),
         "range": range_,
@@ -51,6 +62,8 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
         "signature": signature,
         "count": counts.causes[0] if counts.causes else None,
         "counts": counts,
+        "to_repair": mean_to_repair(each.episode for each in episodes),
+        "repaired": sum(each.episode.is_repaired for each in episodes),
         "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
         "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
         "runs": runs_of(runs, signature, counts.starts[0], MOST_RUNS),

@@ -20,6 +20,7 @@ from monitor.models import Incident, Series
 from monitor.pages.http.access import members_only
 
 MOST_RESOLVED = 50
+MOST_EVENTS = 200
 MOST_TEXT = 2000  # characters of a comment
 
 
@@ -48,7 +49,8 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "incident": found,
         "affected": found.affected.filter(series__in=series).select_related("series"),
-        "events": found.events.all(),
+        "events": list(found.events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
+        "most_events": MOST_EVENTS,
         "earlier": earlier(found),
         "most_text": MOST_TEXT,
         "now": timezone.now(),

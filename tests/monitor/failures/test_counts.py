@@ -20,7 +20,7 @@ from monitor.failures.counts import (
     success_rates,
 )
 from monitor.ingest.service import ingest_all
-from monitor.models import Run, Series
+from monitor.models import MaintenanceWindow, Run, Series
 from monitor.models.run import State
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
@@ -63,12 +63,22 @@ def test_rates(passed: int, failed: int, excused: int, raw: float | None, adjust
 
 def test_failures_that_are_not_classified_yet_count_against_the_site() -> None:
     counts = [
-        JudgedCount(NOON, State.PASSED, None, 5),
-        JudgedCount(NOON, State.FAILED, None, 2),
-        JudgedCount(NOON, State.FAILED, 1, 3),
-        JudgedCount(NOON, State.TIMED_OUT, 2, 4),
+        JudgedCount(NOON, State.PASSED, None, in_maintenance=False, runs=5),
+        JudgedCount(NOON, State.FAILED, None, in_maintenance=False, runs=2),
+        JudgedCount(NOON, State.FAILED, 1, in_maintenance=False, runs=3),
+        JudgedCount(NOON, State.TIMED_OUT, 2, in_maintenance=False, runs=4),
     ]
     assert success_rates(counts, {1: True, 2: False}) == SuccessRates(5, 9, 3)
+
+
+def test_a_failure_during_maintenance_is_excused_once_whatever_its_cause() -> None:
+    counts = [
+        JudgedCount(NOON, State.FAILED, None, in_maintenance=True, runs=2),
+        JudgedCount(NOON, State.FAILED, 1, in_maintenance=True, runs=3),
+        JudgedCount(NOON, State.TIMED_OUT, 2, in_maintenance=True, runs=4),
+        JudgedCount(NOON, State.TIMED_OUT, 2, in_maintenance=False, runs=1),
+    ]
+    assert success_rates(counts, {1: True, 2: False}) == SuccessRates(0, 10, 9)
 
 
 def ingested(*reports: wire.Report) -> None:
@@ -113,7 +123,11 @@ def test_the_number_of_queries_does_not_depend_on_the_causes(
 ) -> None:
     ingested(*(failed_circle_report(NOON - number * HOUR) for number in range(5)))
     classify_runs(NOON)
-    with django_assert_num_queries(3):
+    MaintenanceWindow.objects.bulk_create(
+        MaintenanceWindow(name=f"w{hour}", starts_at=NOON - hour * HOUR, ends_at=NOON - (hour - 0.5) * HOUR)
+        for hour in range(1, 9)
+    )
+    with django_assert_num_queries(5):
         count_failures(Run.objects.all(), WEEK, NOON)
 
 

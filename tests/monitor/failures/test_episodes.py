@@ -1,4 +1,4 @@
-"""Consecutive failures by one cause are an episode; outages have a mean length and a mean distance."""
+"""Consecutive failures by one cause are an episode; repaired episodes have a mean length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.failures.episodes import FailureEpisode, JudgedRun, RepairTimes, episodes, repair_times
+from monitor.failures.episodes import FailureEpisode, JudgedRun, episodes, mean_to_repair
 from tests.monitor.conftest import NOON
 
 HOUR = timedelta(hours=1)
@@ -56,20 +56,17 @@ def test_episodes_have_each_failed_run_once_and_in_order(causes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("causes", "outages", "between_hours", "repair_hours"),
+    ("causes", "hours"),
     [
-        ("", 0, None, None),
-        ("...", 0, None, None),
-        ("a", 1, None, None),
-        ("aa.", 1, None, 2),
-        ("..a", 1, 2, None),
-        ("..ab.", 1, 2, 2),  # another cause does not end the outage
-        ("..a....b..", 2, 3, 1),  # 2 hours, then 4
-        ("a.a.a.", 3, 1, 1),
+        ("", None),
+        ("...", None),
+        ("a", None),  # lasts
+        ("ab", None),  # another failure ended the first one
+        (".a.", 1),
+        (".aaa.a", 3),
+        ("a..aaa.", 2),
+        ("ab.", 1),  # of b alone
     ],
 )
-def test_repair_times(causes: str, outages: int, between_hours: int | None, repair_hours: int | None) -> None:
-    def hours(count: int | None) -> timedelta | None:
-        return None if count is None else count * HOUR
-
-    assert repair_times(hourly(causes)) == RepairTimes(outages, hours(between_hours), hours(repair_hours))
+def test_the_mean_time_to_repair_is_that_of_repaired_episodes(causes: str, hours: int | None) -> None:
+    assert mean_to_repair(episodes(hourly(causes))) == (None if hours is None else hours * HOUR)

@@ -67,6 +67,28 @@ def test_a_cause_shows_what_helps_and_its_runs(grid: Grid, client: Client, now: 
     assert "device <b>" not in shown
 
 
+def test_times_between_failures_and_to_repair_have_units(grid: Grid, client: Client, now: datetime) -> None:
+    for minutes, has_passed in ((50, True), (30, False), (20, True)):
+        slot = now - timedelta(minutes=minutes)
+        builders.passed(grid.circle, slot) if has_passed else failed(grid, slot)
+    classify_runs(now)
+    shown = text(client, "/failures/?range=24h")
+    assert "20 min <small>1 outage</small>" in shown
+    assert "10 min <small>1 repaired</small>" in shown
+    assert "10 min <small>1 repaired</small>" in text(client, "/failures/disk-full/?range=24h")
+
+
+def test_too_few_failures_have_no_means(grid: Grid, client: Client, now: datetime) -> None:
+    failed(grid, now)
+    classify_runs(now)
+    shown = text(client, "/failures/")
+    assert '<span title="No outage began after a passed run of this range">' in shown
+    assert '<span title="No outage ended in this range">' in shown
+    assert '<span title="No passed run ended an episode in this range">' in text(
+        client, "/failures/disk-full/"
+    )
+
+
 def test_unknown_causes_are_linked(grid: Grid, client: Client, now: datetime) -> None:
     failed(grid, now, "the cat ate the cable")
     classify_runs(now)
@@ -122,5 +144,5 @@ def test_the_number_of_queries_does_not_depend_on_the_failures(
     for minutes in range(6):
         failed(grid, now - timedelta(minutes=minutes), f"{FULL} {minutes}")
     classify_runs(timezone.now())
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(14):
         text(client, "/failures/")

@@ -1,0 +1,73 @@
+"""Tell which failed runs have their slot in planned maintenance of a site of their series."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db.models import BooleanField, Case, F, Func, Q, Value, When
+
+from monitor.ledger.maintenance import planned_windows
+from monitor.models import Binding
+from monitor.models.run import WITH_SIGNATURE
+
+if TYPE_CHECKING:
+    from monitor.ledger.admission import OpenWindow
+
+Period = tuple[datetime, datetime]  # from its start until just before its end
+
+
+def failed_in_maintenance(since: datetime, until: datetime) -> Case:
+    """Return the expression of runs with slots from *since* to *until* that tells whether each is one.
+
+    The sites of a series are those of its present bindings. Windows that overlap or meet are joined, and
+    sites with the same windows share a condition: one search in sorted periods for each failed run.
+    """
+    everywhere, by_site = joined_periods(planned_windows(since, until))
+    sites_by_periods: dict[tuple[Period, ...], list[str]] = defaultdict(list)
+    for site, periods in by_site.items():
+        sites_by_periods[tuple(periods)].append(site)
+    in_window = Q(pk__in=[])  # never
+    if everywhere:
+        in_window |= Q(_slot_within(everywhere))
+    for shared_periods, sites in sites_by_periods.items():
+        at_sites = Binding.objects.filter(resource__site__name__in=sites).order_by()
+        in_window |= Q(_slot_within(shared_periods)) & Q(series__in=at_sites.values("series"))
+    return Case(
+        When(Q(state__in=WITH_SIGNATURE) & in_window, then=Value(value=True)),
+        default=Value(value=False),
+        output_field=BooleanField(),
+    )
+
+
+def joined_periods(windows: Iterable[OpenWindow]) -> tuple[list[Period], Mapping[str, list[Period]]]:
+    """Return the periods of *windows* that are everywhere, and those of each site, joined and in order."""
+    by_site: dict[str, list[Period]] = defaultdict(list)
+    for window in windows:
+        for site in window.sites or ("",):
+            by_site[site].append((window.starts_at, window.ends_at))
+    everywhere = _join(by_site.pop("", []))
+    return everywhere, {site: _join(periods) for site, periods in by_site.items()}
+
+
+def _join(periods: Iterable[Period]) -> list[Period]:
+    joined: list[Period] = []
+    for start, end in sorted(periods):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _slot_within(periods: Iterable[Period]) -> Func:
+    text = ",".join(f"[{start.isoformat()},{end.isoformat()})" for start, end in periods)
+    return Func(
+        F("slot"),
+        Value(f"{{{text}}}"),
+        template="(%(expressions)s::tstzmultirange)",
+        arg_joiner=" <@ ",
+        output_field=BooleanField(),
+    )
