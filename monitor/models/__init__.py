@@ -17,6 +17,7 @@ from monitor.models.forecast_state import (
 from monitor.models.heartbeat import Heartbeat
 from monitor.models.hold import Hold
 from monitor.models.latest_run import LatestRun
+from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
@@ -65,6 +66,7 @@ __all__ = [
     "HourRollup",
     "JudgedHistory",
     "LatestRun",
+    "MaintenanceChange",
     "MaintenanceWindow",
     "Metric",
     "Notification",
