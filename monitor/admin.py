@@ -189,7 +189,7 @@ class MaintenanceWindowForm(MaintenanceWindowFormBase):
 @admin.register(MaintenanceWindow)
 class MaintenanceWindowAdmin(ReadOnlyBase):
     form = MaintenanceWindowForm
-    list_display = ("name", "title", "starts_at", "ends_at", "schedule", "timezone", "duration_seconds")
+    list_display = ("name", "title", "starts_at", "ends_at", "schedule", "timezone", "source")
     list_filter = ("sites",)
     search_fields = ("name", "title")
     filter_horizontal = ("sites",)

@@ -23,6 +23,7 @@ PLUG_INS = {
     "Notifier",
     "Condition",
     "Rule",
+    "Feed",
     "SiteService",
 }
 DJANGO = {"Command", "Meta", "Migration"}

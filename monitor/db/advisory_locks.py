@@ -24,7 +24,7 @@ class AdvisoryLock(IntEnum):
 
     TICK = 0x67726964  # "grid"
     CLAIM = 0x636C6D  # "clm": counting free capacity and claiming runs
-    GRID_FILE = 0x66696C65  # "file": changing the configuration from a grid file
+    GRID_FILE = 0x66696C65  # "file": changing the configuration from a grid file or a feed
     HOUSEKEEPING = 0x74656E64  # "tend"
     PARTITIONS = 0x70617274  # "part": creating partitions
     DIRTY_HOURS = 0x6D61726B  # "mark": merging and deleting dirty hours

@@ -78,7 +78,7 @@ def _series() -> Iterator[Definition]:
 
 
 def _windows() -> Iterator[Definition]:
-    for row in MaintenanceWindow.objects.prefetch_related("sites"):
+    for row in MaintenanceWindow.objects.configured().prefetch_related("sites"):
         sites = _sorted_names(row.sites.all())
         yield MaintenanceDefinition(**_attributes(MaintenanceDefinition, row), sites=sites)
 

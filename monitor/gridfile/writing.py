@@ -80,12 +80,21 @@ def write(plan: Plan) -> None:
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
             names = [change.name for change in removed if _follows(change.before) == is_follower]
+            if noun == "sites":
+                _delete_announced(names)
             if names:
                 _TABLES[noun].filter(name__in=names).delete()
 
 
 def _follows(definition: Definition | None) -> bool:
     return isinstance(definition, SeriesDefinition) and definition.leader is not None
+
+
+def _delete_announced(sites: Sequence[str]) -> None:
+    """Delete windows of feeds that are only at *sites*: without sites, a window is everywhere."""
+    kept = Site.objects.exclude(name__in=sites)
+    announced = MaintenanceWindow.objects.exclude(source="").filter(sites__name__in=sites)
+    announced.exclude(sites__in=kept).distinct().delete()
 
 
 def _write(noun: str, changes: Sequence[Change], ids: RowIds) -> None:

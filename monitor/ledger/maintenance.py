@@ -68,7 +68,7 @@ def planned_windows(since: datetime, until: datetime) -> Iterator[OpenWindow]:
     for window in MaintenanceWindow.objects.not_over(since).prefetch_related("sites"):
         sites = frozenset(_sites(window))
         try:
-            for occurrence in occurrences(_times(window), since, until):
+            for occurrence in occurrences(times_of(window), since, until):
                 yield OpenWindow(str(window), occurrence.starts_at, occurrence.ends_at, sites)
         except InvalidSchedule as error:
             logger.error("maintenance window %s is ignored: %s", window.name, error)
@@ -77,7 +77,7 @@ def planned_windows(since: datetime, until: datetime) -> Iterator[OpenWindow]:
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the open windows that *user* may see, sorted by start."""
     windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
-    sites = _visible_sites(user) if windows else ()
+    sites = visible_sites(user) if windows else ()
     return _by_start(_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
 
 
@@ -92,7 +92,7 @@ def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
 
 def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start."""
-    sites, shown = _visible_sites(user), []
+    sites, shown = visible_sites(user), []
     for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
         current = _occurrence(open_at, window, now)
         occurrence = current or _occurrence(next_after, window, now)
@@ -114,13 +114,13 @@ def _occurrence(
     find: Callable[[WindowTimes, datetime], Occurrence | None], window: MaintenanceWindow, now: datetime
 ) -> Occurrence | None:
     try:
-        return find(_times(window), now)
+        return find(times_of(window), now)
     except InvalidSchedule as error:
         logger.error("maintenance window %s is ignored: %s", window.name, error)
         return None
 
 
-def _times(window: MaintenanceWindow) -> WindowTimes:
+def times_of(window: MaintenanceWindow) -> WindowTimes:
     return WindowTimes(
         window.starts_at, window.ends_at, window.schedule, window.timezone, window.duration_seconds
     )
@@ -141,7 +141,7 @@ def _sites(window: MaintenanceWindow) -> list[str]:
     return [site.name for site in window.sites.all()]
 
 
-def _visible_sites(user: AbstractBaseUser | AnonymousUser) -> set[str]:
+def visible_sites(user: AbstractBaseUser | AnonymousUser) -> set[str]:
     if sees_all(user):
         return set(Site.objects.values_list("name", flat=True))
     bindings = Binding.objects.filter(series__in=Series.objects.visible_to(user)).order_by()

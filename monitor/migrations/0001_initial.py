@@ -2693,6 +2693,73 @@ class Migration(migrations.Migration):
                 condition=models.Q(("until", None)), fields=("series",), name="series_in_one_open_incident"
             ),
         ),
+        migrations.CreateModel(
+            name="MaintenanceChange",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("window", models.SlugField(help_text="name of the maintenance window")),
+                ("source", models.SlugField(help_text="name of the feed; declared: a user")),
+                (
+                    "action",
+                    models.CharField(
+                        choices=[
+                            ("added", "Added"),
+                            ("changed", "Changed"),
+                            ("shortened", "Shortened"),
+                            ("removed", "Removed"),
+                            ("declared", "Declared"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("who", models.CharField(max_length=200)),
+                (
+                    "before",
+                    models.TextField(blank=True, help_text="title, times and sites before the change"),
+                ),
+                ("after", models.TextField(blank=True, help_text="title, times and sites after the change")),
+                ("why", models.CharField(max_length=500)),
+            ],
+            options={
+                "ordering": ["-at", "-id"],
+            },
+        ),
+        migrations.AddField(
+            model_name="maintenancewindow",
+            name="source",
+            field=models.SlugField(
+                blank=True,
+                db_index=False,
+                editable=False,
+                help_text="the feed that announced the window; empty: a grid file or a user",
+            ),
+        ),
+        migrations.AddField(
+            model_name="maintenancewindow",
+            name="uid",
+            field=models.CharField(
+                blank=True, editable=False, help_text="identifies it in the feed", max_length=300
+            ),
+        ),
+        migrations.AddField(
+            model_name="maintenancewindow",
+            name="url",
+            field=models.CharField(blank=True, editable=False, help_text="the announcement", max_length=500),
+        ),
+        migrations.AddConstraint(
+            model_name="maintenancewindow",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("source", ""), _negated=True),
+                fields=("source", "uid"),
+                name="maintenance_window_once_in_its_source",
+            ),
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -19,6 +19,7 @@ from monitor.models.heartbeat import Heartbeat
 from monitor.models.hold import Hold
 from monitor.models.incident import Incident, IncidentEvent, IncidentSeries
 from monitor.models.latest_run import LatestRun
+from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
@@ -72,6 +73,7 @@ __all__ = [
     "IncidentSeries",
     "JudgedHistory",
     "LatestRun",
+    "MaintenanceChange",
     "MaintenanceWindow",
     "Metric",
     "Notification",

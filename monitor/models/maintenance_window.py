@@ -31,6 +31,14 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         """Return the windows that may be open at *now* or later; every recurring window may be."""
         return self.exclude(schedule="", ends_at__lte=now)
 
+    def at_site(self, site: Site) -> MaintenanceWindowQuerySet:
+        """Return the windows at *site*, and at every site."""
+        return self.filter(models.Q(sites=None) | models.Q(sites=site)).distinct()
+
+    def configured(self) -> MaintenanceWindowQuerySet:
+        """Return the windows of grid files and users, without those of feeds and declarations."""
+        return self.filter(source="")
+
     def may_be_open(self, now: datetime) -> MaintenanceWindowQuerySet:
         """Return the windows that may be open at *now*, without evaluating schedules."""
         return self.not_over(now).filter(models.Q(starts_at=None) | models.Q(starts_at__lte=now))
@@ -66,11 +74,25 @@ class MaintenanceWindow(models.Model):
         null=True, blank=True, help_text="duration of each recurring window"
     )
 
+    source = models.SlugField(
+        blank=True,
+        editable=False,
+        db_index=False,
+        help_text="the feed that announced the window; empty: a grid file or a user",
+    )
+    uid = models.CharField(max_length=300, blank=True, editable=False, help_text="identifies it in the feed")
+    url = models.CharField(max_length=500, blank=True, editable=False, help_text="the announcement")
+
     objects = MaintenanceWindowQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
         constraints = [
+            models.UniqueConstraint(
+                fields=["source", "uid"],
+                condition=~models.Q(source=""),
+                name="maintenance_window_once_in_its_source",
+            ),
             models.CheckConstraint(
                 condition=models.Q(ends_at__gt=models.F("starts_at")),
                 name="maintenance_window_ends_after_it_starts",
