@@ -16,6 +16,7 @@ import recurring_ical_events
 from icalendar import Calendar, Event, vRecur
 
 from monitor.ledger.maintenance_feeds.base import (
+    MAX_WINDOWS,
     AnnouncedWindow,
     FeedContent,
     FeedHorizon,
@@ -117,7 +118,7 @@ def _value(event: Event, lines: EventLines, name: str) -> date | None:
 
 def _bound_rules(events: list[Event], all_lines: Sequence[EventLines], horizon: FeedHorizon) -> None:
     """Replace the rules of *events* by rules that end with *horizon*."""
-    started, steps = time.monotonic(), 0
+    started, steps, occurrences = time.monotonic(), 0, 0
     for event, lines in zip(events, all_lines, strict=True):
         rules = [line for line in lines.lines if line.name in {"RRULE", "EXRULE"}]
         if not rules:
@@ -125,7 +126,9 @@ def _bound_rules(events: list[Event], all_lines: Sequence[EventLines], horizon: 
         if len(rules) > 1 or rules[0].name == "EXRULE":
             raise InvalidFeed("expected one RRULE and no EXRULE", rules[-1].number)
         bounded = bound(rules[0], _date(event, "DTSTART"), horizon)
-        steps += bounded.steps
+        steps, occurrences = steps + bounded.steps, occurrences + bounded.occurrences
+        if occurrences > MAX_WINDOWS:
+            raise InvalidFeed(f"the feed has more than {MAX_WINDOWS:,} windows", rules[0].number)
         if steps > MAX_STEPS or time.monotonic() - started > MAX_SECONDS:
             raise InvalidFeed("the recurring events are too many, or began too long ago", rules[0].number)
         event["RRULE"] = vRecur.from_ical(bounded.text)
@@ -148,6 +151,7 @@ def _windows(
         occurrences = recurring_ical_events.of(calendar).between(horizon.starts_at, horizon.ends_at)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise InvalidFeed(f"the recurrences cannot be expanded: {str(error)[:200]}") from error
+    seen: set[str] = set()
     for event in occurrences:
         uid = str(event["UID"]).strip()
         starts_at, ends_at = (_utc(_date(event, name), zone) for name in ("DTSTART", "DTEND"))
@@ -156,10 +160,15 @@ def _windows(
         elif starts_at == ends_at:
             left_out["without a duration"] += 1
         else:
-            original = _utc(_date(event, "RECURRENCE-ID"), zone) if uid in recurring else None
+            key = uid
+            if uid in recurring:
+                key = f"{uid}/{_utc(_date(event, 'RECURRENCE-ID'), zone):%Y%m%dT%H%M%SZ}"
+                if key in seen:  # a change of all later occurrences gives them its own RECURRENCE-ID
+                    key = f"{uid}/{starts_at:%Y%m%dT%H%M%SZ}"
+                seen.add(key)
             yield check_window(
                 AnnouncedWindow(
-                    uid=f"{uid}/{original:%Y%m%dT%H%M%SZ}" if original else uid,
+                    uid=key,
                     title=str(event.get("SUMMARY", "")),
                     starts_at=starts_at,
                     ends_at=ends_at,

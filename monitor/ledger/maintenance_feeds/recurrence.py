@@ -35,6 +35,7 @@ class BoundedRule:
 
     text: str
     steps: int
+    occurrences: int  # in the imported period, at most
 
 
 def check_zone_rule(line: ContentLine) -> None:
@@ -59,14 +60,14 @@ def bound(line: ContentLine, starts_at: date, horizon: FeedHorizon) -> BoundedRu
     steps = _steps(line, parts, start, cap)
     rest = {key: value for key, value in parts.items() if key not in {"UNTIL", "COUNT"}}
     since = _naive(horizon.starts_at.astimezone(UTC))
-    count = _count(line, rest, start, until, since) if start <= until else 0
+    count, recent = _count(line, rest, start, until, since) if start <= until else (0, 0)
     if "COUNT" in parts and count >= int(parts["COUNT"]):
-        return BoundedRule(_text({**rest, "COUNT": parts["COUNT"]}), steps)
+        return BoundedRule(_text({**rest, "COUNT": parts["COUNT"]}), steps, recent)
     if "UNTIL" in parts and until < cap:
-        return BoundedRule(_text({**rest, "UNTIL": parts["UNTIL"]}), steps)
+        return BoundedRule(_text({**rest, "UNTIL": parts["UNTIL"]}), steps, recent)
     zone = "Z" if isinstance(starts_at, datetime) and starts_at.tzinfo else ""
     end = f"{cap:%Y%m%dT%H%M%S}{zone}" if isinstance(starts_at, datetime) else f"{cap:%Y%m%d}"
-    return BoundedRule(_text({**rest, "UNTIL": end}), steps)
+    return BoundedRule(_text({**rest, "UNTIL": end}), steps, recent)
 
 
 def _steps(line: ContentLine, parts: Mapping[str, str], start: datetime, cap: datetime) -> int:
@@ -112,8 +113,8 @@ def _until(line: ContentLine, text: str) -> datetime:
 
 def _count(
     line: ContentLine, rest: Mapping[str, str], start: datetime, until: datetime, since: datetime
-) -> int:
-    """Return the number of occurrences from *start* to *until*; at most MAX_OCCURRENCES are after *since*."""
+) -> tuple[int, int]:
+    """Return the numbers of occurrences from *start*, and from *since*, to *until*."""
     count = recent = 0
     try:
         for at in rrulestr(_text({**rest, "UNTIL": f"{until:%Y%m%dT%H%M%S}"}), dtstart=start):
@@ -127,7 +128,7 @@ def _count(
         raise InvalidFeed(f"RRULE: more than {MAX_OCCURRENCES:,} occurrences: {_shown(line)}", line.number)
     if not count:
         raise InvalidFeed(f"RRULE: the rule never matches: {_shown(line)}", line.number)
-    return count
+    return count, recent
 
 
 def _naive(at: date) -> datetime:

@@ -96,6 +96,16 @@ def test_single_occurrences_are_moved_and_cancelled() -> None:
     assert content.left_out["cancelled"] == 1
 
 
+def test_all_later_occurrences_are_moved() -> None:
+    weekly = event(START, TWO_HOURS, "RRULE:FREQ=WEEKLY;COUNT=4")
+    later = event("RECURRENCE-ID;RANGE=THISANDFUTURE:20260315T100000Z", "DTSTART:20260315T120000Z", TWO_HOURS)
+    windows = Feed().parse(calendar(weekly, later), HORIZON).windows
+    assert [(window.starts_at.day, window.starts_at.hour) for window in windows] == [
+        *((1, 10), (8, 10), (15, 12), (22, 12)),
+    ]
+    assert len({window.uid for window in windows}) == 4
+
+
 def test_categories_and_the_location_may_name_sites() -> None:
     data = calendar(event(START, TWO_HOURS, "CATEGORIES:sdsc,Maintenance", "LOCATION:NCSA\\, room 2"))
     (window,) = Feed().parse(data, HORIZON).windows
@@ -176,6 +186,13 @@ def test_a_hostile_file_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidFeed) as refused:
         Feed().parse(data, HORIZON)
     assert str(refused.value).startswith(reason)
+
+
+def test_too_many_occurrences_are_refused_before_they_are_expanded() -> None:
+    lines = (START, TWO_HOURS, "RRULE:FREQ=DAILY")
+    data = calendar(*(event(*lines, uid=f"event-{number}") for number in range(60)))
+    with pytest.raises(InvalidFeed, match="more than 20,000 windows"):
+        Feed().parse(data, HORIZON)
 
 
 def test_many_recurring_events_that_began_long_ago_are_refused() -> None:
