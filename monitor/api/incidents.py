@@ -12,7 +12,7 @@ from ninja import Query, Router, Schema
 from monitor.api.http.auth import require_run_permission
 from monitor.api.http.problems import Refused
 from monitor.failures import incident_actions
-from monitor.models import Incident, IncidentSeries, Series
+from monitor.models import Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
 
 if TYPE_CHECKING:
@@ -58,12 +58,17 @@ class IncidentOut(Schema):
 
 
 class IncidentEventOut(Schema):
-    """An entry of a timeline; *user* is empty if the service wrote it."""
+    """An entry of a timeline; *user* is empty if the service wrote it, *series* null if it is about none."""
 
     at: datetime
     action: IncidentAction
+    series: str | None
     user: str
     text: str
+
+    @staticmethod
+    def resolve_series(event: IncidentEvent) -> str | None:
+        return event.series.name if event.series else None
 
 
 @router.get("/incidents", response=list[IncidentOut], summary="List open incidents, or all, newest first")
@@ -85,8 +90,9 @@ def show_incident(request: HttpRequest, incident: int) -> Incident:
     response=list[IncidentEventOut],
     summary="List the timeline of an incident",
 )
-def list_incident_events(request: HttpRequest, incident: int) -> list[object]:
-    return list(_found(request, incident).events.all())
+def list_incident_events(request: HttpRequest, incident: int) -> list[IncidentEvent]:
+    events = _found(request, incident).events.visible_to(request.user)
+    return list(events.select_related("series"))
 
 
 @router.post(

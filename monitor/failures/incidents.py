@@ -139,17 +139,17 @@ def _recover(
     enabled = set(Series.objects.filter(pk__in=affected, enabled=True).values_list("pk", flat=True))
     for series, row in list(affected.items()):
         if series in passed:
-            text = f"{row.series.name} passed"
+            text = "passed"
         elif series not in enabled:
-            text = f"{row.series.name} is disabled"
+            text = "is disabled"
         elif series in cause_of and getattr(open_ones.get(cause_of[series]), "pk", None) != row.incident_id:
-            text = f"{row.series.name} now fails by another cause"
+            text = "fails by another cause"
         else:
             continue
         row.until = now
         row.save()
         del affected[series]
-        _record(row.incident, IncidentAction.RECOVERED, now, text)
+        _record(row.incident, IncidentAction.RECOVERED, now, text, series)
 
 
 def _affect(
@@ -161,15 +161,16 @@ def _affect(
     IncidentSeries.objects.bulk_create(
         [IncidentSeries(incident=incident, series_id=each.series, since=each.since) for each in new]
     )
-    names = Series.objects.filter(pk__in=[each.series for each in new]).values_list("name", flat=True)
-    _record(incident, IncidentAction.AFFECTED, now, ", ".join(sorted(names)))
+    for each in new:
+        _record(incident, IncidentAction.AFFECTED, now, series=each.series)
 
 
 def _resolve(now: datetime) -> None:
     unaffected = Incident.objects.open().exclude(kind=MONITOR).exclude(affected__until=None)
     for incident in unaffected:
         last = incident.events.filter(action=IncidentAction.RECOVERED).last()
-        incident.resolved_at, incident.resolution = now, last.text if last else "no series is affected"
+        ending = f"the last affected series {last.text}" if last else "no series is affected"
+        incident.resolved_at, incident.resolution = now, ending
         incident.save()
         _record(incident, IncidentAction.RESOLVED, now, incident.resolution)
         logger.info("incident resolved: %s", incident)
@@ -177,7 +178,11 @@ def _resolve(now: datetime) -> None:
 
 def _suspect_the_monitor(now: datetime) -> None:
     """Open one incident if many sites began to fail at once, and hold theirs until it is settled."""
-    recent = Incident.objects.open().filter(kind__in=_SITE_KINDS, opened_at__gt=now - BLAST_WINDOW)
+    settled = Incident.objects.filter(kind=MONITOR).exclude(resolved_by="").order_by("-resolved_at").first()
+    since = now - BLAST_WINDOW
+    if settled is not None and settled.resolved_at is not None:  # a user knows better
+        since = max(since, settled.resolved_at)
+    recent = Incident.objects.open().filter(kind__in=_SITE_KINDS, opened_at__gt=since)
     sites = set(Site.objects.filter(resources__bindings__series__enabled=True).values_list("name", flat=True))
     suspect = Incident.objects.open().filter(kind=MONITOR).first()
     held = Incident.objects.open().filter(is_held=True)
@@ -189,14 +194,15 @@ def _suspect_the_monitor(now: datetime) -> None:
         logger.warning("suspect the monitor: many sites fail at once")
     if is_suspected:
         recent.update(is_held=True)
-    elif suspect is not None:
+        return
+    held.update(is_held=False)
+    if suspect is not None:
         suspect.resolved_at, suspect.resolution = now, "fewer sites fail"
         suspect.save()
         _record(suspect, IncidentAction.RESOLVED, now, suspect.resolution)
-        Incident.objects.filter(is_held=True).update(is_held=False)
 
 
 def _record(
-    incident: Incident, action: IncidentAction, now: datetime, text: str = "", user: str = ""
+    incident: Incident, action: IncidentAction, now: datetime, text: str = "", series: int | None = None
 ) -> None:
-    IncidentEvent.objects.create(incident=incident, at=now, action=action, text=text, user=user)
+    IncidentEvent.objects.create(incident=incident, at=now, action=action, text=text, series_id=series)

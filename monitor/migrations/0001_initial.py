@@ -2632,6 +2632,15 @@ class Migration(migrations.Migration):
                         to="monitor.incident",
                     ),
                 ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="monitor.series",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["at", "id"],

@@ -117,14 +117,27 @@ class IncidentAction(models.TextChoices):
     RESOLVED = "resolved"
 
 
+class IncidentEventQuerySet(models.QuerySet["IncidentEvent"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentEventQuerySet:
+        """Return the entries without those about series that *user* may not see."""
+        visible = Series.objects.visible_to(user).order_by()
+        return self.filter(models.Q(series=None) | models.Q(series__in=visible))
+
+
 class IncidentEvent(models.Model):
-    """An entry of the timeline of *incident*; *user* is empty if the service wrote it."""
+    """An entry of the timeline of *incident*, about *series* if it is one that is affected or recovers.
+
+    *user* is empty if the service wrote it.
+    """
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()
     action = models.CharField(max_length=12, choices=IncidentAction.choices)
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, null=True, related_name="+")
     user = models.CharField(max_length=150, blank=True)
     text = models.TextField(blank=True)
+
+    objects = IncidentEventQuerySet.as_manager()
 
     class Meta:
         ordering = ["at", "id"]

@@ -46,10 +46,11 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     found = get_object_or_404(visible, pk=pk)
     series = Series.objects.visible_to(request.user)
+    events = found.events.visible_to(request.user).select_related("series")
     context = {
         "incident": found,
         "affected": found.affected.filter(series__in=series).select_related("series"),
-        "events": list(found.events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
+        "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
         "most_events": MOST_EVENTS,
         "earlier": earlier(found),
         "most_text": MOST_TEXT,

@@ -14,7 +14,7 @@ from monitor.failures.attribute import attribute
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incident_causes import ActiveCause, IncidentCause, LatestFailure, active_causes
 from monitor.failures.incidents import BLAST_WINDOW, earlier, update_incidents
-from monitor.models import Incident, IncidentEvent, Run, Series, Site
+from monitor.models import Incident, IncidentEvent, Run, Series, Site, Suite
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from reporters import report as wire
@@ -80,7 +80,7 @@ def test_series_that_fail_by_one_cause_at_one_site_are_one_incident(grid: dict[s
     assert incident.signature is not None
     assert incident.signature.name == "disk-full"
     assert {row.series.name for row in incident.affected.all()} == {"a-1", "a-2"}
-    assert [event.action for event in incident.events.all()] == ["opened", "affected"]
+    assert [event.action for event in incident.events.all()] == ["opened", "affected", "affected"]
 
 
 def test_a_single_failure_is_no_incident(grid: dict[str, Series]) -> None:
@@ -114,7 +114,10 @@ def test_an_incident_is_resolved_when_its_last_series_passes(grid: dict[str, Ser
     ran(grid, ["a-2"], ".", NOON + HOUR)
     update_incidents(NOON + 2 * HOUR)
     incident = Incident.objects.get()
-    assert (incident.resolved_at, incident.resolution) == (NOON + 2 * HOUR, "a-2 passed")
+    assert (incident.resolved_at, incident.resolution) == (
+        NOON + 2 * HOUR,
+        "the last affected series passed",
+    )
 
 
 def test_a_disabled_series_does_not_keep_an_incident_open(grid: dict[str, Series]) -> None:
@@ -122,7 +125,7 @@ def test_a_disabled_series_does_not_keep_an_incident_open(grid: dict[str, Series
     update_incidents(NOON)
     Series.objects.filter(name="a-1").update(enabled=False)
     update_incidents(NOON + HOUR)
-    assert Incident.objects.get().resolution == "a-1 is disabled"
+    assert Incident.objects.get().resolution == "the last affected series is disabled"
 
 
 def test_a_series_that_fails_by_another_cause_moves_to_the_incident_of_this_cause(
@@ -133,7 +136,7 @@ def test_a_series_that_fails_by_another_cause_moves_to_the_incident_of_this_caus
     ran(grid, ["a-1"], "x", NOON + HOUR, TIMEOUT)
     update_incidents(NOON + HOUR)
     first, second = Incident.objects.order_by("pk")
-    assert first.resolution == "a-1 now fails by another cause"
+    assert first.resolution == "the last affected series fails by another cause"
     assert [row.series.name for row in second.affected.filter(until=None)] == ["a-1"]
 
 
@@ -181,6 +184,34 @@ def test_many_sites_that_fail_at_once_are_one_incident_of_the_monitor(grid: dict
     update_incidents(NOON + HOUR)
     assert not Incident.objects.open().filter(kind=MONITOR).exists()
     assert [(row.name, row.is_held) for row in Incident.objects.open()] == [("c", False)]
+
+
+def test_a_user_settles_that_the_monitor_is_not_at_fault(grid: dict[str, Series]) -> None:
+    runs(grid, ["a-1", "b-1", "c-1"], "xx")
+    update_incidents(NOON)
+    suspect = Incident.objects.open().get(kind=MONITOR)
+    incident_actions.resolve(suspect.pk, "a power cut", "ann", NOON + timedelta(minutes=1))
+    update_incidents(NOON + timedelta(minutes=2))
+    assert not Incident.objects.open().filter(kind=MONITOR).exists()
+    assert not Incident.objects.filter(is_held=True).exists()
+    assert Incident.objects.open().count() == 3
+
+
+def test_a_timeline_names_no_series_that_a_user_may_not_see(grid: dict[str, Series]) -> None:
+    secret = Suite.objects.create(name="secret")
+    secret.viewers.create(name="insiders")
+    Series.objects.filter(name="a-2").update(suite=secret)
+    runs(grid, ["a-1", "a-2"], "xx")
+    update_incidents(NOON)
+    ran(grid, ["a-1", "a-2"], ".", NOON + HOUR)
+    update_incidents(NOON + HOUR)
+    client = Client()
+    client.force_login(User.objects.create(username="reader"))
+    key = Incident.objects.get().pk
+    for path in (f"/incidents/{key}/", "/incidents/", f"/api/v1/incidents/{key}/events"):
+        text = client.get(path).content.decode()
+        assert "a-2" not in text
+    assert "a-1" in client.get(f"/incidents/{key}/").content.decode()
 
 
 def test_sites_that_fail_one_after_the_other_are_no_suspicion(grid: dict[str, Series]) -> None:
@@ -288,7 +319,8 @@ def test_the_api_lists_incidents_with_their_timelines(grid: dict[str, Series]) -
     path = f"/api/v1/incidents/{listed['id']}"
     assert client.get(path).json() == listed
     events = client.get(f"{path}/events").json()
-    assert [event["action"] for event in events] == ["opened", "affected"]
+    assert [event["action"] for event in events] == ["opened", "affected", "affected"]
+    assert [event["series"] for event in events] == [None, "a-1", "a-2"]
     assert client.post(f"{path}/acknowledge").status_code == 403
     assert client.get("/api/v1/incidents/99999999999999999999").json()["status"] == 404
     client.force_login(bob)
