@@ -10,6 +10,7 @@ from django.urls import path
 from django.utils import timezone
 
 from monitor.failures.breakdown import BreakdownKind, break_down
+from monitor.failures.by_hour import count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
     RANGES,
@@ -38,6 +39,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "counts": counts,
         "repair_times": repair_times(judged_runs(runs, range_, now)),
+        "by_hour": count_by_hour(judged_runs(runs, range_, now)) if counts.causes else (),
         "unknown": unknown,
         "range": range_,
         "ranges": RANGES,
