@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from django.db.models import Prefetch
@@ -13,7 +13,10 @@ from ninja import Query, Router, Schema
 from monitor.api.http.problems import Refused
 from monitor.failures.attribute import recent
 from monitor.failures.attribution import PartKind
-from monitor.failures.counts import RANGES, count_failures, runs_at_site
+from monitor.failures.breakdown import BreakdownKind, break_down
+from monitor.failures.by_hour import count_by_hour
+from monitor.failures.counts import RANGES, FailureRange, count_failures, judged_runs, runs_at_site
+from monitor.failures.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, FailureSignature, Run, Series
 from monitor.models.failure_signature import Category, Severity
 from monitor.models.run import WITH_SIGNATURE
@@ -84,7 +87,8 @@ class CauseOut(Schema):
 class FailureCountsOut(Schema):
     """Success rates and causes. *raw_success_rate* is the share of judged runs that passed (null without
     runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site or
-    happened during planned maintenance."""
+    happened during planned maintenance. *mean_seconds_between_failures* is operating time per outage, and
+    *mean_seconds_to_repair* the mean length of outages that ended; null without any."""
 
     since: datetime
     interval_seconds: float
@@ -93,7 +97,46 @@ class FailureCountsOut(Schema):
     excused: int
     raw_success_rate: float | None
     adjusted_success_rate: float | None
+    outages: int
+    repairs: int
+    mean_seconds_between_failures: float | None
+    mean_seconds_to_repair: float | None
     causes: list[CauseOut]
+
+
+class BreakdownRowOut(Schema):
+    """A series, site, path or stage; *name* is empty for failed runs that name no stage.
+
+    *cause* is the signature of most failed runs, *cause_runs*; null if they are not classified yet. Times are
+    null except for series, and as in `/failures/counts`.
+    """
+
+    name: str
+    passed: int
+    failed: int
+    excused: int
+    raw_success_rate: float | None
+    adjusted_success_rate: float | None
+    cause: str | None
+    cause_runs: int
+    mean_seconds_between_failures: float | None
+    mean_seconds_to_repair: float | None
+
+
+class BreakdownOut(Schema):
+    """The *rows* with the lowest adjusted success rates, at most 100, and how many *more* there are."""
+
+    rows: list[BreakdownRowOut]
+    more: int
+
+
+class HourCountOut(Schema):
+    """The runs in an hour (UTC) of a weekday, 1 for Monday to 7, and how many of them failed."""
+
+    weekday: int
+    hour: int
+    runs: int
+    failed: int
 
 
 @router.get("/failures", response=list[FailureOut], summary="List failed runs, newest first")
@@ -127,8 +170,9 @@ def list_failures(
 
 @router.get("/failures/counts", response=FailureCountsOut, summary="Count failures by cause and time")
 def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> FailureCountsOut:
-    chosen = next(each for each in RANGES if each.key == range)
-    counts = count_failures(runs_at_site(request.user, site or ""), chosen, timezone.now())
+    chosen, now = _chosen(range), timezone.now()
+    runs = runs_at_site(request.user, site or "")
+    counts, times = count_failures(runs, chosen, now), repair_times(judged_runs(runs, chosen, now))
     return FailureCountsOut(
         since=counts.starts[0],
         interval_seconds=chosen.interval.total_seconds(),
@@ -137,6 +181,10 @@ def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None =
         excused=counts.rates.excused,
         raw_success_rate=counts.rates.raw,
         adjusted_success_rate=counts.rates.adjusted,
+        outages=times.outages,
+        repairs=times.repairs,
+        mean_seconds_between_failures=_seconds(times.between),
+        mean_seconds_to_repair=_seconds(times.to_repair),
         causes=[
             CauseOut(
                 signature=cause.signature.name if cause.signature else None,
@@ -182,12 +230,59 @@ class AttributionOut(Schema):
 )
 def list_attributions(request: HttpRequest, range: RangeKey = "7d", site: str = "") -> list[Attribution]:
     """Open ones first. *runs* are the failed runs that the verdict rests on, as far as you may see them."""
-    chosen = next(each for each in RANGES if each.key == range)
     visible = AttributedRun.objects.filter(series__in=Series.objects.visible_to(request.user))
     rows = Attribution.objects.visible_to(request.user).prefetch_related(
         Prefetch("runs", visible.order_by("slot", "pk"))
     )
-    return recent(rows, chosen.starts(timezone.now())[0], site)
+    return recent(rows, _chosen(range).starts(timezone.now())[0], site)
+
+
+@router.get("/failures/breakdown", response=BreakdownOut, summary="Break failures down, worst first")
+def show_breakdown(
+    request: HttpRequest, by: BreakdownKind, range: RangeKey = "7d", site: str | None = None
+) -> BreakdownOut:
+    """A failed run counts at the site where it failed, and on the paths of its series that begin or end
+    there; a passed run at all sites, paths and stages of its series."""
+    runs = runs_at_site(request.user, site or "")
+    breakdown = break_down(runs, _chosen(range), timezone.now(), by)
+    return BreakdownOut(
+        rows=[
+            BreakdownRowOut(
+                name=row.name,
+                passed=row.rates.passed,
+                failed=row.rates.failed,
+                excused=row.rates.excused,
+                raw_success_rate=row.rates.raw,
+                adjusted_success_rate=row.rates.adjusted,
+                cause=row.cause.name if row.cause else None,
+                cause_runs=row.cause_runs,
+                mean_seconds_between_failures=_seconds(row.times.between if row.times else None),
+                mean_seconds_to_repair=_seconds(row.times.to_repair if row.times else None),
+            )
+            for row in breakdown.rows
+        ],
+        more=breakdown.more,
+    )
+
+
+@router.get("/failures/by-hour", response=list[HourCountOut], summary="Count failures by weekday and hour")
+def show_hours(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> list[HourCountOut]:
+    """Hours without runs are left out."""
+    judged = judged_runs(runs_at_site(request.user, site or ""), _chosen(range), timezone.now())
+    return [
+        HourCountOut(weekday=weekday, hour=hour, runs=count.runs, failed=count.failed)
+        for weekday, day in enumerate(count_by_hour(judged), start=1)
+        for hour, count in enumerate(day)
+        if count.runs
+    ]
+
+
+def _chosen(key: RangeKey) -> FailureRange:
+    return next(each for each in RANGES if each.key == key)
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
 
 
 @router.get(

@@ -65,6 +65,21 @@ class JudgedCount(NamedTuple):
     runs: int
 
 
+class RunGroup(NamedTuple):
+    """The number of *runs* in a state, with a cause, of a series or a probe (*of*).
+
+    *place* is where they failed, a resource or a stage; it is empty for passed runs, and if that does not
+    matter. The other fields are those of JudgedCount.
+    """
+
+    of: str
+    place: str
+    state: str
+    signature: int | None
+    in_maintenance: bool
+    runs: int
+
+
 @dataclass(frozen=True)
 class SuccessRates:
     """Success rates of runs that passed, failed, broke or timed out.
@@ -128,7 +143,7 @@ class FailureCounts:
         return max((count for cause in self.causes for count in cause.by_interval), default=0)
 
 
-def success_rates(counts: Iterable[JudgedCount], excused: Mapping[int, bool]) -> SuccessRates:
+def success_rates(counts: Iterable[JudgedCount | RunGroup], excused: Mapping[int, bool]) -> SuccessRates:
     """Return the rates of *counts*; *excused* tells which signatures do not count against a site. Pure."""
     passed = failed = excused_runs = 0
     for count in counts:

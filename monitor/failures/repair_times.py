@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
 from monitor.models.run import State
@@ -76,7 +77,10 @@ def repair_times_by_series(judged: RunQuerySet) -> Mapping[int, RepairTimes]:
 
 def _sums(judged: RunQuerySet, key: str) -> Iterator[tuple[int, RepairTimes]]:
     columns = judged.order_by().values("series_id", "slot", "state")
-    sql, parameters = columns.query.sql_with_params()
+    try:
+        sql, parameters = columns.query.sql_with_params()
+    except EmptyResultSet:  # a condition that no row can meet, such as a series in no list
+        return
     with connection.cursor() as cursor:
         cursor.execute(_SUMS.format(key=key, judged=sql), [State.PASSED, *parameters])
         for row_key, *sums in cursor.fetchall():

@@ -1,4 +1,4 @@
-"""Failures: what broke, by cause and time; and the failed runs of one cause."""
+"""Failures: what broke, by cause, time, series, site, path and stage; and the failed runs of one cause."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from django.urls import path
 from django.utils import timezone
 
 from monitor.failures.attribute import recent
+from monitor.failures.breakdown import BreakdownKind, break_down
+from monitor.failures.by_hour import count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
     RANGES,
@@ -38,16 +40,35 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "counts": counts,
         "repair_times": repair_times(judged_runs(runs, range_, now)),
+        "by_hour": count_by_hour(judged_runs(runs, range_, now)) if counts.causes else (),
         "unknown": unknown,
         "at_fault": recent(Attribution.objects.visible_to(request.user), counts.starts[0], site),
         "range": range_,
         "ranges": RANGES,
         "site": site,
         "sites": Site.objects.values_list("name", flat=True),
-        "query": urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value}),
+        "query": _query(range_, site),
+        "kinds": list(BreakdownKind),
         "now": now,
     }
     return render(request, "pages/failures.html", context)
+
+
+@members_only
+def breakdown(request: HttpRequest) -> HttpResponse:
+    """Show failures by series, site, path or stage, worst first."""
+    now, range_, site, kind = timezone.now(), _range(request), _site(request), _kind(request)
+    context = {
+        "breakdown": break_down(runs_at_site(request.user, site), range_, now, kind),
+        "by": kind,
+        "kinds": list(BreakdownKind),
+        "range": range_,
+        "ranges": RANGES,
+        "site": site,
+        "sites": Site.objects.values_list("name", flat=True),
+        "query": _query(range_, site),
+    }
+    return render(request, "pages/failure_breakdown.html", context)
 
 
 @members_only
@@ -84,7 +105,17 @@ def _site(request: HttpRequest) -> str:
     return request.GET.get("site", "").replace("\x00", "")
 
 
+def _kind(request: HttpRequest) -> BreakdownKind:
+    by = request.GET.get("by")
+    return BreakdownKind(by) if by in set(BreakdownKind) else BreakdownKind.SERIES
+
+
+def _query(range_: FailureRange, site: str) -> str:
+    return urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value})
+
+
 urlpatterns = [
     path("failures/", page, name="failures"),
+    path("failures/breakdown/", breakdown, name="failure_breakdown"),
     path("failures/<slug:name>/", cause, name="failure"),
 ]

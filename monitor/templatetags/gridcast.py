@@ -16,7 +16,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
-from monitor.charts import score_svg, svg
+from monitor.charts import score_svg, svg, week_table
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.models.run import State
@@ -38,6 +38,7 @@ register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
 register.simple_tag(svg.failure_strip, name="failure_strip")
+register.filter("failure_week", week_table.failure_week)
 
 # The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {

@@ -98,6 +98,56 @@ def test_counts_have_rates_and_causes_by_interval(admin_client: Client, runs: li
     }
 
 
+def test_counts_have_mean_times(admin_client: Client, runs: list[wire.Report]) -> None:
+    counts = admin_client.get(f"{URL}/counts").json()
+    assert (counts["outages"], counts["mean_seconds_between_failures"]) == (0, None)
+    assert (counts["repairs"], counts["mean_seconds_to_repair"]) == (1, 120)
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        ("series", [("circle", 1, 2, 120)]),
+        ("site", [("site-of-there", 1, 2, None), ("site-of-here", 1, 0, None)]),
+        (
+            "path",
+            [("site-of-here → site-of-there", 1, 2, None), ("site-of-there → site-of-here", 1, 2, None)],
+        ),
+    ],
+)
+def test_a_breakdown_has_rows(
+    admin_client: Client, runs: list[wire.Report], by: str, rows: list[tuple[str, int, int, float | None]]
+) -> None:
+    answer = admin_client.get(f"{URL}/breakdown", {"by": by}).json()
+    assert [
+        (row["name"], row["passed"], row["failed"], row["mean_seconds_to_repair"]) for row in answer["rows"]
+    ] == rows
+    assert answer["more"] == 0
+    assert answer["rows"][0]["raw_success_rate"] == pytest.approx(1 / 3)
+
+
+def test_a_breakdown_by_stage_has_the_most_frequent_cause(
+    admin_client: Client, runs: list[wire.Report]
+) -> None:
+    worst, *others = admin_client.get(f"{URL}/breakdown", {"by": "stage"}).json()["rows"]
+    assert (worst["name"], worst["cause_runs"]) == ("transfer_ring", 1)
+    assert worst["cause"] in {"disk-full", "unknown"}
+    assert {row["adjusted_success_rate"] for row in others} == {1}
+
+
+@pytest.mark.parametrize("query", [{}, {"by": "colour"}, {"by": "site", "range": "1y"}])
+def test_an_invalid_breakdown_is_refused(admin_client: Client, query: dict[str, str]) -> None:
+    assert admin_client.get(f"{URL}/breakdown", query).status_code == 422
+
+
+def test_hours_have_runs_and_failed_runs(admin_client: Client, runs: list[wire.Report]) -> None:
+    hours = admin_client.get(f"{URL}/by-hour").json()
+    assert (sum(each["runs"] for each in hours), sum(each["failed"] for each in hours)) == (3, 2)
+    assert {(each["weekday"], each["hour"]) for each in hours} == {
+        (report.slot.isoweekday(), report.slot.hour) for report in runs
+    }
+
+
 def test_counts_without_runs_have_no_rates(admin_client: Client) -> None:
     counts = admin_client.get(f"{URL}/counts").json()
     assert (counts["raw_success_rate"], counts["adjusted_success_rate"], counts["causes"]) == (None, None, [])
@@ -116,3 +166,5 @@ def test_hidden_series_have_no_failures(client: Client, circle: Series, runs: li
     client.force_login(user("reader"))
     assert client.get(URL).json() == []
     assert client.get(f"{URL}/counts").json()["failed"] == 0
+    assert client.get(f"{URL}/breakdown", {"by": "site"}).json() == {"rows": [], "more": 0}
+    assert client.get(f"{URL}/by-hour").json() == []

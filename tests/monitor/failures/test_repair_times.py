@@ -75,3 +75,4 @@ def test_the_whole_is_the_sum_of_the_series_and_they_do_not_mix(circle: Series) 
     }
     assert repair_times(Run.objects.all()) == RepairTimes(1, 6 * HOUR, 2, 2 * HOUR)
     assert repair_times(Run.objects.filter(series=other)) == RepairTimes(0, 4 * HOUR, 1, HOUR)
+    assert repair_times(Run.objects.filter(series__in=[])) == RepairTimes()

@@ -89,6 +89,37 @@ def test_too_few_failures_have_no_means(grid: Grid, client: Client, now: datetim
     )
 
 
+@pytest.mark.parametrize(
+    ("by", "parts"),
+    [
+        ("series", ("/series/circle-ring/", "Between failures", "10 min")),
+        ("site", ("?site=site2&amp;range=24h", "site3")),
+        ("path", ("site1 → site2", "site3 → site1")),
+        ("stage", ("transfer_ring", "cleanup")),
+        ("nonsense", ("Failures by series",)),
+    ],
+)
+def test_a_breakdown_has_rates_and_causes(
+    grid: Grid, client: Client, now: datetime, by: str, parts: tuple[str, ...]
+) -> None:
+    builders.passed(grid.circle, now - timedelta(minutes=30))
+    failed(grid, now - timedelta(minutes=20))
+    builders.passed(grid.circle, now - timedelta(minutes=10))
+    classify_runs(now)
+    shown = text(client, f"/failures/breakdown/?by={by}&range=24h")
+    for part in (*parts, "67 %", "/failures/disk-full/?range=24h", 'aria-current="page">By '):
+        assert part in shown, part
+
+
+def test_a_breakdown_without_visible_runs_says_so(grid: Grid, client: Client, now: datetime) -> None:
+    failed(grid, now)
+    grid.circle.suite.viewers.add(Group.objects.create(name="others"))
+    for by in ("series", "site", "stage"):
+        assert "No run ended" in text(client, f"/failures/breakdown/?by={by}")
+    assert "No series of this range has a path" in text(client, "/failures/breakdown/?by=path")
+    assert "No series at site4 ran" in text(client, "/failures/breakdown/?by=site&site=site4")
+
+
 def test_unknown_causes_are_linked(grid: Grid, client: Client, now: datetime) -> None:
     failed(grid, now, "the cat ate the cable")
     classify_runs(now)
