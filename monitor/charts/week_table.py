@@ -16,9 +16,9 @@ _HOURS_PER_LABEL = 6
 
 
 def failure_week(counts: Sequence[Sequence[HourCount]]) -> SafeString:
-    """Draw a cell for each hour of the week, darker the higher its failed share; the highest is darkest.
+    """Draw a cell for each hour of the week, in a stronger shade the higher its failed share.
 
-    Each cell says in words what its shade means; a legend has the highest share.
+    The highest share has the strongest shade and stands in the legend. Each cell says its numbers in words.
     """
     highest = max((count.share or 0.0 for day in counts for count in day), default=0.0)
     labels = format_html_join(
@@ -70,7 +70,7 @@ def _legend(highest: float) -> SafeString:
     swatches = format_html_join("", '<i class="f-{}"></i>', ((shade,) for shade in range(_SHADES + 1)))
     return format_html(
         '<p class="scale"><span>0 %</span>{}<span>{} failed</span>'
-        '<i class="f-none"></i><span>no runs</span></p>',
+        '<span class="nowrap"><i class="f-none"></i> no runs</span></p>',
         swatches,
         units.percent(highest),
     )

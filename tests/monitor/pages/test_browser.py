@@ -246,7 +246,8 @@ def paths(watched: PageSet) -> list[str]:
     of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
     reporters = ["/reporters/", "/reporters/home/", "/reporters/site1-login-with-a-long-name/"]
     holds = ["/holds/", "/holds/site/site2/"]
-    failures = ["/failures/?range=90d", "/failures/connection-refused/?range=90d"]
+    causes = ["/failures/?range=90d", "/failures/connection-refused/?range=90d"]
+    failures = [*causes, *(f"/failures/breakdown/?by={by}&range=90d" for by in ("series", "path"))]
     return ["/", *of_series, *runs, "/alerts/", *failures, *holds, *reporters, "/login/", "/no-such-page"]
 
 

@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.urls import resolve
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.failures.classify_runs import classify_runs
+from monitor.failures.shipped import shipped
 from monitor.models import Run
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -107,7 +109,12 @@ def test_a_breakdown_has_rates_and_causes(
     builders.passed(grid.circle, now - timedelta(minutes=10))
     classify_runs(now)
     shown = text(client, f"/failures/breakdown/?by={by}&range=24h")
-    for part in (*parts, "67 %", "/failures/disk-full/?range=24h", 'aria-current="page">By '):
+    for part in (
+        *parts,
+        "67 %",
+        "/failures/disk-full/?range=24h",
+        f'aria-current="page">{by.capitalize() if by != "nonsense" else "Series"}<',
+    ):
         assert part in shown, part
 
 
@@ -118,6 +125,11 @@ def test_a_breakdown_without_visible_runs_says_so(grid: Grid, client: Client, no
         assert "No run ended" in text(client, f"/failures/breakdown/?by={by}")
     assert "No series of this range has a path" in text(client, "/failures/breakdown/?by=path")
     assert "No series at site4 ran" in text(client, "/failures/breakdown/?by=site&site=site4")
+
+
+def test_no_signature_has_the_name_of_another_page() -> None:
+    views = {resolve(f"/failures/{signature.name}/").url_name for signature in shipped()}
+    assert views == {"failure"}
 
 
 def test_unknown_causes_are_linked(grid: Grid, client: Client, now: datetime) -> None:
