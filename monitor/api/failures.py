@@ -87,8 +87,9 @@ class CauseOut(Schema):
 class FailureCountsOut(Schema):
     """Success rates and causes. *raw_success_rate* is the share of judged runs that passed (null without
     runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site or
-    happened during planned maintenance. *mean_seconds_between_failures* is operating time per outage, and
-    *mean_seconds_to_repair* the mean length of outages that ended; null without any."""
+    happened during planned maintenance. *mean_seconds_between_failures* is operating time per outage
+    (*outages* that began after a passed run), and *mean_seconds_to_repair* the mean length of outages that
+    ended (*repairs*); null without any."""
 
     since: datetime
     interval_seconds: float
