@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from django.db.models import Case, CharField, Count, F, Value, When
@@ -20,6 +19,7 @@ from django.db.models import Case, CharField, Count, F, Value, When
 import probes
 from monitor.failures.counts import FailureRange, RunGroup, SuccessRates, judged_runs, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
+from monitor.failures.mesh_evidence import link_levels
 from monitor.failures.repair_times import RepairTimes, repair_times_by_series
 from monitor.models import Binding, FailureSignature, Resource, Series
 from monitor.models.run import WITH_SIGNATURE, State
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from monitor.models.run import RunQuerySet
     from probes.base import Probe
 
-RING = "ring"  # the role whose resources each send to the next one, the last to the first
 ARROW = " → "
 MOST_ROWS = 100
 Keys = Callable[[RunGroup], Collection[str]]
@@ -103,15 +102,9 @@ def rows_of(
 def paths(bound: BoundSites) -> set[str]:
     """Return the paths between different sites of a series, as ``source → destination``. Pure.
 
-    Every resource of a role sends to every one of the next role in *bound*; a ring sends in a circle.
+    ``link_levels`` says which site sends to which.
     """
-    pairs: set[tuple[str, str]] = set()
-    for role, sites in bound.items():
-        if role == RING:
-            pairs.update(pairwise([*sites, *sites[:1]]))
-    for senders, receivers in pairwise(bound.values()):
-        pairs.update(product(senders, receivers))
-    return {ARROW.join(pair) for pair in pairs if pair[0] != pair[1]}
+    return {ARROW.join(link) for links in link_levels(list(bound.values())) for link in links}
 
 
 def _badness(row: BreakdownRow) -> tuple[float, int, str]:

@@ -48,7 +48,7 @@ class MeshSeries:
 
     def links_by_stage(self) -> dict[str, list[Link]]:
         """Return the links that each transfer stage uses."""
-        levels = _levels(self.roles)
+        levels = link_levels(self.roles)
         transfers = [name for name, category in self.stages if category == "transfer"]
         if len(transfers) == len(levels):
             return dict(zip(transfers, levels, strict=True))
@@ -148,7 +148,7 @@ def _roles_by_site(every: Iterable[MeshSeries]) -> dict[str, set[GridPart]]:
     return roles
 
 
-def _levels(roles: Sequence[Sequence[str]]) -> list[list[Link]]:
+def link_levels(roles: Sequence[Sequence[str]]) -> list[list[Link]]:
     """Return the links between neighbouring roles, or round the only role; none within a site."""
     if len(roles) == 1:
         ring = roles[0]

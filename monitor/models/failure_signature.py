@@ -22,7 +22,7 @@ class Category(models.TextChoices):
 
 
 class Severity(models.TextChoices):
-    """A MINOR failure usually ends by itself, a MAJOR one needs a person, a CRITICAL one stops a service."""
+    """Minor failures usually end by themselves, major ones need an operator, critical ones stop a service."""
 
     MINOR = "minor"
     MAJOR = "major"
