@@ -19,6 +19,7 @@ from monitor.models import (
     AlertRule,
     ApiToken,
     Binding,
+    DemoWeather,
     Forecast,
     Heartbeat,
     Hold,
@@ -393,6 +394,11 @@ class ApiTokenAdmin(ReadOnlyBase):
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
+
+
+@admin.register(DemoWeather)
+class DemoWeatherAdmin(ReadOnly):
+    list_display = ("profile", "seed", "scale", "since")
 
 
 @admin.register(Heartbeat)
