@@ -106,5 +106,12 @@ def causes(groups: Iterable[RunGroup], signatures: Mapping[int, FailureSignature
     totals = []
     for key, runs in counts.items():
         signature = NOT_CLASSIFIED if key is None else signatures[key]
-        totals.append(CauseTotal(signature.name, signature.title, signature.category, runs))
+        totals.append(CauseTotal(signature.name, _printable(signature.title), signature.category, runs))
     return sorted(totals, key=lambda cause: (-cause.runs, cause.name))
+
+
+def _printable(title: str) -> str:
+    """Replace control characters, which HTML and the text of a PDF cannot have."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in title
+    )

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from monitor.embedded import purpose
+import psycopg
+
+from monitor.embedded import purpose, urls
 from monitor.embedded.servers import needed_servers
-from monitor.supervisor import AlreadySupervised, Supervisor
+from monitor.supervisor import AlreadySupervised, Service, Supervisor
 
 UP_WITHIN_SECONDS = 300.0
 
@@ -24,12 +26,22 @@ def depot_server(var: Path, environment: Mapping[str, str] = os.environ) -> Iter
         EmbeddedError: PostgreSQL cannot run here.
         NotUp: PostgreSQL did not come up; the message has the end of its log.
     """
-    only_postgres = {**environment, "REDIS_URL": "not needed"}
-    servers = needed_servers(var, only_postgres) if purpose.current(var) else {}
-    stopped = [server.service() for server in servers.values() if not server.ready()]
     with contextlib.ExitStack() as running:
-        if stopped:
-            supervisor = Supervisor(stopped, status_file=var / "run" / "supervisor.json", log_dir=var / "log")
+        if services := _stopped(var, environment):
+            supervisor = Supervisor(
+                services, status_file=var / "run" / "supervisor.json", log_dir=var / "log"
+            )
             with contextlib.suppress(AlreadySupervised):  # the service is starting, with its PostgreSQL
                 running.enter_context(supervisor.running(up_within_seconds=UP_WITHIN_SECONDS))
         yield
+
+
+def _stopped(var: Path, environment: Mapping[str, str]) -> list[Service]:
+    if environment.get("DATABASE_URL") or not purpose.current(var):
+        return []
+    try:
+        psycopg.connect(urls.postgres_url(var), connect_timeout=5).close()
+    except psycopg.OperationalError:
+        only_postgres = {**environment, "REDIS_URL": "not needed"}
+        return [server.service() for server in needed_servers(var, only_postgres).values()]
+    return []

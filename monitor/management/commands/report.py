@@ -115,9 +115,7 @@ def _formats(html: Path | None, pdf: Path | None) -> dict[Path, Callable[[str], 
         for file in formats:
             check_writable(file)
     except (NotWritten, PdfUnavailable) as error:
-        raise CommandError(
-            f"{'--pdf' if isinstance(error, PdfUnavailable) else '--html, --pdf'}: {error}"
-        ) from error
+        raise CommandError(str(error)) from error
     return formats
 
 
