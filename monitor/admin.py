@@ -19,7 +19,6 @@ from monitor.models import (
     AlertRule,
     ApiToken,
     Binding,
-    DemoWeather,
     Forecast,
     Heartbeat,
     Hold,
@@ -394,11 +393,6 @@ class ApiTokenAdmin(ReadOnlyBase):
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
-
-
-@admin.register(DemoWeather)
-class DemoWeatherAdmin(ReadOnly):
-    list_display = ("profile", "seed", "scale", "since")
 
 
 @admin.register(Heartbeat)

@@ -32,7 +32,7 @@ def stage_blocks(report: StudyReport) -> Iterator[Block]:
             yield _variance_shares(statistics)
         if published := _published(report, statistics.series, of_totals=False):
             title = f"Stages of {statistics.series} beside those of Gather on {_grid(report)}"
-            yield _beside(f"{title}{_unit(report)}", statistics.stages, published, report.scale)
+            yield _beside(f"{title}{_unit(report)}", "Stage", statistics.stages, published, report.scale)
             yield _means(report, statistics.stages, published, f"{title}: mean durations{_unit(report)}")
 
 
@@ -48,7 +48,7 @@ def total_blocks(report: StudyReport) -> Iterator[Block]:
     for statistics in report.of_probe(GATHER):
         if published := _published(report, statistics.series, of_totals=True):
             title = f"Totals of {statistics.series} beside those of Gather on {_grid(report)}"
-            yield _beside(f"{title}{_unit(report)}", statistics.totals, published, report.scale)
+            yield _beside(f"{title}{_unit(report)}", "Total", statistics.totals, published, report.scale)
             yield _means(report, statistics.totals, published, f"{title}: mean durations{_unit(report)}")
 
 
@@ -129,6 +129,7 @@ def _published(report: StudyReport, series: str, *, of_totals: bool) -> dict[str
 
 def _beside(
     title: str,
+    heading: str,
     described: Mapping[str, ColumnDescription],
     published: Mapping[str, PublishedDuration],
     scale: float,
@@ -145,7 +146,7 @@ def _beside(
         cells = [number_text(value) for pair in zip([*own, here.cv], other, strict=True) for value in pair]
         rows.append((label(name), *cells))
     headings = [text for figure in _FIGURES for text in (figure, PUBLISHED)]
-    return table_block(title, ("Stage", *headings), rows)
+    return table_block(title, (heading, *headings), rows)
 
 
 def _means(

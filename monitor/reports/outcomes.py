@@ -13,12 +13,11 @@ from django.db.models import Count, Max, Min, Value
 from monitor.failures.counts import JUDGED, RunGroup, SuccessRates, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.models import FailureSignature, Run
+from monitor.models.failure_signature import Category
 from monitor.models.run import State
 
 if TYPE_CHECKING:
     from monitor.models import Series
-
-NOT_CLASSIFIED = FailureSignature(title="Not classified yet", category="unknown")
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,10 @@ def causes(groups: Iterable[RunGroup], signatures: Mapping[int, FailureSignature
             counts[group.signature] += group.runs
     totals = []
     for key, runs in counts.items():
-        signature = NOT_CLASSIFIED if key is None else signatures[key]
+        if key is None:
+            totals.append(CauseTotal("", "Not classified yet", Category.UNKNOWN, runs))
+            continue
+        signature = signatures[key]
         totals.append(CauseTotal(signature.name, _printable(signature.title), signature.category, runs))
     return sorted(totals, key=lambda cause: (-cause.runs, cause.name))
 

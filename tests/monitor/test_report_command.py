@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from monitor.models import DemoWeather
+from tests.monitor.reports.rendering import available_renderer
 from tests.monitor.reports.studied_runs import define_grid, run_of, store
 
 RUNS = 40
@@ -90,6 +91,7 @@ def test_the_text_has_the_tables_published_errors_and_differences(two_days: None
 
 
 def test_html_and_pdf_are_written_and_named(grid: None, noon: datetime, tmp_path: Path) -> None:
+    available_renderer()
     store([run_of("gather", noon)])
     html, pdf = tmp_path / "study.html", tmp_path / "study.pdf"
     html.write_text("old")
@@ -109,7 +111,10 @@ def test_a_file_that_cannot_be_written_is_reported_before_anything_is_computed(
 ) -> None:
     missing = tmp_path / "missing" / "study.html"
     assert refusal("--html", missing) == f"cannot write {missing}: No such file or directory"
-    assert f"cannot write {tmp_path}: it is not a regular file" in refusal("--pdf", tmp_path)
+    assert refusal("--html", tmp_path) == f"cannot write {tmp_path}: it is not a regular file"
+
+
+def test_html_and_pdf_are_two_files(db: None, tmp_path: Path) -> None:
     both = tmp_path / "study"
     assert "expected two files" in refusal("--html", both, "--pdf", tmp_path / "." / "study")
 

@@ -17,6 +17,7 @@ from monitor.models.run import State
 from monitor.reports.pdf import PdfUnavailable, pdf_renderer
 from monitor.reports.render import study_html
 from monitor.reports.study_report import StudyRequest, study_report
+from tests.monitor.reports.rendering import available_renderer
 from tests.monitor.reports.studied_runs import HOUR, define_grid, failed_run_of, hourly_runs, run_of, store
 
 VOID = {"meta", "line", "rect", "circle", "polyline", "br"}
@@ -114,7 +115,7 @@ def right_margin(page: PageObject) -> float:
 
 
 def right_edge(page: PageObject) -> float:
-    """Return where the number furthest to the right ends at least, in points; those of charts are left out."""
+    """Return where the number furthest to the right ends at least, in points; charts are left out."""
     edges = [0.0]
 
     def collect(text: str, current: list[float], matrix: list[float], _font: Any, size: float) -> None:
@@ -127,7 +128,7 @@ def right_edge(page: PageObject) -> float:
 
 
 def test_the_pdf_has_all_text_within_its_margins_page_numbers_and_repeated_titles(html: str) -> None:
-    pdf = pdf_renderer()(html)
+    pdf = available_renderer()(html)
     pages = text_of(pdf)
     assert len(pages) > 5
     for number, page in enumerate(pages, start=1):
@@ -146,7 +147,7 @@ def test_the_head_of_a_table_is_repeated_on_each_page(grid: None, noon: datetime
             name=f"cause-{number}", title=f"Cause {number}", category="probe", counts_against_site=True
         )
         Run.objects.filter(pk=run.pk).update(signature=signature)
-    pages = text_of(pdf_renderer()(document(noon)))
+    pages = text_of(available_renderer()(document(noon)))
     assert sum("Signature" in page for page in pages) >= 2
     assert sum(page.count("Cause 59") for page in pages) == 1
 
@@ -162,7 +163,7 @@ def test_texts_from_outside_are_escaped(grid: None, noon: datetime) -> None:
     assert not {"script", "img"} & set(outline.tags)
     assert "&lt;script&gt;alert" in html
     assert "\x0b" not in html
-    assert "<script>alert('x')</script>" in " ".join(text_of(pdf_renderer()(html))).replace("\n", "")
+    assert "<script>alert('x')</script>" in " ".join(text_of(available_renderer()(html))).replace("\n", "")
 
 
 @pytest.mark.parametrize(
@@ -193,4 +194,4 @@ def test_a_pdf_has_nothing_from_outside_of_the_document(tmp_path: Path) -> None:
         '<svg xmlns="http://www.w3.org/2000/svg" width="99" height="99"><text y="9">secret</text></svg>'
     )
     inside = f'<img src="{picture.as_uri()}" alt="not shown">'
-    assert "secret" not in " ".join(text_of(pdf_renderer()(inside)))
+    assert "secret" not in " ".join(text_of(available_renderer()(inside)))
