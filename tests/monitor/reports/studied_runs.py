@@ -38,9 +38,18 @@ def define_grid(directory: Path, names: Iterable[str] = BINDINGS) -> None:
 
 
 def run_of(
-    probe: str, slot: datetime, *, without: Sequence[str] = (), usual: float = 1.0, **stages: float
+    probe: str,
+    slot: datetime,
+    *,
+    series: str = "",
+    without: Sequence[str] = (),
+    usual: float = 1.0,
+    **stages: float,
 ) -> wire.Report:
-    """Return a passed run: *stages* take their seconds, and others *usual* seconds."""
+    """Return a passed run of *series*, which is that of *probe* where it is empty.
+
+    *stages* take their seconds, and others *usual* seconds.
+    """
     code = probes.load(probe)
     timings, started = [], 0.0
     for stage in code.stages:
@@ -49,7 +58,7 @@ def run_of(
             timings.append(wire.StageTiming(stage.name, stage.category, seconds, started))
             started += seconds
     return replace(
-        circle_report(slot, series=probe),
+        circle_report(slot, series=series or probe),
         probe=wire.ProbeIdentity(probe, code.version, "f" * 64),
         parameters=checked_parameters(code, GIVEN[probe]),
         seconds=started,

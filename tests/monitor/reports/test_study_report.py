@@ -10,15 +10,19 @@ import pytest
 
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.counts import SuccessRates
+from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DemoWeather, MaintenanceWindow, Site
 from monitor.reports.blocks import Section
 from monitor.reports.layout import study_sections
 from monitor.reports.outcomes import CauseTotal, ErrorCounts, outcomes
 from monitor.reports.published_numbers import GRIDS
-from monitor.reports.study_report import NoRuns, StudyReport, StudyRequest, study_report
+from monitor.reports.render import study_text
+from monitor.reports.study_report import MOST_SERIES, NoRuns, StudyReport, StudyRequest, study_report
 from monitor.testbed.weather import profiles
 from reporters import report as wire
 from tests.monitor.reports.studied_runs import (
+    BINDINGS,
+    GIVEN,
     HOUR,
     MINUTE,
     define_grid,
@@ -209,6 +213,20 @@ def test_without_a_known_grid_no_published_numbers_stand_beside(grid: None, noon
     assert not any("beside those of Gather" in title for title in titles(report))
     assert ["gather", "2", "0", "0", "100.0 %", "100.0 %", "-"] in rows(report, "Success rates")
     assert "--grid" in " ".join(section(report, "Runs").paragraphs)
+
+
+def test_of_many_series_those_with_the_most_runs_are_described_and_the_others_named(
+    grid: None, noon: datetime
+) -> None:
+    names = [f"ring-{number:02}" for number in range(MOST_SERIES + 2)]
+    define([], [SeriesDefinition(name, "circle", BINDINGS["circle"], GIVEN["circle"]) for name in names])
+    for number, name in enumerate(names):
+        store(run_of("circle", noon + hour * HOUR, series=name) for hour in range(2 if number else 1))
+    report = study_report(TERAGRID, noon + DAYS)
+    assert report.left_out == ["ring-00", names[-1]]
+    assert len(report.of_probe("circle")) == MOST_SERIES
+    assert report.outcomes.errors["circle"].rates.passed == 2 * len(names) - 1
+    assert "Left out: 2 series with fewer runs: ring-00, ring-11" in study_text(report)
 
 
 def test_tables_and_figures_are_numbered_in_order(grid: None, noon: datetime) -> None:
