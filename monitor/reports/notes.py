@@ -41,7 +41,12 @@ def weather_notes(report: StudyReport) -> Iterator[str]:
     ]
     yield f"The runs met the weather of gridcast's demo: {', then '.join(described)}."
     profiles = {weather.profile for weather in report.weathers}
-    if report.grid and profiles != {report.grid}:
+    if report.grid and report.grid not in profiles:
+        yield (
+            f"No run met the weather of {GRIDS[report.grid].title}: its numbers show how much two grids "
+            "differ, not how well the demo emulates it."
+        )
+    elif report.grid and len(profiles) > 1:
         yield (
             f"Runs that met another weather than {report.grid} are compared with {GRIDS[report.grid].title} "
             "as well: --days leaves out earlier runs."

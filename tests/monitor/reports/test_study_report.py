@@ -201,6 +201,8 @@ def test_runs_of_several_weathers_are_named_and_not_scaled(grid: None, noon: dat
     notes = " ".join(section(report, "Runs").paragraphs)
     assert "calm (seed 10, 10 times as fast" in notes
     assert "Runs that met another weather than teragrid are compared with TeraGrid as well" in notes
+    other = section(study_report(StudyRequest(grid="geon"), noon + DAYS), "Runs").paragraphs
+    assert "No run met the weather of GEON" in " ".join(other)
     newer = study_report(replace(TERAGRID, since=noon + 2 * HOUR), noon + DAYS)
     assert newer.scale == 20.0
     assert newer.outcomes.rates["gather"].passed == 2

@@ -127,7 +127,7 @@ def test_the_study_is_made_of_an_ended_demo_and_knows_its_weather(demo: Finished
         "circle-main": 1,
         "preco-main": 1,
     }
-    assert "Runs that met another weather than teragrid" in html.read_text(encoding="utf-8")
+    assert "No run met the weather of TeraGrid" in html.read_text(encoding="utf-8")
     assert demo.demo.processes() == []
 
 
