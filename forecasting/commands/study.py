@@ -77,7 +77,7 @@ def lines(cells: Mapping[str, Mapping[str, StudyCell]]) -> Iterator[str]:
     headings = "".join(f"{_short(metric):>{_WIDTH}}" for metric in cells)
     yield f"{'':<{_LABEL}}{headings}   published total"
     for studied in study.METHODS:
-        errors = (f"{_error(by_method[studied.method]):>{_WIDTH}}" for by_method in cells.values())
+        errors = (f"{error_text(by_method[studied.method]):>{_WIDTH}}" for by_method in cells.values())
         yield f"{studied.label:<{_LABEL}}{''.join(errors)}{studied.published:>17.2f}%"
     runs = (max(cell.n for cell in by_method.values()) for by_method in cells.values())
     yield f"{'runs':<{_LABEL}}" + "".join(f"{count:>{_WIDTH}}" for count in runs)
@@ -88,7 +88,7 @@ def _short(metric: str) -> str:
     return metric.removeprefix("stage.").removesuffix(".seconds") or "value"
 
 
-def _error(cell: StudyCell) -> str:
+def error_text(cell: StudyCell) -> str:
     if cell.relative_error is None:
         return "-"
     variation = "-" if cell.variation is None else f"{cell.variation:.2f}"

@@ -709,6 +709,25 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="DemoWeather",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("profile", models.CharField(max_length=60)),
+                ("seed", models.TextField()),
+                ("scale", models.FloatField()),
+                ("since", models.DateTimeField()),
+            ],
+            options={
+                "verbose_name_plural": "weather of the demo",
+                "ordering": ["-since", "-pk"],
+            },
+        ),
+        migrations.CreateModel(
             name="Heartbeat",
             fields=[
                 ("name", models.CharField(max_length=50, primary_key=True, serialize=False)),

@@ -6,6 +6,7 @@ from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
+from monitor.models.demo_weather import DemoWeather
 from monitor.models.deployment import Deployment
 from monitor.models.failure_signature import FailureSignature, JudgedHistory
 from monitor.models.forecast import Forecast, ForecastDelivery
@@ -55,6 +56,7 @@ __all__ = [
     "CurrentSegment",
     "DayRollup",
     "DayScore",
+    "DemoWeather",
     "Deployment",
     "DirtyHour",
     "EnrolmentAttempt",

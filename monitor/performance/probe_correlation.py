@@ -45,10 +45,17 @@ class StageCorrelation:
 
 
 def correlations(
-    application: PassedRuns, probe: PassedRuns, lag: Lag, names: tuple[Sequence[str], Sequence[str]]
+    application: PassedRuns,
+    probe: PassedRuns,
+    lag: Lag,
+    names: tuple[Sequence[str], Sequence[str]],
+    scale: float = 1.0,
 ) -> list[StageCorrelation]:
-    """Correlate each metric of ``names[0]``, of the application, with each of ``names[1]``, of the probe."""
-    partner = partners(application, probe, lag)
+    """Correlate each metric of ``names[0]``, of the application, with each of ``names[1]``, of the probe.
+
+    *scale* is the number of seconds of the grid, in which lags are measured, per second.
+    """
+    partner = partners(application, probe, lag, scale)
     has_partner = partner >= 0
     cells = []
     for of_application in names[0]:
@@ -62,7 +69,7 @@ def correlations(
     return cells
 
 
-def partners(application: PassedRuns, probe: PassedRuns, lag: Lag) -> NDArray[np.int64]:
+def partners(application: PassedRuns, probe: PassedRuns, lag: Lag, scale: float = 1.0) -> NDArray[np.int64]:
     """Return for each run of *application* the index of the run of *probe* at *lag*; -1 without one."""
     if not len(probe):
         return np.full(len(application), -1)
@@ -71,9 +78,10 @@ def partners(application: PassedRuns, probe: PassedRuns, lag: Lag) -> NDArray[np
     if lag is Lag.SIMULTANEOUS:
         places = _overlapping(application, started, ended)
     else:
-        least = HALF_HOUR if lag is Lag.HALF_HOUR else 0
+        half_hour = round(HALF_HOUR / scale)
+        least = half_hour if lag is Lag.HALF_HOUR else 0
         places = nearest_known(started, ended, application.started - least)
-        is_recent = application.started - ended[places] < least + HALF_HOUR
+        is_recent = application.started - ended[places] < least + half_hour
         places = np.where(is_recent, places, -1)
     return np.where(places >= 0, order[places], -1)
 

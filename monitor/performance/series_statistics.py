@@ -72,9 +72,15 @@ class SeriesStatistics:
 
 
 def series_statistics(
-    series: Series, start: datetime, end: datetime, partners: Iterable[Series] | None = None
+    series: Series,
+    start: datetime,
+    end: datetime,
+    partners: Iterable[Series] | None = None,
+    scale: float = 1.0,
 ) -> SeriesStatistics:
     """Describe *series*, and correlate it with *partners* (None: the predictors of its metrics).
+
+    *scale* is the number of seconds of the grid, in which lags of correlations are measured, per second.
 
     Raises:
         NoPassedRuns: no run with a stage or a total passed in the window.
@@ -102,7 +108,12 @@ def series_statistics(
         histograms={name: sigma_histogram(runs.values(name)) for name in totals},
         change_points={name: _change_points(series, all_runs, name) for name in totals},
         correlations=_correlations(
-            runs, [*stages, *totals], _predictors(segment) if partners is None else partners, start, end
+            runs,
+            [*stages, *totals],
+            _predictors(segment) if partners is None else partners,
+            start,
+            end,
+            scale,
         ),
     )
 
@@ -151,7 +162,12 @@ def _predictors(segment: Segment) -> list[Series]:
 
 
 def _correlations(
-    runs: PassedRuns, names: Sequence[str], partners: Iterable[Series], start: datetime, end: datetime
+    runs: PassedRuns,
+    names: Sequence[str],
+    partners: Iterable[Series],
+    start: datetime,
+    end: datetime,
+    scale: float,
 ) -> list[ProbeCorrelation]:
     """Correlate with each of *partners* that has passed runs; those an hour before *start* count, too."""
     found = []
@@ -163,6 +179,6 @@ def _correlations(
         segment = Segment.objects.get(pk=int(newest.segments[0]))
         totals = [name for name in TOTALS if name in newest.durations]
         both = names, [*_ordered_stages(newest, segment), *totals]
-        by_lag = {lag: correlations(runs, newest, lag, both) for lag in Lag}
+        by_lag = {lag: correlations(runs, newest, lag, both, scale) for lag in Lag}
         found.append(ProbeCorrelation(partner.name, segment.number, by_lag))
     return found

@@ -22,7 +22,7 @@ TOTAL_LABELS = {
     "total_essential.seconds": "Total (ii)",
     "total_core.seconds": "Total (iii)",
 }
-_UNDEFINED = "-"
+UNDEFINED = "-"
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -49,7 +49,7 @@ def tables(statistics: SeriesStatistics) -> Iterator[StatisticsTable]:
     for found in statistics.correlations:
         for lag, cells in found.by_lag.items():
             if any(cell.r is not None for cell in cells):
-                yield _correlation(found, lag, cells)
+                yield correlation_table(found, lag, cells)
 
 
 def as_text(table: StatisticsTable) -> str:
@@ -97,7 +97,11 @@ def label(metric: str) -> str:
 
 def _durations(statistics: SeriesStatistics) -> StatisticsTable:
     rows = [
-        (label(name), str(found.n), *map(_number, (found.mean, found.min, found.max, found.stdev, found.cv)))
+        (
+            label(name),
+            str(found.n),
+            *map(number_text, (found.mean, found.min, found.max, found.stdev, found.cv)),
+        )
         for name, found in _described(statistics)
     ]
     headings = ("Stage", "n", "Mean", "Min", "Max", "Std. dev.", "CV")
@@ -110,8 +114,8 @@ def _quantiles(statistics: SeriesStatistics) -> StatisticsTable:
         share = statistics.variance_shares.get(name)
         quantiles = (found.quantiles.get(each) for each in QUANTILE_SHARES)
         is_whole = name == "total.seconds" and statistics.variance_shares
-        shown = "100.0 %" if is_whole else _UNDEFINED if share is None else f"{100 * share:.1f} %"
-        rows.append((label(name), *map(_number, quantiles), _number(found.skewness), shown))
+        shown = "100.0 %" if is_whole else UNDEFINED if share is None else f"{100 * share:.1f} %"
+        rows.append((label(name), *map(number_text, quantiles), number_text(found.skewness), shown))
     quantile_headings = (f"{100 * each:.0f} %" for each in QUANTILE_SHARES)
     title = f"Quantiles, seconds; share of the variance of total (i) in {statistics.complete_runs} runs"
     return StatisticsTable(title, ("Stage", *quantile_headings, "Skewness", "Variance"), rows)
@@ -124,14 +128,14 @@ def _described(statistics: SeriesStatistics) -> list[tuple[str, ColumnDescriptio
 def _histograms(statistics: SeriesStatistics) -> Iterator[StatisticsTable]:
     for name, found in statistics.histograms.items():
         title = (
-            f"{label(name)} in standard deviations from the mean: {_number(found.mean)} s, "
-            f"standard deviation {_number(found.stdev)} s, skewness {_number(found.skewness)}"
+            f"{label(name)} in standard deviations from the mean: {number_text(found.mean)} s, "
+            f"standard deviation {number_text(found.stdev)} s, skewness {number_text(found.skewness)}"
         )
-        rows = [(_class_label(each), str(each.count), _share(each, found)) for each in found.classes]
+        rows = [(class_label(each), str(each.count), _share(each, found)) for each in found.classes]
         yield StatisticsTable(title, ("Class", "Runs", "Share"), rows)
 
 
-def _class_label(found: SigmaClass) -> str:
+def class_label(found: SigmaClass) -> str:
     if found.lower is None:
         return f"below {found.upper:+.1f}"
     return (
@@ -158,21 +162,23 @@ def _change_cells(change: MatchedChange) -> tuple[str, str, str, str]:
     point = change.point
     recorded = "; ".join(f"{each.text} ({each.time:%Y-%m-%d %H:%M})" for each in change.recorded)
     since = f"{point.first_after:%Y-%m-%d %H:%M}"
-    return since, _number(point.before), _number(point.after), recorded or "none"
+    return since, number_text(point.before), number_text(point.after), recorded or "none"
 
 
-def _correlation(found: ProbeCorrelation, lag: Lag, cells: Sequence[StageCorrelation]) -> StatisticsTable:
+def correlation_table(
+    found: ProbeCorrelation, lag: Lag, cells: Sequence[StageCorrelation]
+) -> StatisticsTable:
     probe_metrics = list(dict.fromkeys(cell.probe for cell in cells))
     rows: dict[str, list[str]] = {}
     for cell in cells:
-        text = _UNDEFINED if cell.r is None else f"{cell.r:+.2f} ({cell.n})"
+        text = UNDEFINED if cell.r is None else f"{cell.r:+.2f} ({cell.n})"
         rows.setdefault(cell.application, [label(cell.application)]).append(text)
     title = f"Correlation with {found.probe}, {lag}: Pearson's r (pairs of runs)"
     return StatisticsTable(title, ("Stage", *map(label, probe_metrics)), list(rows.values()))
 
 
-def _number(value: float | None) -> str:
+def number_text(value: float | None) -> str:
     """Format *value* with two decimals, or with three significant digits if it is smaller than 1."""
     if value is None:
-        return _UNDEFINED
+        return UNDEFINED
     return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"

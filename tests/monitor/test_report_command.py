@@ -1,84 +1,50 @@
-"""``manage.py report study``: the published table, computed from runs of this depot."""
+"""``manage.py report study``: the study of two grids from runs of this depot, as text, JSON, HTML and PDF."""
 
 from __future__ import annotations
 
 import io
 import json
 import random
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
-import probes
-from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest_all
-from probes.base import checked_parameters
-from reporters import report as wire
-from reporters.config import ResourceConfig
-from tests.monitor.builders import circle_report
+from monitor.models import DemoWeather
+from tests.monitor.reports.rendering import available_renderer
+from tests.monitor.reports.studied_runs import define_grid, run_of, store
 
 RUNS = 40
-GIVEN = {"file_bytes": 10_000, "result_bytes": 10_000}
-
-
-def run_of(probe: str, slot: datetime, slowness: float, bindings: dict[str, list[str]]) -> bytes:
-    """Return a report of *probe* with *slowness* seconds per stage."""
-    code = probes.load(probe)
-    stages = [
-        wire.StageTiming(stage.name, stage.category, slowness, slowness * number)
-        for number, stage in enumerate(code.stages)
-    ]
-    return wire.to_json(
-        replace(
-            circle_report(slot, series=probe),
-            probe=wire.ProbeIdentity(probe, code.version, "f" * 64),
-            parameters=checked_parameters(code, GIVEN if probe == "gather" else {}),
-            seconds=slowness * len(stages),
-            stages=stages,
-            bindings={role: tuple(names) for role, names in bindings.items()},
-        )
-    )
 
 
 @pytest.fixture
-def grid(db: None, tmp_path: Path) -> dict[str, dict[str, list[str]]]:
-    resources = [
-        ResourceConfig(name, f"site-of-{name}", str(tmp_path / name)) for name in ("alpha", "beta", "gamma")
-    ]
-    bindings = {
-        "gather": {"sources": ["alpha"], "compute": ["beta"], "destination": ["gamma"]},
-        "preco": {"source": ["alpha"], "compute": ["beta"], "destination": ["gamma"]},
-    }
-    define(
-        resources,
-        [
-            SeriesDefinition("gather", "gather", bindings["gather"], GIVEN),
-            SeriesDefinition("preco", "preco", bindings["preco"], {}),
-        ],
-    )
-    return bindings
+def grid(db: None, tmp_path: Path) -> None:
+    define_grid(tmp_path)
 
 
 @pytest.fixture
-def two_days(grid: dict[str, dict[str, list[str]]], noon: datetime) -> None:
+def two_days(grid: None, noon: datetime) -> None:
     """Store hourly runs of Gather and, ten minutes later, of PreCo, which always takes twice as long."""
     weather = random.Random(5)
     reports = []
     for number in range(RUNS):
         slot, slowness = noon + timedelta(hours=number), weather.uniform(1.0, 5.0)
-        reports.append(run_of("gather", slot, slowness, grid["gather"]))
-        reports.append(run_of("preco", slot + timedelta(minutes=10), 2.0 * slowness, grid["preco"]))
-    receipts = ingest_all(reports)
-    assert [receipt.error for receipt in receipts if not receipt.accepted] == []
+        reports.append(run_of("gather", slot, usual=slowness))
+        reports.append(run_of("preco", slot + timedelta(minutes=10), usual=2.0 * slowness))
+    store(reports)
 
 
-def study_output(*options: str) -> str:
+def study_output(*options: str | Path) -> str:
     out = io.StringIO()
-    call_command("report", "study", *options, stdout=out)
+    call_command("report", "study", *map(str, options), stdout=out)
     return out.getvalue()
+
+
+def refusal(*options: str | Path) -> str:
+    with pytest.raises(CommandError) as refused:
+        study_output(*options)
+    return str(refused.value)
 
 
 def test_a_perfectly_correlated_probe_predicts_better_than_history(two_days: None) -> None:
@@ -92,21 +58,80 @@ def test_a_perfectly_correlated_probe_predicts_better_than_history(two_days: Non
     assert document["facts"]["probe_age_seconds"] == 600.0
 
 
-def test_the_table_has_seven_metrics_published_errors_and_differences(two_days: None) -> None:
-    text = study_output()
-    heading, *rows = text.splitlines()
-    assert heading.split()[:3] == ["transfer_data", "queue_wait", "compute"]
-    assert next(row for row in rows if row.startswith("TSP ")).endswith("8.57%")
+def test_json_has_every_figure(two_days: None, noon: datetime) -> None:
+    DemoWeather.objects.record("geon", 7, 20.0, noon)
+    document = json.loads(study_output("--json"))
+    assert (document["grid"], document["seconds_of_the_grid_per_second"]) == ("geon", 20.0)
+    assert document["weathers"][0]["seed"] == "7"
+    assert document["published"]["correlations"] == {
+        "total_essential.seconds": 0.32,
+        "total_core.seconds": 0.54,
+    }
+    gather = document["statistics"]["gather"]
+    assert gather["stages"]["stage.compute.seconds"]["n"] == RUNS
+    assert gather["histograms"]["total.seconds"]["classes"]
+    assert document["statistics"]["preco"]["correlations"][0]["probe"] == "gather"
+    assert document["outcomes"]["gather"]["raw"] == 1.0
+    assert document["errors"]["gather"] == []
+    assert {pair["metric"] for pair in document["normalised"]} == {
+        "total.seconds",
+        "total_essential.seconds",
+        "total_core.seconds",
+    }
+
+
+def test_the_text_has_the_tables_published_errors_and_differences(two_days: None) -> None:
+    text = study_output("--grid=teragrid")
+    rows = text.splitlines()
+    assert next(row for row in rows if row.startswith("TSP ")).endswith("8.57 %")
+    assert next(row for row in rows if row.startswith("Compute ")).split()[1] == str(RUNS)
     assert f"{RUNS} runs of 1 series" in text
     assert "10 min before preco (median)" in text
+    assert "Correlation of preco with gather" in text
 
 
-@pytest.mark.parametrize("options", [["--days=0"], ["--days=nan"], ["--warm-up=-1"]])
+def test_html_and_pdf_are_written_and_named(grid: None, noon: datetime, tmp_path: Path) -> None:
+    available_renderer()
+    store([run_of("gather", noon)])
+    html, pdf = tmp_path / "study.html", tmp_path / "study.pdf"
+    html.write_text("old")
+    assert study_output("--grid=geon", "--html", html, "--pdf", pdf) == f"{html}: written\n{pdf}: written\n"
+    assert "beside GEON" in html.read_text(encoding="utf-8")
+    assert pdf.read_bytes().startswith(b"%PDF-")
+    assert json.loads(study_output("--grid=geon", "--html", html, "--json"))["grid"] == "geon"
+
+
+@pytest.mark.parametrize("options", [["--days=0"], ["--days=nan"], ["--warm-up=-1"], ["--grid=egee"]])
 def test_an_invalid_option_is_reported_by_name(options: list[str]) -> None:
-    with pytest.raises(CommandError, match=options[0].partition("=")[0]):
-        study_output(*options)
+    assert options[0].partition("=")[0] in refusal(*options)
 
 
-def test_without_runs_the_command_reports_what_it_needs(grid: dict[str, dict[str, list[str]]]) -> None:
-    with pytest.raises(CommandError, match="0 runs of preco have passed"):
-        study_output()
+def test_a_file_that_cannot_be_written_is_reported_before_anything_is_computed(
+    db: None, tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing" / "study.html"
+    assert refusal("--html", missing) == f"cannot write {missing}: No such file or directory"
+    assert refusal("--html", tmp_path) == f"cannot write {tmp_path}: it is not a regular file"
+
+
+def test_html_and_pdf_are_two_files(db: None, tmp_path: Path) -> None:
+    both = tmp_path / "study"
+    assert "expected two files" in refusal("--html", both, "--pdf", tmp_path / "." / "study")
+
+
+def test_without_runs_the_command_reports_what_it_needs_and_keeps_the_file(
+    grid: None, tmp_path: Path
+) -> None:
+    html = tmp_path / "study.html"
+    html.write_text("old")
+    text = refusal("--html", html)
+    assert "no run of gather, circle, preco has passed or failed" in text
+    assert "manage.py demo --rounds 30 --exit" in text
+    assert html.read_text() == "old"
+
+
+def test_with_too_few_runs_for_forecasts_the_other_tables_are_printed(grid: None, noon: datetime) -> None:
+    store([run_of("gather", noon)])
+    text = study_output()
+    assert "0 runs of preco have passed" in text
+    assert "Stages of gather as measured" in text

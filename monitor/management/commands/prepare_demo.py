@@ -9,11 +9,12 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from monitor import env
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
-from monitor.models import ApiToken, Reporter, Series
+from monitor.models import ApiToken, DemoWeather, Reporter, Series
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:
             raise CommandError(f"the grid is not up: manage.py testbed up{' --wan' if wan else ''}")
+        DemoWeather.objects.record(grid.profile, grid.seed, grid.scale, timezone.now())
         demo_grid = definition.WAN if wan else definition.LOCAL
         for other in definition.GRIDS:
             if other != demo_grid:

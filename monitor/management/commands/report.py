@@ -1,89 +1,127 @@
-"""``manage.py report study``: repeat the study of two grids with the runs in the depot, as a table."""
+"""``manage.py report study``: repeat the study of two grids with the runs in the depot."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from forecasting.commands.study import document, lines
-from monitor.forecasts.study import WARM_UP, Study, StudyFacts, study
-from monitor.units import coarse_seconds, seconds
+from monitor.depot.samples.sample_arrays import TooManySamples
+from monitor.embedded import EmbeddedError
+from monitor.reports.files import NotWritten, check_writable, write_all
+from monitor.reports.pdf import PdfUnavailable, pdf_renderer
+from monitor.reports.published_numbers import GRIDS
+from monitor.reports.render import study_document, study_html, study_text
+from monitor.reports.study_report import NoRuns, StudyReport, StudyRequest, study_report
+from monitor.serving.depot_server import depot_server
+from monitor.supervisor import NotUp
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+MOST_DAYS = 36_500
+
 
 class Command(BaseCommand):
-    help = "Print a report. study: errors of forecasts of an application, by method."
+    help = "Make a report. study: the tables and figures of the study of two grids, beside its numbers."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        usual = StudyRequest()
         parser.add_argument("what", choices=["study"])
-        parser.add_argument("--application", default="preco", help="name of the application (preco)")
-        parser.add_argument("--probe", default="gather", help="name of the predicting probe (gather)")
+        parser.add_argument(
+            "--grid",
+            choices=sorted(GRIDS),
+            help="whose published numbers stand beside (default: the one whose weather the demo has)",
+        )
+        parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file, figures included")
+        parser.add_argument("--pdf", type=Path, metavar="FILE", help="write a PDF file")
+        parser.add_argument(
+            "--application", default=usual.application, help=f"name of the application ({usual.application})"
+        )
+        parser.add_argument(
+            "--probe", default=usual.probe, help=f"name of the predicting probe ({usual.probe})"
+        )
         parser.add_argument("--days", type=float, help="only runs of the last DAYS days (default: all)")
         parser.add_argument(
             "--warm-up",
             type=int,
-            default=WARM_UP,
-            help=f"first runs per series that are not scored ({WARM_UP})",
+            default=usual.warm_up,
+            help=f"first runs per series that are not scored ({usual.warm_up})",
         )
-        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        parser.add_argument("--json", action="store_true", help="print every figure as JSON")
 
-    def handle(
-        self, *, application: str, probe: str, days: float | None, warm_up: int, **options: Any
-    ) -> None:
-        if days is not None and not 0 < days <= 36_500:
-            raise CommandError(f"--days: expected more than 0 and at most 36500, got {days:g}")
-        if warm_up < 0:
-            raise CommandError(f"--warm-up: expected 0 or more, got {warm_up}")
-        since = None if days is None else timezone.now() - timedelta(days=days)
-        result = study(application, probe, warm_up=warm_up, since=since)
-        if result.is_empty:
-            raise CommandError(_missing_data(result, application, probe, warm_up))
+    def handle(self, *, html: Path | None, pdf: Path | None, **options: Any) -> None:
+        now = timezone.now()
+        since = _days_ago(options["days"])
+        request = StudyRequest(
+            options["application"],
+            options["probe"],
+            options["grid"],
+            None if since is None else now - since,
+            _warm_up(options["warm_up"]),
+        )
+        formats = _formats(html, pdf)
+        try:
+            with depot_server(settings.VAR_DIR):  # the demo may have ended
+                report = study_report(request, now)
+        except (EmbeddedError, NotUp) as error:
+            raise CommandError(str(error)) from error
+        except NoRuns as error:
+            raise CommandError(f"{error}; `manage.py demo --rounds 30 --exit` makes runs") from error
+        except TooManySamples as error:
+            raise CommandError(f"a metric has {error}: --days chooses fewer runs") from error
+        if formats:
+            _write(report, formats)
         if options["json"]:
-            facts = asdict(result.facts) if result.facts else None
-            self.stdout.write(json.dumps({**document(result.cells), "facts": facts}, indent=2))
-            return
-        self.stdout.write("\n".join([*lines(result.cells), "", *_notes(result, application, probe)]))
+            self.stdout.write(json.dumps(study_document(report), indent=2, allow_nan=False))
+        elif not formats:
+            self.stdout.write(study_text(report))
+        else:
+            self.stdout.write("\n".join(f"{file}: written" for file in formats))
 
 
-def _missing_data(result: Study, application: str, probe: str, warm_up: int) -> str:
-    runs = result.facts.runs if result.facts else 0
-    return (
-        f"too few runs for a table: {runs} runs of {application} have passed. Each of its series needs more "
-        f"than {warm_up} that started after 10 passed runs of a series of {probe} with a common resource"
-    )
+def _days_ago(days: float | None) -> timedelta | None:
+    if days is not None and not 0 < days <= MOST_DAYS:
+        raise CommandError(f"--days: expected more than 0 and at most {MOST_DAYS}, got {days:g}")
+    return None if days is None else timedelta(days=days)
 
 
-def _notes(result: Study, application: str, probe: str) -> Iterator[str]:
-    """Yield notes: the meaning of the figures, and reasons why they differ from the published figures."""
-    yield f"Mean relative error of forecasts of {application} (coefficient of variation), from {probe}."
-    if result.facts is None:
-        return
-    yield from (f"- {difference}" for difference in _differences(result.facts, application, probe))
+def _warm_up(runs: int) -> int:
+    if runs < 0:
+        raise CommandError(f"--warm-up: expected 0 or more, got {runs}")
+    return runs
 
 
-def _differences(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
-    yield (
-        f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
-        f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
-    )
-    yield (
-        f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: the time "
-        "to start programs and connections varies as much, and is a larger part of the total."
-    )
-    if facts.probe_age_seconds is not None:
-        yield (
-            f"{probe} started {seconds(facts.probe_age_seconds)} before {application} (median): the "
-            "regression helps if the cause of a slow run lasts longer than that."
-        )
-    yield (
-        "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
-        "that each of them could forecast (docs/forecasting.md)."
-    )
+def _formats(html: Path | None, pdf: Path | None) -> dict[Path, Callable[[str], bytes]]:
+    """Return for each file how its content is made of the HTML.
+
+    Raises:
+        CommandError: a file cannot be written, or PDF cannot be made on this machine.
+    """
+    if html and pdf and html.resolve() == pdf.resolve():
+        raise CommandError(f"--html and --pdf: expected two files, got {html} twice")
+    formats: dict[Path, Callable[[str], bytes]] = {}
+    try:
+        if html:
+            formats[html] = str.encode
+        if pdf:
+            formats[pdf] = pdf_renderer()
+        for file in formats:
+            check_writable(file)
+    except (NotWritten, PdfUnavailable) as error:
+        raise CommandError(str(error)) from error
+    return formats
+
+
+def _write(report: StudyReport, formats: Mapping[Path, Callable[[str], bytes]]) -> None:
+    html = study_html(report)
+    try:
+        write_all({file: made(html) for file, made in formats.items()})
+    except NotWritten as error:
+        raise CommandError(str(error)) from error

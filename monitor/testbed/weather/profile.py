@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from monitor.reports.published_numbers import PublishedDuration
 from monitor.testbed.weather.conditions import MECHANISMS
 from monitor.testbed.weather.figures import RuntimeFigures, WeatherError
 
@@ -21,6 +22,15 @@ TOTALS = {
 
 class BadProfile(WeatherError):
     """A profile is inconsistent or lacks a stage."""
+
+
+def runtime_figures(durations: Mapping[str, PublishedDuration]) -> dict[str, RuntimeFigures]:
+    return {name: RuntimeFigures(*duration) for name, duration in durations.items()}
+
+
+def of_totals(correlations: Mapping[str, float]) -> dict[str, float]:
+    """Return *correlations*, which are by metric, by the name of the total."""
+    return {metric.removesuffix(".seconds"): value for metric, value in correlations.items()}
 
 
 @dataclass(frozen=True)

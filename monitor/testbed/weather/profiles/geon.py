@@ -1,20 +1,11 @@
 """GEON: small clusters and slow middleware; parallel applications wait in a queue, single jobs do not."""
 
+from monitor.reports.published_numbers import COMBINED, GEON, TERAGRID
 from monitor.testbed.weather.figures import RuntimeFigures
-from monitor.testbed.weather.profile import Profile, Published
+from monitor.testbed.weather.profile import Profile, Published, of_totals, runtime_figures
 
 PROFILE = Profile(
-    # Published: mean, minimum, maximum, standard deviation, in seconds. Job start-up stands for the queue.
-    gather={
-        "init": RuntimeFigures(96.66, 73.30, 181.38, 9.30),
-        "stage_data": RuntimeFigures(70.26, 63.14, 139.87, 8.39),
-        "build_executable": RuntimeFigures(33.28, 29.54, 62.04, 7.50),
-        "transfer_data": RuntimeFigures(29.12, 21.02, 81.30, 11.68),
-        "queue_wait": RuntimeFigures(38.40, 29.85, 69.58, 2.14),
-        "compute": RuntimeFigures(10.58, 10.15, 22.67, 0.94),
-        "transfer_results": RuntimeFigures(15.88, 14.31, 189.03, 9.00),
-        "cleanup": RuntimeFigures(74.84, 50.14, 427.74, 20.21),
-    },
+    gather=runtime_figures(GEON.stages()),  # job start-up stands for the queue
     # Not published. The published correlation falls from 0.54 to 0.32 when the queue is included, so PreCo
     # waits for something that a single job of Gather does not: its queue is uncoupled and uneven.
     preco={
@@ -40,11 +31,11 @@ PROFILE = Profile(
     memory=0.6,
     load=0.12,
     link=0.5,
-    passed_gather=0.56,
-    passed_circle=0.78,  # not published: TeraGrid's
+    passed_gather=GEON.passed[COMBINED],
+    passed_circle=TERAGRID.passed["circle"],  # not published: TeraGrid's
     published=Published(
-        totals={"total": RuntimeFigures(369.01, 324.80, 720.24, 34.79)},
-        correlations={"total_essential": 0.32, "total_core": 0.54},
-        passed={"combined": 0.56},
+        totals=runtime_figures(GEON.totals()),
+        correlations=of_totals(GEON.correlations),
+        passed=GEON.passed,
     ),
 )

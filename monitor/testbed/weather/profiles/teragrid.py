@@ -1,20 +1,11 @@
 """TeraGrid: batch queues of very uneven length, and faults on two days of five."""
 
+from monitor.reports.published_numbers import GEON, TERAGRID
 from monitor.testbed.weather.figures import RuntimeFigures
-from monitor.testbed.weather.profile import Profile, Published
+from monitor.testbed.weather.profile import Profile, Published, of_totals, runtime_figures
 
 PROFILE = Profile(
-    # Published: mean, minimum, maximum, standard deviation of about 4,000 runs, in seconds.
-    gather={
-        "init": RuntimeFigures(36.03, 26.11, 847.85, 37.14),
-        "stage_data": RuntimeFigures(38.41, 33.48, 418.47, 21.18),
-        "build_executable": RuntimeFigures(15.35, 4.44, 70.46, 3.91),
-        "transfer_data": RuntimeFigures(8.38, 5.28, 194.09, 9.20),
-        "queue_wait": RuntimeFigures(84.53, 25.94, 1008.60, 101.13),
-        "compute": RuntimeFigures(18.40, 17.99, 61.21, 2.04),
-        "transfer_results": RuntimeFigures(15.72, 13.38, 130.53, 7.76),
-        "cleanup": RuntimeFigures(10.76, 3.14, 413.46, 20.37),
-    },
+    gather=runtime_figures(TERAGRID.stages()),
     # Not published: fewer sites, one source with more data, more tasks in the queue, more to compute.
     preco={
         "init": RuntimeFigures(30.0, 22.0, 600.0, 28.0),
@@ -39,18 +30,11 @@ PROFILE = Profile(
     memory=0.6,
     load=0.05,
     link=0.95,
-    passed_gather=0.58,
-    passed_circle=0.78,
+    passed_gather=TERAGRID.passed["gather"],
+    passed_circle=TERAGRID.passed["circle"],
     published=Published(
-        totals={
-            "total": RuntimeFigures(227.62, 145.37, 1142.66, 116.02),
-            "total_essential": RuntimeFigures(127.05, 63.51, 1055.52, 102.46),
-            "total_core": RuntimeFigures(42.51, 36.87, 260.31, 14.36),
-        },
-        correlations={
-            "total_essential": 0.32,
-            "total_core": 0.54,
-        },  # GEON's: none are published for TeraGrid
-        passed={"gather": 0.58, "circle": 0.78},
+        totals=runtime_figures(TERAGRID.totals()),
+        correlations=of_totals(GEON.correlations),  # none are published for TeraGrid
+        passed=TERAGRID.passed,
     ),
 )

@@ -28,13 +28,25 @@ class DemoProcess:
         environment = {
             name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}
         }
+        self._environment = {**environment, "GRIDCAST_VAR": str(self.var)}
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "demo", "--weather=calm", *options],
-                env={**environment, "GRIDCAST_VAR": str(self.var)},
+                env=self._environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+
+    def command(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run ``manage.py`` with *argv* for the state of this demo, until it ends."""
+        return subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), *argv],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+        )
 
     def eventually(self, holds: Callable[[], Answer]) -> Answer:
         return eventually(holds, within_seconds=DEADLINE_SECONDS)

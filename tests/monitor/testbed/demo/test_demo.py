@@ -115,6 +115,23 @@ def test_ctrl_c_stops_everything(demo: FinishedDemo) -> None:
 
 
 @pytest.mark.grid
+def test_the_study_is_made_of_an_ended_demo_and_knows_its_weather(demo: FinishedDemo, tmp_path: Path) -> None:
+    html = tmp_path / "study.html"
+    made = demo.demo.command("report", "study", "--grid=teragrid", "--json", f"--html={html}")
+    assert made.returncode == 0, made.stderr
+    document = json.loads(made.stdout)
+    assert [weather["profile"] for weather in document["weathers"]] == ["calm"]
+    assert document["seconds_of_the_grid_per_second"] == 20.0
+    assert {name: found["passed"] for name, found in document["outcomes"].items()} == {
+        "gather-main": 1,
+        "circle-main": 1,
+        "preco-main": 1,
+    }
+    assert "No run met the weather of TeraGrid" in html.read_text(encoding="utf-8")
+    assert demo.demo.processes() == []
+
+
+@pytest.mark.grid
 @pytest.mark.nightly
 def test_the_next_demo_continues_and_ends_by_itself_after_its_rounds(
     start_demo: Callable[..., DemoProcess], demo: FinishedDemo, tmp_path: Path

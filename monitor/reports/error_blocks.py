@@ -1,0 +1,101 @@
+"""Tables and figures of failures: success rates, categories, and causes by probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+from monitor.failures.counts import SuccessRates
+from monitor.performance.tables import UNDEFINED
+from monitor.reports import svg
+from monitor.reports.blocks import PUBLISHED, Block, table_block
+from monitor.reports.published_numbers import COMBINED, GRIDS
+
+if TYPE_CHECKING:
+    from monitor.reports.outcomes import ErrorCounts
+    from monitor.reports.study_report import StudyReport
+
+_MOST_CAUSES = 20  # in a figure; the table has all
+
+
+def run_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield the table of the series and their runs."""
+    rows = []
+    for name, rates in report.outcomes.rates.items():
+        found = report.statistics.get(name)
+        described = (str(found.segment), str(found.runs), str(found.other_runs)) if found else ("-", "0", "-")
+        rows.append((name, report.probe_of[name], *described, str(rates.failed)))
+    headings = ("Series", "Probe", "Segment", "Passed", "Passed in other segments", "Failed")
+    yield table_block("Series and runs", headings, sorted(rows), texts=1)
+
+
+def error_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield success rates, failures by category, and the error histogram of each probe."""
+    errors = list(report.outcomes.errors.values())
+    yield _rates(report)
+    if any(each.causes for each in errors):
+        yield _categories(errors)
+    for each in errors:
+        if each.causes:
+            yield _histogram(each)
+            yield _causes(each)
+
+
+def _rates(report: StudyReport) -> Block:
+    published = GRIDS[report.grid].passed if report.grid else {}
+    errors = report.outcomes.errors
+    rows = [_rate(each.probe, each.rates, published.get(each.probe)) for each in errors.values()]
+    pair = [report.request.probe, report.request.application]
+    if COMBINED in published and all(probe in errors for probe in pair):
+        both = [errors[probe].rates for probe in pair]
+        rates = SuccessRates(*(sum(counts) for counts in zip(*map(astuple, both), strict=True)))
+        rows.append(_rate(" and ".join(pair), rates, published[COMBINED]))
+    headings = ("Probe", "Runs", "Failed", "Excused", "Success", "Success, adjusted", PUBLISHED)
+    return table_block("Success rates", headings, rows)
+
+
+def _rate(name: str, rates: SuccessRates, published: float | None) -> tuple[str, ...]:
+    counts = (rates.passed + rates.failed, rates.failed, rates.excused)
+    return (name, *map(str, counts), *map(_percent, (rates.raw, rates.adjusted, published)))
+
+
+def _categories(errors: list[ErrorCounts]) -> Block:
+    counts = [each.by_category() for each in errors]
+    names = sorted(
+        {name for own in counts for name in own}, key=lambda name: -sum(own.get(name, 0) for own in counts)
+    )
+    rows = [(name, *(str(own.get(name, 0)) for own in counts), UNDEFINED) for name in names]
+    headings = ("Category", *(each.probe for each in errors), PUBLISHED)
+    return table_block("Failed runs by category and probe", headings, rows)
+
+
+def _histogram(errors: ErrorCounts) -> Block:
+    shown = errors.causes[:_MOST_CAUSES]
+    title = f"Errors of {errors.probe}: failed runs by cause, {errors.rates.failed} in all"
+    if len(shown) < len(errors.causes):
+        title += f"; the {len(shown)} most frequent causes"
+    column = svg.BarColumn("runs", "other", [float(each.runs) for each in shown], [
+        f"{each.runs} ({_percent(each.runs / errors.rates.failed)})" for each in shown
+    ])  # fmt: skip
+    return Block(title, svg=svg.bars([each.name or each.title for each in shown], [column], title))
+
+
+def _causes(errors: ErrorCounts) -> Block:
+    rows = [
+        (
+            each.title,
+            each.name or UNDEFINED,
+            each.category,
+            str(each.runs),
+            _percent(each.runs / errors.rates.failed),
+            UNDEFINED,
+        )
+        for each in errors.causes
+    ]
+    headings = ("Cause", "Signature", "Category", "Runs", "Share", PUBLISHED)
+    return table_block(f"Causes of the failed runs of {errors.probe}", headings, rows, texts=2)
+
+
+def _percent(share: float | None) -> str:
+    return UNDEFINED if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,109 @@
+"""Notes of the study: what its figures mean, and why they differ from the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from monitor.reports.published_numbers import GRIDS
+from monitor.units import coarse_seconds, seconds
+
+if TYPE_CHECKING:
+    from monitor.forecasts.study import StudyFacts
+    from monitor.reports.study_report import StudyReport
+
+DEFINITIONS = (
+    "Totals: (i) all stages; (ii) without setup and cleanup; (iii) without setup, cleanup and queue.",
+    "Durations are of passed runs of the segment that ran last: runs with one probe version, one set of "
+    "parameters and one set of resources.",
+    "Std. dev.: of a sample, divided by n - 1. CV: standard deviation / mean. Quantiles are interpolated "
+    "linearly. Skewness: adjusted Fisher-Pearson coefficient. Share of variance: cov(stage, total) / "
+    "var(total).",
+    "Lags: simultaneous, both ran at the same time; right after, the application started less than 30 "
+    "minutes after the probe ended; 30 minutes, it started 30 to 60 minutes after.",
+    "Success is the share of passed runs among those that passed, failed, broke or timed out; adjusted, "
+    "without failures that do not count against a site, or during planned maintenance (excused).",
+    'A "-" stands for a figure that was not published, is not known to gridcast, or cannot be computed from '
+    "so few runs.",
+)
+
+
+def weather_notes(report: StudyReport) -> Iterator[str]:
+    """Yield what is known of the grid that the runs met, and whether it is the one they are compared with."""
+    if report.grid is None:
+        yield "No published numbers stand beside these: --grid chooses a grid."
+    if not report.weathers:
+        return
+    described = [
+        f"{weather.profile} (seed {weather.seed}, {weather.scale:g} times as fast as the grid, since "
+        f"{weather.since:%Y-%m-%d %H:%M} UTC)"
+        for weather in report.weathers
+    ]
+    yield f"The runs met the weather of gridcast's demo: {', then '.join(described)}."
+    profiles = {weather.profile for weather in report.weathers}
+    if report.grid and report.grid not in profiles:
+        yield (
+            f"No run met the weather of {GRIDS[report.grid].title}: its numbers show how much two grids "
+            "differ, not how well the demo emulates it."
+        )
+    elif report.grid and len(profiles) > 1:
+        yield (
+            f"Runs that met another weather than {report.grid} are compared with {GRIDS[report.grid].title} "
+            "as well: --days leaves out earlier runs."
+        )
+    if len(report.weathers) > 1 and report.scale == 1:
+        yield "As the speed of the demo changed, measured seconds stand beside the published ones."
+
+
+def lag_notes(report: StudyReport) -> list[str]:
+    """Return how lags were measured in a demo that is faster than the grid."""
+    if report.scale == 1:
+        return []
+    return [f"Lags are in the time of the grid: 30 minutes took {seconds(1800 / report.scale)} here."]
+
+
+def difference_notes(report: StudyReport) -> Iterator[str]:
+    """Yield the reasons why the figures differ from the published ones."""
+    facts = report.forecasts.facts
+    if facts is not None:
+        yield from _forecast_notes(facts, report.request.application, report.request.probe)
+    first, last = report.outcomes.first, report.outcomes.last
+    if report.weathers:
+        yield (
+            f"The demo ran for {coarse_seconds((last - first).total_seconds() * report.scale)} of the grid's "
+            "time: the published success rates and extremes cover months of good and bad days."
+        )
+        yield (
+            "What the weather does not slow down, such as starting programs and connections, takes its time "
+            "on this machine, and counts as many times as much in seconds of the grid."
+        )
+
+
+def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
+    yield (
+        f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
+        f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
+    )
+    yield (
+        f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: the time "
+        "to start programs and connections varies as much, and is a larger part of the total."
+    )
+    if facts.probe_age_seconds is not None:
+        yield (
+            f"{probe} started {seconds(facts.probe_age_seconds)} before {application} (median): the "
+            "regression helps if the cause of a slow run lasts longer than that."
+        )
+    yield (
+        "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
+        "that each of them could forecast (docs/forecasting.md)."
+    )
+
+
+def too_few_runs(report: StudyReport) -> str:
+    """Return why there is no table of errors of forecasts."""
+    request, facts = report.request, report.forecasts.facts
+    return (
+        f"Too few runs for a table: {facts.runs if facts else 0} runs of {request.application} have passed. "
+        f"Each of its series needs more than {request.warm_up} that started after 10 passed runs of a series "
+        f"of {request.probe} with a common resource."
+    )

@@ -1,0 +1,111 @@
+"""Tables and figures of an application and its probes: correlations, normalised totals, forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from forecasting.commands.study import error_text
+from forecasting.evaluation.study import METHODS
+from monitor.performance.probe_correlation import Lag, StageCorrelation
+from monitor.performance.tables import UNDEFINED, correlation_table, label
+from monitor.reports import svg
+from monitor.reports.blocks import PUBLISHED, Block, table_block
+from monitor.reports.published_numbers import GEON, GRIDS, PublishedGrid
+
+if TYPE_CHECKING:
+    from monitor.performance.series_statistics import ProbeCorrelation
+    from monitor.reports.study_report import StudyReport
+
+PRECO, GATHER = "preco", "gather"  # whose correlation was published
+
+
+def correlation_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield for each application and probe the correlation of each metric with the same one of the probe."""
+    for application, found in _correlations(report):
+        grid = _published(report, application, found.probe)
+        rows = _same_metrics(found, grid.correlations if grid else {})
+        if rows:
+            heading = f"{grid.title}, {PUBLISHED}" if grid else PUBLISHED
+            headings = ("Stage", *(lag.capitalize() for lag in Lag), heading)
+            title = f"Correlation of {application} with {found.probe}: Pearson's r (pairs of runs)"
+            yield table_block(title, headings, rows)
+
+
+def matrix_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield the correlations of all stages of applications with all stages of probes, by lag."""
+    for application, found in _correlations(report):
+        for lag, cells in found.by_lag.items():
+            if any(cell.r is not None for cell in cells):
+                table = correlation_table(found, lag, cells)
+                title = f"{application}: {table.title[0].lower()}{table.title[1:]}"
+                yield Block(title, table)
+
+
+def _correlations(report: StudyReport) -> Iterator[tuple[str, ProbeCorrelation]]:
+    for statistics in report.of_probe(report.request.application):
+        for found in statistics.correlations:
+            yield statistics.series, found
+
+
+def _published(report: StudyReport, application: str, probe: str) -> PublishedGrid | None:
+    """Return the grid whose correlations stand beside: GEON if none of *report*'s grid are published."""
+    if report.grid is None or (report.probe_of[application], report.probe_of[probe]) != (PRECO, GATHER):
+        return None
+    return GRIDS[report.grid] if GRIDS[report.grid].correlations else GEON
+
+
+def _same_metrics(found: ProbeCorrelation, published: Mapping[str, float]) -> list[tuple[str, ...]]:
+    """Return a row for each metric that both have: a cell for each lag, and the published number."""
+    by_lag = {
+        lag: {cell.application: cell for cell in cells if cell.application == cell.probe}
+        for lag, cells in found.by_lag.items()
+    }
+    names = list(dict.fromkeys(name for cells in by_lag.values() for name in cells))
+    return [
+        (
+            label(name),
+            *(_correlation_text(by_lag.get(lag, {}).get(name)) for lag in Lag),
+            f"{published[name]:+.2f}" if name in published else UNDEFINED,
+        )
+        for name in names
+    ]
+
+
+def _correlation_text(cell: StageCorrelation | None) -> str:
+    if cell is None:
+        return UNDEFINED
+    return f"{UNDEFINED if cell.r is None else f'{cell.r:+.2f}'} ({cell.n})"
+
+
+def normalised_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield a chart of each total of each application and probe, both in standard deviations."""
+    for pair in report.pairs:
+        title = (
+            f"{label(pair.metric)} of {pair.application.series} ({pair.application.n} runs) and "
+            f"{pair.probe.series} ({pair.probe.n} runs) over time, normalised: in standard "
+            "deviations from the mean"
+        )
+        yield Block(title, svg=svg.lines([("here", pair.application), ("other", pair.probe)], title))
+
+
+def forecast_blocks(report: StudyReport) -> Iterator[Block]:
+    """Yield the table of errors of forecasts; none while there are too few runs."""
+    cells = report.forecasts.cells
+    if report.forecasts.is_empty:
+        return
+    rows: list[Sequence[str]] = [
+        (
+            studied.label,
+            *(error_text(by_method[studied.method]) for by_method in cells.values()),
+            f"{studied.published:.2f} %",
+        )
+        for studied in METHODS
+    ]
+    counts = (max(cell.n for cell in by_method.values()) for by_method in cells.values())
+    rows.append(("Runs", *map(str, counts), UNDEFINED))
+    title = (
+        f"Mean relative errors of forecasts of {report.request.application} from {report.request.probe} "
+        "(coefficient of variation), beside those of the total"
+    )
+    yield table_block(title, ("Method", *map(label, cells), f"Total (i), {PUBLISHED}"), rows)

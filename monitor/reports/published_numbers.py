@@ -1,0 +1,97 @@
+"""The published numbers of the study of two grids: TeraGrid and GEON, watched for half a year.
+
+Durations are of Gather, in seconds, over about 4,000 hourly runs; shares of passed runs over six weeks.
+``docs/weather.md`` says how ambiguous ones are understood. A number that is not here is not known to us: its
+cell in a report is "-". The published errors of forecasts are in ``forecasting.evaluation.study``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+COMBINED = "combined"
+
+
+class PublishedDuration(NamedTuple):
+    """Mean, minimum, maximum and standard deviation of a duration, in seconds, in the order of the study."""
+
+    mean: float
+    min: float
+    max: float
+    stdev: float
+
+    @property
+    def cv(self) -> float:
+        return self.stdev / self.mean
+
+
+@dataclass(frozen=True)
+class PublishedGrid:
+    """The published numbers of one grid; what is missing here was not published, or is not known to us.
+
+    Attributes:
+        durations: of Gather, by metric.
+        passed: share of runs that passed, by probe; COMBINED: Gather and PreCo both passed.
+        correlations: between Gather and PreCo, by total.
+    """
+
+    title: str
+    durations: Mapping[str, PublishedDuration]
+    passed: Mapping[str, float] = field(default_factory=dict)
+    correlations: Mapping[str, float] = field(default_factory=dict)
+
+    def stages(self) -> dict[str, PublishedDuration]:
+        """Return the durations of the stages, by stage."""
+        return {
+            metric.split(".")[1]: duration
+            for metric, duration in self.durations.items()
+            if metric.startswith("stage.")
+        }
+
+    def totals(self) -> dict[str, PublishedDuration]:
+        """Return the durations of the totals by name: ``total``, ``total_essential``, ``total_core``."""
+        return {
+            metric.split(".")[0]: duration
+            for metric, duration in self.durations.items()
+            if not metric.startswith("stage.")
+        }
+
+
+TERAGRID = PublishedGrid(
+    title="TeraGrid",
+    durations={
+        "stage.init.seconds": PublishedDuration(36.03, 26.11, 847.85, 37.14),
+        "stage.stage_data.seconds": PublishedDuration(38.41, 33.48, 418.47, 21.18),
+        "stage.build_executable.seconds": PublishedDuration(15.35, 4.44, 70.46, 3.91),
+        "stage.transfer_data.seconds": PublishedDuration(8.38, 5.28, 194.09, 9.20),
+        "stage.queue_wait.seconds": PublishedDuration(84.53, 25.94, 1008.60, 101.13),
+        "stage.compute.seconds": PublishedDuration(18.40, 17.99, 61.21, 2.04),
+        "stage.transfer_results.seconds": PublishedDuration(15.72, 13.38, 130.53, 7.76),
+        "stage.cleanup.seconds": PublishedDuration(10.76, 3.14, 413.46, 20.37),
+        "total.seconds": PublishedDuration(227.62, 145.37, 1142.66, 116.02),
+        "total_essential.seconds": PublishedDuration(127.05, 63.51, 1055.52, 102.46),
+        "total_core.seconds": PublishedDuration(42.51, 36.87, 260.31, 14.36),
+    },
+    passed={"gather": 0.58, "circle": 0.78},
+)
+
+GEON = PublishedGrid(
+    title="GEON",
+    durations={
+        "stage.init.seconds": PublishedDuration(96.66, 73.30, 181.38, 9.30),
+        "stage.stage_data.seconds": PublishedDuration(70.26, 63.14, 139.87, 8.39),
+        "stage.build_executable.seconds": PublishedDuration(33.28, 29.54, 62.04, 7.50),
+        "stage.transfer_data.seconds": PublishedDuration(29.12, 21.02, 81.30, 11.68),
+        "stage.queue_wait.seconds": PublishedDuration(38.40, 29.85, 69.58, 2.14),  # job start-up
+        "stage.compute.seconds": PublishedDuration(10.58, 10.15, 22.67, 0.94),
+        "stage.transfer_results.seconds": PublishedDuration(15.88, 14.31, 189.03, 9.00),
+        "stage.cleanup.seconds": PublishedDuration(74.84, 50.14, 427.74, 20.21),
+        "total.seconds": PublishedDuration(369.01, 324.80, 720.24, 34.79),
+    },
+    passed={COMBINED: 0.56},
+    correlations={"total_essential.seconds": 0.32, "total_core.seconds": 0.54},
+)
+
+GRIDS: Mapping[str, PublishedGrid] = {"teragrid": TERAGRID, "geon": GEON}
