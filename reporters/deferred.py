@@ -49,13 +49,13 @@ def defer(names: Iterable[str], **functions: Callable[..., Any]) -> None:
             sys.modules[name] = module
 
 
-def get_annotations(annotated: object, **options: Any) -> dict[str, Any]:
+def get_annotations(annotated: Any, **options: Any) -> dict[str, Any]:
     """Return what ``inspect.get_annotations`` does; of a class, without ``inspect``.
 
     ``dataclasses`` of Python 3.12 and 3.13 calls that for each class.
     """
     if isinstance(annotated, type) and not options:
-        return dict(annotated.__dict__.get("__annotations__") or {})
+        return dict(annotated.__dict__.get("__annotations__") or {})  # noqa: RUF063  # that is what it does
     import inspect  # noqa: PLC0415  # deferred as well
 
     inspect.signature  # noqa: B018  # loads it, and with it the function that this one stands for

@@ -9,5 +9,7 @@ from reporters.registry import PluginRegistry
 if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
     from reporters.base import BatchSystem
 
-_registry = PluginRegistry["type[BatchSystem]"](__name__, __path__, "Batch", noun="batch system")
+_registry: PluginRegistry[type[BatchSystem]] = PluginRegistry(
+    __name__, __path__, "Batch", noun="batch system"
+)
 names, load = _registry.names, _registry.load

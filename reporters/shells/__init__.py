@@ -9,5 +9,5 @@ from reporters.registry import PluginRegistry
 if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
     from reporters.base import ResourceShell
 
-_registry = PluginRegistry["type[ResourceShell]"](__name__, __path__, "Shell", noun="shell")
+_registry: PluginRegistry[type[ResourceShell]] = PluginRegistry(__name__, __path__, "Shell", noun="shell")
 names, load = _registry.names, _registry.load

@@ -9,5 +9,7 @@ from reporters.registry import PluginRegistry
 if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
     from reporters.base import FileTransfer
 
-_registry = PluginRegistry["type[FileTransfer]"](__name__, __path__, "Transfer", noun="transfer")
+_registry: PluginRegistry[type[FileTransfer]] = PluginRegistry(
+    __name__, __path__, "Transfer", noun="transfer"
+)
 names, load = _registry.names, _registry.load

@@ -15,8 +15,8 @@ if __name__ == "__main__":
 
     # dataclasses, urllib.parse and subprocess import them for functions that are not used here.
     defer(("ipaddress", "locale"))
-    annotations = {"get_annotations": get_annotations} if (3, 12) <= sys.version_info < (3, 14) else {}
-    defer(("inspect",), **annotations)
+    functions = {"get_annotations": get_annotations} if (3, 12) <= sys.version_info < (3, 14) else {}
+    defer(("inspect",), **functions)
 
     from pathlib import Path  # only now: it imports urllib.parse
 
