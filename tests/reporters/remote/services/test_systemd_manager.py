@@ -65,7 +65,7 @@ def test_the_unit_runs_the_agent_from_boot_on_until_it_is_removed(
         manager.call("kill", "-KILL", pid)
         assert eventually(lambda: manager.systemctl("show", "-P", "SubState", unit) == "auto-restart")
         killed = len(server.exchanges)
-        manager.systemctl("start", unit)  # as after the minute that it waits
+        manager.systemctl("restart", unit)  # it would wait for a minute
         assert eventually(lambda: len(server.exchanges) > killed), (state.path / "agent.log").read_text()
     stopped = len(server.exchanges)
     with user_manager(home) as manager:
