@@ -55,7 +55,7 @@ class UserManager:
 
 @contextlib.contextmanager
 def user_manager(home: Path) -> Iterator[UserManager]:
-    """Run a manager until the context ends, as from the boot of a host to its end; skip where none can run."""
+    """Run a manager until the context ends, as from boot to shutdown; skip the test where none can run."""
     needs("unshare", "nsenter")
     own = own_group()
     if os.geteuid() != 0 or own is None or not _SYSTEMD.exists():
