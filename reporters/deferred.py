@@ -59,4 +59,4 @@ def get_annotations(annotated: Any, **options: Any) -> dict[str, Any]:
     import inspect  # noqa: PLC0415  # deferred as well
 
     inspect.signature  # noqa: B018  # loads it, and with it the function that this one stands for
-    return inspect.get_annotations(annotated, **options)
+    return inspect.get_annotations(annotated, **options)  # novermin: from 3.12 on only
