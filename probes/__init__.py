@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from probes.base import Probe
 
+CATEGORIES = ("setup", "transfer", "queue", "compute", "cleanup")  # of stages
 _CONTRACTS = {"base", "grid"}
 
 

@@ -26,8 +26,6 @@ from typing import Callable, ClassVar, Protocol, TypeVar, Union
 
 from probes.grid import Grid
 
-CATEGORIES = ("setup", "transfer", "queue", "compute", "cleanup")
-
 Value = Union[int, float, str, bool]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -73,7 +71,7 @@ class OutOfTime(ProbeFailed):
 
 @dataclass(frozen=True)
 class Stage:
-    """One timed step of a run; *category* is one of ``CATEGORIES``."""
+    """One timed step of a run; *category* is one of ``probes.CATEGORIES``."""
 
     name: str
     category: str

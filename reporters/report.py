@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Callable, TypeVar
 
-from probes.base import CATEGORIES
+from probes import CATEGORIES
 from reporters.fields import Fields, Unfit, parse_object, parse_time
 from reporters.truncate import Unwritable, fitted
 from reporters.usage import ResourceUsage

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEAST_SECONDS, MOST_SECONDS = 5, 300
+LEAST_SECONDS, MOST_SECONDS = 1, 300
 TRIES = 4  # of each reporter while the others deliver a batch each: else places would be empty at times
 _FORGOTTEN_AFTER = 2  # times the seconds that it was told to wait
 _FIRST_SECONDS = 0.5  # of a batch

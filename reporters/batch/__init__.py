@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from reporters.base import BatchSystem
+from typing import TYPE_CHECKING
+
 from reporters.registry import PluginRegistry
 
-_registry = PluginRegistry[type[BatchSystem]](__name__, __path__, "Batch", noun="batch system")
+if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
+    from reporters.base import BatchSystem
+
+_registry: PluginRegistry[type[BatchSystem]] = PluginRegistry(
+    __name__, __path__, "Batch", noun="batch system"
+)
 names, load = _registry.names, _registry.load

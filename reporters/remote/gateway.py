@@ -24,7 +24,7 @@ _WRONG_CLOCK = ("token_expired", "token_not_yet_valid")
 _REVOKED = "revoked"
 _HALF_SECOND = 0.5  # the server may cut its time to whole seconds
 _COMPRESSION = 6
-_GZIP_WINDOW = 31  # makes zlib write the format of gzip, without the modules that its package loads
+_GZIP = 16  # added to the window, makes zlib write the format of gzip, without the modules of its package
 
 
 class Revoked(ServerRefused):
@@ -106,7 +106,9 @@ class Gateway:
 
 
 def _gzipped(body: bytes) -> bytes:
-    compressor = zlib.compressobj(_COMPRESSION, zlib.DEFLATED, _GZIP_WINDOW)
+    # No larger than the body: the largest window takes 256 KiB, which the process keeps.
+    window = min(max(len(body).bit_length(), 9), zlib.MAX_WBITS)
+    compressor = zlib.compressobj(_COMPRESSION, zlib.DEFLATED, _GZIP + window, window - 7)
     return compressor.compress(body) + compressor.flush()
 
 

@@ -167,9 +167,13 @@ class ServerClient:
     def __init__(self, url: ServerUrl, *, ca_file: str = "", proxy: HttpProxy | None = None) -> None:
         self.url, self._proxy, self._ca_file = url, proxy, ca_file
         self._context: ssl.SSLContext | None = None
+        directory = "" if ca_file else _authorities()
+        self._has_all_authorities = not directory
         if url.scheme == "https":
             try:
-                self._context = https.tls_context(ca_file=ca_file, ca_directory="", certificate_file="")
+                self._context = https.tls_context(
+                    ca_file=ca_file, ca_directory=directory, certificate_file=""
+                )
             except https.Unreachable as error:
                 raise UsageFault(f"--ca-file: {error}") from None
 
@@ -208,8 +212,20 @@ class ServerClient:
                 problem = _problem(response)
                 retry_after = _retry_after(response.header("Retry-After"))
         except https.HttpsError as error:
+            if "certificate" in str(error) and self._add_authorities():  # nothing has been sent
+                return self.post(
+                    path, body, headers, timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes
+                )
             raise ServerUnavailable(f"{what}: {_reason(error, timeout_seconds)}{self._hint(error)}") from None
         raise _refusal(what, response.status, problem, retry_after)
+
+    def _add_authorities(self) -> bool:
+        """Trust also the authorities that the system has in one file; return whether they are new."""
+        if self._context is None or self._has_all_authorities:
+            return False
+        self._has_all_authorities = True
+        self._context.load_default_certs()
+        return True
 
     def _what(self, target: str) -> str:
         way = "" if self._proxy is None else f" through the proxy {self._proxy.server.address}"
@@ -228,6 +244,14 @@ class ServerClient:
         if isinstance(error, https.Unreachable):
             return "; if this host reaches the web through a proxy only, name it with --proxy or https_proxy"
         return ""
+
+
+def _authorities() -> str:
+    """Return the directory of the system's authorities, empty if there is none.
+
+    Of a directory, OpenSSL reads the certificate that it needs. Of a file it reads all: a megabyte of memory.
+    """
+    return ssl.get_default_verify_paths().capath or ""
 
 
 def _refusal(what: str, status: int, problem: Mapping[str, Any], retry_after: float | None) -> ServerError:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from reporters.base import ResourceShell
+from typing import TYPE_CHECKING
+
 from reporters.registry import PluginRegistry
 
-_registry = PluginRegistry[type[ResourceShell]](__name__, __path__, "Shell", noun="shell")
+if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
+    from reporters.base import ResourceShell
+
+_registry: PluginRegistry[type[ResourceShell]] = PluginRegistry(__name__, __path__, "Shell", noun="shell")
 names, load = _registry.names, _registry.load

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from reporters.base import FileTransfer
+from typing import TYPE_CHECKING
+
 from reporters.registry import PluginRegistry
 
-_registry = PluginRegistry[type[FileTransfer]](__name__, __path__, "Transfer", noun="transfer")
+if TYPE_CHECKING:  # the agent of a site uses the names only, and keeps its memory small
+    from reporters.base import FileTransfer
+
+_registry: PluginRegistry[type[FileTransfer]] = PluginRegistry(
+    __name__, __path__, "Transfer", noun="transfer"
+)
 names, load = _registry.names, _registry.load

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import probes
-from probes.base import CATEGORIES, InvalidParameters, Probe, UnknownProbe, checked_plan
+from probes.base import InvalidParameters, Probe, UnknownProbe, checked_plan
 from reporters import run as reporter
 from reporters.config import Assignment, ResourceConfig
 
@@ -71,7 +71,7 @@ def test_every_stage_has_a_category_and_a_method_and_the_last_cleans_up(probe: t
     assert names[0] == "init"
     assert (names[-1], probe.stages[-1].category) == ("cleanup", "cleanup")
     for stage in probe.stages:
-        assert stage.category in CATEGORIES
+        assert stage.category in probes.CATEGORIES
         assert callable(getattr(probe, stage.name))
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import probes
-from probes.base import CATEGORIES
+from probes import CATEGORIES
 from reporters.report import (
     LEVELS,
     MAX_BYTES,

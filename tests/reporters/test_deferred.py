@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reporters.deferred import DeferredModule, defer
+from reporters.deferred import DeferredModule, defer, get_annotations
 
 SOURCE = """
 import itself_deferred
@@ -67,3 +68,38 @@ def test_modules_that_are_loaded_or_missing_stay_so(module: Any) -> None:
     assert isinstance(module, DeferredModule)
     assert not isinstance(sys, DeferredModule)
     assert "no_such_module_anywhere" not in sys.modules
+
+
+def test_a_function_that_was_given_loads_nothing_until_the_module_brings_its_own(
+    module: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "with_function.py").write_text("def answer(): return 'the real one'")
+    importlib.invalidate_caches()
+    defer(["with_function"], answer=lambda: "a stand-in")
+    try:
+        deferred: Any = importlib.import_module("with_function")
+        assert deferred.answer() == "a stand-in"
+        assert isinstance(deferred, DeferredModule)
+        assert not hasattr(deferred, "loads it")
+        assert deferred.answer() == "the real one"
+    finally:
+        del sys.modules["with_function"]
+
+
+class Base:
+    x: int
+
+
+class Derived(Base):
+    pass
+
+
+def annotated(x: int) -> str:
+    return str(x)
+
+
+@pytest.mark.parametrize("subject", [Base, Derived, int, annotated, sys])
+def test_annotations_are_those_of_inspect(subject: Any) -> None:
+    assert get_annotations(subject) == inspect.get_annotations(subject)
+    if subject is not sys:
+        assert get_annotations(subject, eval_str=True) == inspect.get_annotations(subject, eval_str=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -31,10 +33,10 @@ STOPPING = "\nStopping: current runs have 10 s to end (Ctrl-C again: kill them).
 DEFAULT_ADDRESS = "127.0.0.1:8000"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST_STEPS = """
-No series is defined yet. In another terminal, with the same environment:
-  manage.py init [HOST ...]             checks the hosts of ~/.ssh/config and writes grid.yaml
-  manage.py grid plan grid.yaml         shows what it would define
-  manage.py grid apply grid.yaml --run  defines it, and runs each new series once"""
+No series is defined yet. In another terminal, in this directory, with the same environment:
+  {python} manage.py init [HOST ...]             checks the hosts of ~/.ssh/config and writes grid.yaml
+  {python} manage.py grid plan grid.yaml         shows what it would define
+  {python} manage.py grid apply grid.yaml --run  defines it, and runs each new series once"""
 
 
 class Command(BaseCommand):
@@ -100,7 +102,8 @@ class Command(BaseCommand):
         self._say(f"  state  {installation.var}\n  logs   {installation.log_directory}")
         create_first_administrator(self._announce)
         if not Series.objects.exists():
-            self._say(FIRST_STEPS)
+            python = sys.executable.removeprefix(f"{Path.cwd()}/")
+            self._say(FIRST_STEPS.format(python=python))
         self._say("\nCtrl-C stops everything.")
 
     def _announce(self, name: str, password: str) -> None:

@@ -11,10 +11,12 @@ import sys
 if __name__ == "__main__":
     code = __file__.rpartition("/reporters/remote/agent/")[0]
     sys.path.insert(0, code)
-    from reporters.deferred import defer
+    from reporters.deferred import defer, get_annotations
 
     # dataclasses, urllib.parse and subprocess import them for functions that are not used here.
-    defer(("inspect", "ipaddress", "locale"))
+    defer(("ipaddress", "locale"))
+    functions = {"get_annotations": get_annotations} if (3, 12) <= sys.version_info < (3, 14) else {}
+    defer(("inspect",), **functions)
 
     from pathlib import Path  # only now: it imports urllib.parse
 

@@ -19,6 +19,18 @@ def command_line(code: Path, state: Path, *, is_quiet: bool) -> list[str]:
     return [sys.executable, "-IS", str(program), "run", "--state", str(state), *quiet]
 
 
+def compile_agent(code: Path) -> None:
+    """Compile the agent in *code* by this process, if this version of Python has not done so.
+
+    The agent itself would keep the memory that it takes, a megabyte, until its next start.
+    """
+    import importlib.util  # noqa: PLC0415  # not for the agent
+
+    file = code / "reporters" / "remote" / "agent" / "agent.py"
+    if not Path(importlib.util.cache_from_source(str(file))).exists():
+        importlib.import_module("reporters.remote.agent.agent")
+
+
 def main(code: Path, arguments: Sequence[str]) -> int:
     """Run the agent as the *arguments* of ``command_line`` say; return the exit status."""
     # Only now: the command ``run`` loads this module, too.

@@ -40,6 +40,7 @@ class Command:
             raise UsageFault(str(error)) from None
         # Only now, so that it is loaded from there.
         start = importlib.import_module("reporters.remote.agent.start")
+        start.compile_agent(code)
         command = start.command_line(code, state.path, is_quiet=options.quiet)
         os.execv(command[0], command)  # noqa: S606  # the agent needs no shell
         raise AssertionError("another program runs in place of this one")

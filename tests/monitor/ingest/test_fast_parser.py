@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monitor.ingest import fast_parser
 from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast, parse_strictly
-from probes.base import CATEGORIES
+from probes import CATEGORIES
 from reporters import report as wire
 from tests.conftest import NOON
 from tests.monitor.builders import circle_report, failed_circle_report, gather_report

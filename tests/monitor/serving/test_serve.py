@@ -107,6 +107,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
 @pytest.mark.grid
 def test_a_grid_of_ones_own_has_its_first_gather_within_five_minutes(served: Served, tmp_path: Path) -> None:
     browser = signed_in(served)
+    step = re.search(r"^  (\S+) manage.py init", served.output(), re.MULTILINE)
+    assert step is not None
+    assert os.access(step[1], os.X_OK), "the steps can be copied to a terminal"
     file = tmp_path / "grid.yaml"
     with SshSites("alpha", "beta") as sites:
         served.manage("init", f"--ssh-config={sites.config_file}", f"--output={file}")

@@ -49,14 +49,16 @@ class AgentProcess:
 
 
 @contextlib.contextmanager
-def agent_process(state: Path, program: Path | None = None, **environment: str) -> Iterator[AgentProcess]:
+def agent_process(
+    state: Path, program: Path | None = None, *, python: str = sys.executable, **environment: str
+) -> Iterator[AgentProcess]:
     """Run ``run`` with *state* until the context ends; *program* is an archive, else the sources."""
     start = (
         [str(program)]
         if program
         else ["-c", "import sys; from reporters.remote.main import main; sys.exit(main())"]
     )
-    argv = [sys.executable, *(["-I", "-S"] if program else []), *start, "run", "--state", str(state)]
+    argv = [python, *(["-I", "-S"] if program else []), *start, "run", "--state", str(state)]
     with _started(argv, state, environment) as agent:
         yield agent
 

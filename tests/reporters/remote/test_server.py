@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import ssl
+import subprocess
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -67,6 +69,27 @@ def test_a_certificate_of_another_authority_is_not_trusted(authority: Authority,
         with pytest.raises(ServerUnavailable, match=r"not trusted: .*name its certificates with --ca-file"):
             without.post("x/exchange", b"", {})
         assert server.requests == []
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_the_authorities_of_the_system_are_trusted_from_a_directory_or_a_file(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    """Some systems have a directory without the names by which OpenSSL finds a certificate."""
+    directory = tmp_path / "certs"
+    directory.mkdir()
+    shutil.copy(authority.identity.certificate, directory / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_DIR", str(directory))
+    if is_listed:
+        subprocess.run(["openssl", "rehash", str(directory)], check=True)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    else:
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.identity.certificate))
+    with scripted_server(authority, lambda connection, _: connection.answer(200)) as server:
+        system = ServerClient(parse_url(f"https://localhost:{server.port}"))
+        assert system.post("x", b"1", {}).status == 200
+        assert system.post("x", b"2", {}).status == 200
+        assert [request.body for request in server.requests] == [b"1", b"2"]
 
 
 def test_a_certificate_of_another_host_is_not_trusted(authority: Authority) -> None:

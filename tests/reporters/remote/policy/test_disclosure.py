@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import probes
-from probes.base import CATEGORIES
+from probes import CATEGORIES
 from reporters.remote.policy.disclosure import WITHHELD, Disclosure, disclose, known_words
 from reporters.remote.policy.document import DISCLOSURES
 from reporters.remote.policy.pseudonyms import Pseudonyms, secret_of
