@@ -1,7 +1,7 @@
 """A month of availability recomputed from the ledger, for 200 sites, against reading the same rows.
 
-The issue can be read in two ways: 500 series that use 200 sites, which run every hour, and 500 series for each
-of 200 sites, of which the second has as many series but a run a day.
+Measured are 500 series that use 200 sites and run every hour, and 500 series for each of 200 sites, which run
+once a day.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ END = START + timedelta(days=DAYS)
 # Each series sends from its site to another one; one in eight runs fails, at one of the two.
 _SERIES = """
 INSERT INTO monitor_series (suite_id, name, probe, parameters, reporter_id, schedule, timezone, follows,
-    delay_seconds, jitter_seconds, retry_schedule, retry_passes, exclusive, exclusive_wait_seconds, warm_up_runs,
-    enabled, limit_seconds, created_at)
-SELECT %(suite)s, 'series-' || number, (ARRAY['circle', 'gather', 'login'])[number %% 3 + 1], '{}', %(reporter)s,
-    '', 'UTC', '', 0, 0, '', 1, '', 900, 0, true, 1800, now()
+    delay_seconds, jitter_seconds, retry_schedule, retry_passes, exclusive, exclusive_wait_seconds,
+    warm_up_runs, enabled, limit_seconds, created_at)
+SELECT %(suite)s, 'series-' || number, (ARRAY['circle', 'gather', 'login'])[number %% 3 + 1], '{}',
+    %(reporter)s, '', 'UTC', '', 0, 0, '', 1, '', 900, 0, true, 1800, now()
 FROM generate_series(0, %(series)s - 1) AS number
 """
 _BINDINGS = """
@@ -42,12 +42,13 @@ _RUNS = """
 INSERT INTO monitor_run (id, slot, state, reason, attempt, stage, failed_resource, series_id, cause, trigger,
     due_at, forced)
 SELECT gen_random_uuid(), slot, CASE WHEN has_failed THEN 'failed' ELSE 'passed' END, '', 1, '',
-    CASE WHEN has_failed THEN 'host-' || (number + hour %% 2) %% %(sites)s ELSE '' END, id, '', 'schedule', slot,
-    false
+    CASE WHEN has_failed THEN 'host-' || (number + hour %% 2) %% %(sites)s ELSE '' END, id, '', 'schedule',
+    slot, false
 FROM (SELECT id, substr(name, 8)::int AS number FROM monitor_series) AS series
 CROSS JOIN generate_series(0, (%(days)s + 5) * 24 - 1, %(step)s) AS hour
 CROSS JOIN LATERAL (
-    SELECT %(start)s - interval '3 days' + hour * interval '1 hour' + number %% 3600 * interval '1 second' AS slot,
+    SELECT %(start)s - interval '3 days' + hour * interval '1 hour'
+            + number %% 3600 * interval '1 second' AS slot,
         hashint4(number * 1000 + hour) %% 8 = 0 AS has_failed
 ) AS result
 """
