@@ -209,7 +209,8 @@ LANGUAGE sql AS $$
     INSERT INTO monitor_dirtyday (site_id, first, last)
     SELECT only_site, first, last FROM (
         SELECT coalesce((one.starts_at AT TIME ZONE 'UTC')::date, '1970-01-01') AS first,
-            least(CASE WHEN one.schedule = '' THEN (one.ends_at AT TIME ZONE 'UTC')::date END,
+            least(CASE WHEN one.schedule = ''
+                THEN ((one.ends_at - interval '1 microsecond') AT TIME ZONE 'UTC')::date END,
                 (now() AT TIME ZONE 'UTC')::date) AS last
     ) AS days WHERE first <= last
 $$;
