@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime
 
+FIRST_MONTH = date(1970, 1, 1)
 _MONTH = re.compile(r"(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])", re.ASCII)
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from monitor.availability import days_sql, dirty_days_sql
 from monitor.availability.compute import WantedDay, compute
-from monitor.availability.months import month_after, month_name
+from monitor.availability.months import FIRST_MONTH, month_after, month_name
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
@@ -19,7 +19,6 @@ from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.units import tenths_of_percent
 
 MOST_DAYS = 400  # of a recomputation
-_FIRST = date(1970, 1, 1)
 
 
 class InvalidRecomputation(Exception):
@@ -92,8 +91,8 @@ def _check(request: RecomputationRequest, now: datetime) -> None:
         raise InvalidRecomputation("expected a site")
     if request.last < request.first:
         raise InvalidRecomputation(f"{request.last} is before {request.first}")
-    if request.first < _FIRST:
-        raise InvalidRecomputation(f"expected a day from {_FIRST} on, got {request.first}")
+    if request.first < FIRST_MONTH:
+        raise InvalidRecomputation(f"expected a day from {FIRST_MONTH} on, got {request.first}")
     if request.first > now.astimezone(UTC).date():
         raise InvalidRecomputation(f"{request.first} lies in the future")
     if (request.last - request.first).days >= MOST_DAYS:

@@ -126,13 +126,16 @@ def recomputations_for(user: AnyUser | None, site: Site | None = None) -> Recomp
     return rows.prefetch_related(Prefetch("periods", periods))
 
 
-def present_versions(today: date) -> list[ProfileVersion]:
-    """Return the versions that are valid today or later, with rules."""
-    versions = list(ProfileVersion.objects.all())
+def present_versions(today: date, site: Site) -> list[ProfileVersion]:
+    """Return the versions with rules that apply to *site*, and are valid on *today* or later."""
+    versions = [
+        version
+        for version in ProfileVersion.objects.all()
+        if not version.site_keys or site.pk in version.site_keys
+    ]
     latest = {version.profile: version for version in versions if version.valid_from <= today}
     return [
         version
         for version in versions
-        if version.rules is not None
-        and (version.valid_from > today or latest.get(version.profile) == version)
+        if version.rules is not None and (version.valid_from > today or latest[version.profile] == version)
     ]
