@@ -45,7 +45,7 @@ class FiguresOut(Schema):
 class MonthOut(FiguresOut):
     """A month of a site; *published_at* is null until it is final.
 
-    *has_late_data*: its data changed after it was published, and nobody recomputed it since.
+    *has_late_data*: its data changed after it was published, and it was not recomputed since.
     """
 
     site: str
