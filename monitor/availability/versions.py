@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from monitor.availability.profiles import DEFAULT
 from monitor.models import AvailabilityProfile, ProfileVersion
 
 _BEGINNING = date(1970, 1, 1)
+_NAME = re.compile(r"([-a-zA-Z0-9_]+)-([0-9]{1,9})")
 
 
 class VersionsByDay:
@@ -49,9 +51,10 @@ def default_version() -> ProfileVersion:
 
 def find_version(text: str) -> ProfileVersion | None:
     """Return the version with the name *text*, such as ``production-2``."""
-    profile, _, number = text.rpartition("-")
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
+    match = _NAME.fullmatch(text)
+    if match is None:
         return None
+    profile, number = match.groups()
     if profile == DEFAULT:
         default_version()
     return ProfileVersion.objects.filter(profile=profile, number=int(number)).first()
