@@ -8,9 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.availability import days_sql, dirty_days_sql
-from monitor.availability.compute import WantedDay, compute
+from monitor.availability import dirty_days_sql
+from monitor.availability.compute import WantedDay
 from monitor.availability.months import FIRST_MONTH, month_after, month_name
+from monitor.availability.store import compute_and_store
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
@@ -67,7 +68,7 @@ def recompute(request: RecomputationRequest, now: datetime) -> Recomputation:
     while dirty_days_sql.take_marks(today):
         pass
     dirty_days_sql.create_days(request.first.replace(day=1), last, keys)
-    days_sql.store(compute(_wanted(request, keys, last, before), now), now)
+    compute_and_store(_wanted(request, keys, last, before), now)
     _note_no_late_data(request, keys)
     record = Recomputation.objects.create(
         requester=request.requester[:200],

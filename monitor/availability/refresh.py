@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef
 from django.db.models.functions import TruncMonth
 
-from monitor.availability import days_sql, dirty_days_sql, results_sql
-from monitor.availability.compute import WantedDay, compute
+from monitor.availability import dirty_days_sql, results_sql
+from monitor.availability.compute import WantedDay
 from monitor.availability.dirty_days_sql import StoredDay
+from monitor.availability.store import MOST_SLOTS, compute_and_store
 from monitor.availability.versions import all_versions
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import ProfileVersion, SiteDay, SiteMonth
@@ -21,7 +22,7 @@ from monitor.models import ProfileVersion, SiteDay, SiteMonth
 WITHIN_SECONDS = 5.0  # the duration of one call; then other tasks of the process run
 TODAY_INTERVAL = timedelta(minutes=5)  # between two computations of the day that is not over
 MOST_DAYS = 31  # per transaction
-MOST_SLOTS = 5_000_000  # per transaction: they take 100 bytes each
+_SLOTS_PER_SECOND = 2000  # a grid with many slots a day computes today less often
 _BACK = timedelta(days=62)  # after a longer pause of the service, days without results stay out
 
 
@@ -54,7 +55,17 @@ def _mark(now: datetime) -> None:
     newest = SiteDay.objects.of_sites().filter(day__lte=today).aggregate(newest=Max("day"))["newest"]
     since = today if newest is None else max(newest, today - _BACK)
     dirty_days_sql.create_days(min(since, today.replace(day=1)), today)
-    dirty_days_sql.mark_growing(today, now - TODAY_INTERVAL, _BACK)
+    dirty_days_sql.mark_growing(today, now - _today_interval(today, now), _BACK)
+
+
+def _today_interval(today: date, now: datetime) -> timedelta:
+    """Return the time between two computations of today: more than five minutes on a large grid."""
+    computed = SiteDay.objects.of_sites().filter(day=today, computed_at__lte=now - TODAY_INTERVAL)
+    if not computed.exists():
+        return TODAY_INTERVAL
+    midnight = datetime.combine(today, datetime.min.time(), UTC)
+    slots = results_sql.count(midnight, midnight + timedelta(days=1))
+    return max(TODAY_INTERVAL, timedelta(seconds=slots / _SLOTS_PER_SECOND))
 
 
 def _compute_batch(now: datetime) -> bool:
@@ -67,7 +78,7 @@ def _compute_batch(now: datetime) -> bool:
     slots = results_sql.count(midnight, midnight + timedelta(days=1))
     days = max(1, min(MOST_DAYS, MOST_SLOTS // max(slots, 1)))
     stored = dirty_days_sql.dirty_days(newest, days)
-    days_sql.store(compute(_with_versions(stored), now), now)
+    compute_and_store(_with_versions(stored), now)
     return True
 
 

@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
+from monitor.availability import store
 from monitor.availability.refresh import TODAY_INTERVAL, refresh
 from monitor.availability.versions import record_versions
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
@@ -286,6 +287,15 @@ def test_the_days_of_a_deleted_site_are_gone(circle: Series) -> None:
 def test_an_empty_grid_has_no_availability(db: None) -> None:
     assert refresh(NOW) is False
     assert not SiteDay.objects.exists()
+
+
+def test_sites_are_computed_in_parts_that_fit_into_memory(
+    circle: Series, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed_hourly(circle, TODAY - DAY)
+    monkeypatch.setattr(store, "MOST_SLOTS", 20)
+    refresh(NOW)
+    assert [stored(site, TODAY - DAY) for site in ("site-of-here", "site-of-there")] == [(24, 0, 0, 0)] * 2
 
 
 @pytest.mark.django_db(transaction=True)
