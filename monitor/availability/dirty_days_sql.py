@@ -71,9 +71,13 @@ DELETE FROM monitor_dirtyday WHERE site_id = ANY (%(sites)s) AND first >= %(firs
 """
 _CREATE = f"""
 INSERT INTO monitor_siteday ({_COLUMNS})
-SELECT site.id, '', 0, 0, 0, 0, day::date, true
-FROM monitor_site AS site CROSS JOIN generate_series(%(first)s::timestamp, %(last)s, interval '1 day') AS day
+SELECT site.id, '', 0, 0, 0, 0, each::date, true
+FROM monitor_site AS site CROSS JOIN generate_series(%(first)s::timestamp, %(last)s, interval '1 day') AS each
 WHERE (%(sites)s::bigint[] IS NULL OR site.id = ANY (%(sites)s))
+    AND NOT EXISTS (  -- a conflict would use up a key
+        SELECT FROM monitor_siteday AS stored
+        WHERE stored.site_id = site.id AND stored.day = each::date AND service = ''
+    )
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - a constant from above
 _GROWING = """

@@ -188,11 +188,17 @@ def _numbers(seconds: StatusSeconds) -> list[int]:
 
 
 def describe_change(period: RecomputedPeriod) -> str:
-    """Return the change in words: ``May 2026, ncsa: 93.1 % -> 97.4 %``, of the availability."""
+    """Return the change of the availability in words, and of the reliability if that is another one.
+
+    ``May 2026, ncsa: 93.1 % -> 89.0 % (reliability 93.1 % -> 97.4 %)``
+    """
     when = month_name(period.day) if period.is_month else period.day.isoformat()
-    return f"{when}, {period.site_name}: {_availability(period.before)} -> {_availability(period.after)}"
+    seconds = [StatusSeconds(*numbers) for numbers in (period.before or [0, 0, 0, 0], period.after)]
+    shares = _change([each.availability for each in seconds])
+    reliabilities = _change([each.reliability for each in seconds])
+    also = "" if reliabilities == shares else f" (reliability {reliabilities})"
+    return f"{when}, {period.site_name}: {shares}{also}"
 
 
-def _availability(numbers: Sequence[int] | None) -> str:
-    share = StatusSeconds(*numbers).availability if numbers is not None else None
-    return "-" if share is None else tenths_of_percent(share)
+def _change(shares: Iterable[float | None]) -> str:
+    return " -> ".join("-" if share is None else tenths_of_percent(share) for share in shares)

@@ -87,14 +87,6 @@ class StatusSeconds:
         """The same share without scheduled downtime; None if no time remains."""
         return _share(self.up, self.up + self.down)
 
-    def __add__(self, other: StatusSeconds) -> StatusSeconds:
-        return StatusSeconds(
-            self.up + other.up,
-            self.unknown + other.unknown,
-            self.scheduled + other.scheduled,
-            self.down + other.down,
-        )
-
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None

@@ -19,4 +19,7 @@ def computed(site: str, first: date, until: datetime) -> list[ComputedDay]:
 
 def seconds_of(site: str, first: date, until: datetime) -> StatusSeconds:
     """Return the seconds of all these days."""
-    return sum((day.seconds for day in computed(site, first, until)), StatusSeconds(0, 0, 0, 0))
+    parts = [day.seconds for day in computed(site, first, until)]
+    return StatusSeconds(
+        *(sum(getattr(part, name) for part in parts) for name in ("up", "unknown", "scheduled", "down"))
+    )

@@ -209,7 +209,7 @@ def test_a_window_declared_after_the_fact_recomputes_its_days_with_its_reason(ma
     )
     assert out.getvalue().splitlines() == [
         "disks: declared at site-of-here",
-        "March 2005, site-of-here: 75.0 % -> 62.5 %",  # reliability rises to 83 %
+        "March 2005, site-of-here: 75.0 % -> 62.5 % (reliability 75.0 % -> 83.3 %)",
     ]
     record = Recomputation.objects.get()
     assert (record.requester, record.reason, record.first, record.last) == (
@@ -287,8 +287,8 @@ def test_the_command_recomputes(march: Series) -> None:
         "ada",
     )
     assert printed("recompute", *arguments).splitlines() == [
-        "March 2005, site-of-here: 75.0 % -> 62.5 %",
-        "2005-03-01, site-of-here: 75.0 % -> 50.0 %",
+        "March 2005, site-of-here: 75.0 % -> 62.5 % (reliability 75.0 % -> 83.3 %)",
+        "2005-03-01, site-of-here: 75.0 % -> 50.0 % (reliability 75.0 % -> 100.0 %)",
         "March 2005, site-of-there: 100.0 % -> 100.0 %",
     ]
     assert Recomputation.objects.get().requester == "ada"

@@ -121,7 +121,7 @@ def test_an_allowed_user_recomputes_a_month(march: Grid, runner: Client, client:
     assert (record.requester, record.reason) == ("runner", "new <b>disks")
     for page in (f"{SITE}{MONTH}", "/availability/recomputations/"):
         shown = text(client, page)
-        assert "2005-03-01, site1: 75.0 % -&gt; 75.0 %" in shown
+        assert "2005-03-01, site1: 75.0 % -&gt; 75.0 % (reliability 75.0 % -&gt; 100.0 %)" in shown
         assert "new &lt;b&gt;disks" in shown
 
 
