@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from monitor.availability.profiles import DEFAULT
-from monitor.models import AvailabilityProfile, ProfileVersion
+from monitor.models import AvailabilityProfile, ProfileVersion, Site
 
 _BEGINNING = date(1970, 1, 1)
 _NAME = re.compile(r"([-a-zA-Z0-9_]+)-([0-9]{1,9})")
@@ -70,8 +70,8 @@ def record_versions(now: datetime) -> list[ProfileVersion]:
     latest = {version.profile: version for version in ProfileVersion.objects.exclude(profile=DEFAULT)}
     new = []
     for profile in AvailabilityProfile.objects.prefetch_related("sites"):
-        content = _content(profile)
         old = latest.pop(profile.name, None)
+        content = _content(profile, old)
         is_moved = old is not None and profile.valid_from not in (None, old.valid_from)
         if old is None or is_moved or any(getattr(old, name) != value for name, value in content.items()):
             number = old.number + 1 if old else 1
@@ -87,10 +87,10 @@ def record_versions(now: datetime) -> list[ProfileVersion]:
     return ProfileVersion.objects.bulk_create(new)
 
 
-def _content(profile: AvailabilityProfile) -> dict[str, Any]:
+def _content(profile: AvailabilityProfile, old: ProfileVersion | None) -> dict[str, Any]:
     return {
         "title": profile.title,
-        "site_keys": sorted(site.pk for site in profile.sites.all()),
+        "site_keys": _site_keys(profile, old),
         "rules": {
             "needs": profile.needs,
             "include": profile.include,
@@ -98,3 +98,14 @@ def _content(profile: AvailabilityProfile) -> dict[str, Any]:
             "services": profile.services,
         },
     }
+
+
+def _site_keys(profile: AvailabilityProfile, old: ProfileVersion | None) -> list[int]:
+    """Return the keys of the sites of *profile*; if all of them were deleted, those of the *old* version.
+
+    Without this, the profile of a deleted site would apply to all sites.
+    """
+    keys = sorted(site.pk for site in profile.sites.all())
+    if not keys and old is not None and not Site.objects.filter(pk__in=old.site_keys).exists():
+        return list(old.site_keys)
+    return keys

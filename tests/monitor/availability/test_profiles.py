@@ -130,6 +130,19 @@ def test_each_change_makes_a_version_and_none_changes() -> None:
 
 
 @pytest.mark.django_db
+def test_the_profile_of_a_deleted_site_does_not_apply_to_all_sites() -> None:
+    site = Site.objects.create(name="a")
+    profile = AvailabilityProfile.objects.create(name="own")
+    profile.sites.add(site)
+    (first,) = record_versions(NOON)
+    site.delete()
+    assert record_versions(NOON) == []
+    AvailabilityProfile.objects.update(needs="any")
+    (second,) = record_versions(NOON)
+    assert second.site_keys == first.site_keys != []
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "text", ["", "own", "own-", "-1", "own-x", "own-٣", "own-99999999999999999999", "a\x00-1"]
 )
