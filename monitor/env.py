@@ -14,6 +14,7 @@
                                   (default: the embedded server's)
 ``GRIDCAST_DEPOT_MAX_BYTES``      maximum size of the database (default: no limit)
 ``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
+``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -199,6 +200,15 @@ def depot_max_bytes() -> int | None:
 def depot_reserve_bytes() -> int:
     """Return how many bytes must stay free for the ledger; reports are refused while fewer bytes are free."""
     return _bytes("GRIDCAST_DEPOT_RESERVE_BYTES", 256 * 1024**2) or 0
+
+
+def availability_final_after_days() -> int:
+    """Return how many days after its end the availability of a month is final."""
+    name = "GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS"
+    text = os.environ.get(name) or "10"
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+        raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
+    return int(text)
 
 
 def _bytes(name: str, default: int | None) -> int | None:

@@ -161,6 +161,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30},
     },
+    "refresh-availability": {
+        "task": "monitor.tasks.refresh_availability",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 
@@ -173,6 +178,9 @@ GRIDCAST_HEARTBEAT_SECONDS = 5
 GRIDCAST_MAX_ATTEMPTS = 3
 # A scheduled slot that no reporter has taken this long after it was due is missed.
 GRIDCAST_GRACE_SECONDS = 120
+
+# The availability of a month is final this many days after the month; then only recomputations change it.
+GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS = env.availability_final_after_days()
 
 # The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4

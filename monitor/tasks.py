@@ -11,6 +11,7 @@ from monitor import housekeeping
 from monitor import tick as scheduler
 from monitor.alerts import deliver
 from monitor.alerts.evaluate_reporters import evaluate_reporters
+from monitor.availability import refresh as availability
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
 from monitor.failures import attribute, classify_runs, incidents
@@ -65,6 +66,11 @@ def attribute_failures() -> None:
     now = timezone.now()
     attribute.attribute(now)
     incidents.update_incidents(now)
+
+
+@app.task(name="monitor.tasks.refresh_availability")
+def refresh_availability() -> None:
+    availability.refresh(timezone.now())
 
 
 @app.task(name="monitor.tasks.housekeep")

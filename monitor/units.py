@@ -75,6 +75,14 @@ def percent(share: float) -> str:
     return "< 1 %" if whole == 0 and share > 0 else f"{whole} %"
 
 
+def tenths_of_percent(share: float) -> str:
+    """Format a share of 1 to a tenth of a percent; only exactly 1 becomes ``100.0 %``."""
+    tenths = round(1000 * share)
+    if tenths == 1000 and share < 1:
+        tenths = 999
+    return f"{tenths / 10:.1f} %"
+
+
 def _largest_unit(value: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if value >= size:

@@ -35,6 +35,7 @@ class AdvisoryLock(IntEnum):
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     FAILURES = 0x6661696C  # "fail": classifying failures
     ATTRIBUTION = 0x61747472  # "attr": finding the parts of the grid that are at fault
+    AVAILABILITY = 0x6176616C  # "aval": computing the availability of sites
     INCIDENTS = 0x696E6364  # "incd": opening and resolving incidents
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     NOTIFICATIONS = (

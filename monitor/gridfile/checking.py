@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor.gridfile import access, agents, alerting, expansion
+from monitor.gridfile import access, agents, alerting, availability_profiles, expansion
 from monitor.gridfile.definition import (
     GridDefinition,
     MaintenanceDefinition,
@@ -85,9 +85,14 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     has_series_faults = any(path[0] == "series" for path, _ in faults)
     all_series = expanded if names.has_all_series and not has_series_faults else None
     faults.extend(_check_alerts(file, names, all_series))
+    faults.extend(_check_profiles(file, names, all_series))
     alerts = {name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()}
     series = {name: definition for name, (_, definition) in expanded.items()}
-    return GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts), faults
+    profiles = {
+        name: availability_profiles.profile_definition(name, profile)
+        for name, profile in file.availability_profiles.items()
+    }
+    return GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts, profiles), faults
 
 
 def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
@@ -242,6 +247,18 @@ def _check_alerts(file: GridFile, names: KnownNames, series: Collection[str] | N
             yield ("alerts", name), f"names of own rules do not begin with {quoted(DEFAULT_PREFIX)}"
         for path, message in alerting.faults(rule, existing):
             yield ("alerts", name, *path), message
+
+
+def _check_profiles(file: GridFile, names: KnownNames, series: Collection[str] | None) -> Iterator[Fault]:
+    existing = {
+        "suites": names.suites,
+        "probes": {*_probe_names(), *_import_probes()},
+        "series": series,
+        "sites": names.sites,
+        "reporters": names.reporters,
+    }
+    for path, message in availability_profiles.faults(file.availability_profiles, existing):
+        yield ("availability_profiles", *path), message
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from monitor.models.reporter import HOME
@@ -130,6 +130,23 @@ class AlertDefinition:
     notify: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True)
+class AvailabilityProfileDefinition:
+    """How the availability of *sites* (empty: all that no other profile names) is computed.
+
+    *include*, *exclude* and *services* are as in the file, without empty keys.
+    """
+
+    name: str
+    title: str = ""
+    sites: Sequence[str] = ()
+    valid_from: date | None = None
+    needs: str = "all"
+    include: Mapping[str, Any] | None = None
+    exclude: Mapping[str, Any] | None = None
+    services: Mapping[str, Any] = field(default_factory=dict)
+
+
 Definition = (
     SiteDefinition
     | ResourceDefinition
@@ -138,6 +155,7 @@ Definition = (
     | SeriesDefinition
     | MaintenanceDefinition
     | AlertDefinition
+    | AvailabilityProfileDefinition
 )
 
 
@@ -152,3 +170,4 @@ class GridDefinition:
     series: Mapping[str, SeriesDefinition] = field(default_factory=dict)
     maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)
     alerts: Mapping[str, AlertDefinition] = field(default_factory=dict)
+    availability_profiles: Mapping[str, AvailabilityProfileDefinition] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from monitor.gridfile.definition import (
     AlertDefinition,
+    AvailabilityProfileDefinition,
     Definition,
     GridDefinition,
     MaintenanceDefinition,
@@ -26,6 +27,7 @@ from monitor.gridfile.planning import History
 from monitor.gridfile.problems import NOUNS
 from monitor.models import (
     AlertRule,
+    AvailabilityProfile,
     Binding,
     MaintenanceWindow,
     Reporter,
@@ -89,6 +91,12 @@ def _alert_rules() -> Iterator[Definition]:
         yield AlertDefinition(**attributes, watches=_watches(row), notify=tuple(row.notify))
 
 
+def _profiles() -> Iterator[Definition]:
+    for row in AvailabilityProfile.objects.prefetch_related("sites"):
+        attributes = _attributes(AvailabilityProfileDefinition, row)
+        yield AvailabilityProfileDefinition(**attributes, sites=_sorted_names(row.sites.all()))
+
+
 _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "sites": _sites,
     "resources": _resources,
@@ -97,6 +105,7 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "series": _series,
     "maintenance": _windows,
     "alerts": _alert_rules,
+    "availability_profiles": _profiles,
 }
 
 

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from monitor.gridfile.alert_entries import AlertRuleEntry
+from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
 from monitor.models.series import MOST_DAYS
 from monitor.yamlfile.entry import Entry, Title, none_to_empty
@@ -289,6 +290,9 @@ class GridFile(Entry):
     alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Alert rules by name (docs/alerts.md)."
     )
+    availability_profiles: Annotated[dict[Name, AvailabilityProfileEntry], BeforeValidator(none_to_empty)] = (
+        Field({}, description="Availability profiles by name (docs/availability.md).")
+    )
 
 
 MODELS: dict[str, type[Entry]] = {
@@ -299,4 +303,5 @@ MODELS: dict[str, type[Entry]] = {
     "series": SeriesEntry,
     "maintenance": MaintenanceEntry,
     "alerts": AlertRuleEntry,
+    "availability_profiles": AvailabilityProfileEntry,
 }

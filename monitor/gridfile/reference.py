@@ -8,6 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
+from monitor.gridfile.availability_entries import (
+    AvailabilityProfileEntry,
+    SelectionEntry,
+    ServiceEntry,
+)
 from monitor.gridfile.format import (
     AccessEntry,
     GridFile,
@@ -34,8 +39,16 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     AlertRuleEntry,
     Watches,
     ChannelEntry,
+    AvailabilityProfileEntry,
+    SelectionEntry,
+    ServiceEntry,
 )
-_TITLES = {"GridFile": "The file", "AccessEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
+_TITLES = {
+    "GridFile": "The file",
+    "AccessEntry": "Shell, transfer, batch",
+    "AlertRuleEntry": "Alert rule",
+    "AvailabilityProfileEntry": "Availability profile",
+}
 _TOP = """\
 # Grid file reference
 
@@ -121,6 +134,7 @@ _WORDS = {
     "integer": "whole number",
     "boolean": "true or false",
     "date-time": "time",
+    "date": "day",
 }
 _LIMITS = {
     "maxLength": "at most {} characters",

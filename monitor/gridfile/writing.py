@@ -9,16 +9,29 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import models
+from django.utils import timezone
 
+from monitor.availability.versions import record_versions
 from monitor.gridfile.definition import (
     AlertDefinition,
+    AvailabilityProfileDefinition,
     Definition,
     MaintenanceDefinition,
     SeriesDefinition,
     SuiteDefinition,
 )
 from monitor.gridfile.planning import Change, Plan
-from monitor.models import AlertRule, Binding, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
+from monitor.models import (
+    AlertRule,
+    AvailabilityProfile,
+    Binding,
+    MaintenanceWindow,
+    Reporter,
+    Resource,
+    Series,
+    Site,
+    Suite,
+)
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 
@@ -32,10 +45,12 @@ _TABLES: dict[str, Table] = {
     "series": Series.objects,
     "maintenance": MaintenanceWindow.objects,
     "alerts": AlertRule.objects,
+    "availability_profiles": AvailabilityProfile.objects,
 }
 _REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
 _JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
 _BATCH = 1000
+_AtSites = MaintenanceDefinition | AvailabilityProfileDefinition
 
 
 class RowIds:
@@ -84,6 +99,8 @@ def write(plan: Plan) -> None:
                 _delete_announced(names)
             if names:
                 _TABLES[noun].filter(name__in=names).delete()
+    if any(change.noun == "availability_profiles" for change in changes):
+        record_versions(timezone.now())
 
 
 def _follows(definition: Definition | None) -> bool:
@@ -140,12 +157,11 @@ def _write_viewers(changes: Iterable[Change]) -> None:
 def _write_sites(changes: Iterable[Change]) -> None:
     for change in changes:
         after, before = change.after, change.before
-        if isinstance(after, MaintenanceDefinition):
-            old_sites = before.sites if isinstance(before, MaintenanceDefinition) else ()
+        if isinstance(after, _AtSites):
+            old_sites = before.sites if isinstance(before, _AtSites) else ()
             if after.sites != old_sites:
-                MaintenanceWindow.objects.get(name=after.name).sites.set(
-                    Site.objects.filter(name__in=after.sites)
-                )
+                row = _TABLES[change.noun].get(name=after.name)
+                row.sites.set(Site.objects.filter(name__in=after.sites))
 
 
 def _write_watches(changes: Iterable[Change], ids: RowIds) -> None:

@@ -61,7 +61,7 @@ def declare(
 ) -> MaintenanceWindow:
     """Create a window that is over, with a record of the change.
 
-    The availability of the site is computed from its windows on request: it changes at once.
+    ``monitor.availability.declare`` also recomputes the availability of the site.
 
     Raises:
         MaintenanceError: the window is not over, has no duration or reason, or the name exists.

@@ -2788,6 +2788,273 @@ class Migration(migrations.Migration):
                 name="maintenance_window_once_in_its_source",
             ),
         ),
+        migrations.CreateModel(
+            name="AvailabilityProfile",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                (
+                    "title",
+                    models.CharField(
+                        blank=True, help_text="displayed title; empty: the name", max_length=200
+                    ),
+                ),
+                (
+                    "valid_from",
+                    models.DateField(
+                        blank=True,
+                        help_text="first day of its present version; empty: the day of the change",
+                        null=True,
+                    ),
+                ),
+                ("needs", models.CharField(default="all", max_length=3)),
+                ("include", models.JSONField(blank=True, null=True)),
+                ("exclude", models.JSONField(blank=True, null=True)),
+                ("services", models.JSONField(blank=True, default=dict)),
+                (
+                    "sites",
+                    models.ManyToManyField(
+                        blank=True, related_name="availability_profiles", to="monitor.site"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="DirtyDay",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("first", models.DateField()),
+                ("last", models.DateField()),
+                (
+                    "series",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="monitor.series",
+                    ),
+                ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="monitor.site",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProfileVersion",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("profile", models.SlugField()),
+                ("number", models.PositiveIntegerField()),
+                ("title", models.CharField(blank=True, max_length=200)),
+                ("valid_from", models.DateField()),
+                ("created_at", models.DateTimeField()),
+                (
+                    "site_keys",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), default=list, size=None
+                    ),
+                ),
+                ("rules", models.JSONField(null=True)),
+            ],
+            options={
+                "ordering": ["profile", "number"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("profile", "number"), name="profile_version_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Recomputation",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("requester", models.CharField(max_length=200)),
+                ("reason", models.CharField(max_length=500)),
+                ("at", models.DateTimeField()),
+                ("first", models.DateField()),
+                ("last", models.DateField()),
+                (
+                    "version",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="monitor.profileversion",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-at", "-id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="RecomputedPeriod",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("site_name", models.SlugField()),
+                ("day", models.DateField()),
+                ("is_month", models.BooleanField()),
+                (
+                    "before",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), null=True, size=None
+                    ),
+                ),
+                (
+                    "after",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                ("before_version", models.CharField(blank=True, max_length=70)),
+                ("after_version", models.CharField(blank=True, max_length=70)),
+                (
+                    "recomputation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="periods",
+                        to="monitor.recomputation",
+                    ),
+                ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="monitor.site",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["site_name", "-is_month", "day"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("recomputation", "site_name", "day", "is_month"),
+                        name="recomputed_period_once",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SiteDay",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("service", models.CharField(blank=True, max_length=100)),
+                ("up_seconds", models.IntegerField(default=0)),
+                ("unknown_seconds", models.IntegerField(default=0)),
+                ("scheduled_seconds", models.IntegerField(default=0)),
+                ("down_seconds", models.IntegerField(default=0)),
+                ("day", models.DateField()),
+                ("until", models.DateTimeField(null=True)),
+                ("computed_at", models.DateTimeField(null=True)),
+                ("is_dirty", models.BooleanField(default=True)),
+                (
+                    "site",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="monitor.site"
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="monitor.profileversion",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["day", "site_id", "service"],
+                "indexes": [
+                    models.Index(fields=["day"], name="site_day_by_day"),
+                    models.Index(
+                        condition=models.Q(("is_dirty", True), ("service", "")),
+                        fields=["day"],
+                        name="site_day_dirty",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("site", "day", "service"), name="site_day_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SiteMonth",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("service", models.CharField(blank=True, max_length=100)),
+                ("up_seconds", models.IntegerField(default=0)),
+                ("unknown_seconds", models.IntegerField(default=0)),
+                ("scheduled_seconds", models.IntegerField(default=0)),
+                ("down_seconds", models.IntegerField(default=0)),
+                ("month", models.DateField()),
+                ("created_at", models.DateTimeField()),
+                ("published_at", models.DateTimeField(null=True)),
+                ("has_late_data", models.BooleanField(default=False)),
+                (
+                    "site",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="monitor.site"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["month", "site_id", "service"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("month", "site", "service"), name="site_month_once")
+                ],
+            },
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -175,4 +175,77 @@ HOLDS = _HOLDS + "".join(
     for kind in ("series", "suite", "site", "reporter")
 )
 
-STATEMENTS = (_REFERENCES, STORAGE, SKETCH_KEY, TRANSITIONS, RECHECKS, RESCHEDULING, FORMER_REPORTERS, HOLDS)
+# When a result of a past day, its cause or a verdict on it changes, or maintenance, have the availability of the
+# affected days computed again. Today is computed every few minutes: most runs insert nothing. A window marks the
+# days of all sites, because a window without sites is everywhere; a site that joins or leaves it marks its own.
+_PAST = "NEW.slot < date_trunc('day', now(), 'UTC')"
+_RESULTS = "NEW.state IN ('passed', 'failed', 'timed_out')"
+DIRTY_DAYS = f"""
+CREATE FUNCTION monitor_mark_result_day() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_dirtyday (series_id, first, last)
+        VALUES (NEW.series_id, (NEW.slot AT TIME ZONE 'UTC')::date, (NEW.slot AT TIME ZONE 'UTC')::date);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER day_of_new_result AFTER INSERT ON monitor_run FOR EACH ROW
+    WHEN ({_PAST} AND {_RESULTS}) EXECUTE FUNCTION monitor_mark_result_day();
+CREATE TRIGGER day_of_changed_result AFTER UPDATE OF state, signature_id ON monitor_run FOR EACH ROW
+    WHEN ({_PAST} AND {_RESULTS}
+        AND (OLD.state, OLD.signature_id) IS DISTINCT FROM (NEW.state, NEW.signature_id))
+    EXECUTE FUNCTION monitor_mark_result_day();
+CREATE TRIGGER day_of_verdict AFTER INSERT ON monitor_attributedrun FOR EACH ROW
+    WHEN ({_PAST}) EXECUTE FUNCTION monitor_mark_result_day();
+
+CREATE FUNCTION monitor_mark_every_day() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_dirtyday (first, last) VALUES ('1970-01-01', (now() AT TIME ZONE 'UTC')::date);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER days_of_signature AFTER UPDATE OF counts_against_site ON monitor_failuresignature FOR EACH ROW
+    WHEN (OLD.counts_against_site <> NEW.counts_against_site) EXECUTE FUNCTION monitor_mark_every_day();
+
+CREATE FUNCTION monitor_mark_window_days(one monitor_maintenancewindow, only_site bigint) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO monitor_dirtyday (site_id, first, last)
+    SELECT only_site, first, last FROM (
+        SELECT coalesce((one.starts_at AT TIME ZONE 'UTC')::date, '1970-01-01') AS first,
+            least(CASE WHEN one.schedule = ''
+                THEN ((one.ends_at - interval '1 microsecond') AT TIME ZONE 'UTC')::date END,
+                (now() AT TIME ZONE 'UTC')::date) AS last
+    ) AS days WHERE first <= last
+$$;
+CREATE FUNCTION monitor_window_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        PERFORM monitor_mark_window_days(OLD, NULL);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        PERFORM monitor_mark_window_days(NEW, NULL);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER days_of_window AFTER INSERT OR DELETE OR UPDATE OF starts_at, ends_at, schedule, timezone,
+    duration_seconds ON monitor_maintenancewindow FOR EACH ROW EXECUTE FUNCTION monitor_window_changed();
+CREATE FUNCTION monitor_window_site_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    joined record := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+    PERFORM monitor_mark_window_days(each, joined.site_id)
+        FROM monitor_maintenancewindow AS each WHERE each.id = joined.maintenancewindow_id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER days_of_window_site AFTER INSERT OR DELETE ON monitor_maintenancewindow_sites FOR EACH ROW
+    EXECUTE FUNCTION monitor_window_site_changed();
+"""  # noqa: S608 - constants from above
+
+STATEMENTS = (
+    _REFERENCES,
+    STORAGE,
+    SKETCH_KEY,
+    TRANSITIONS,
+    RECHECKS,
+    RESCHEDULING,
+    FORMER_REPORTERS,
+    HOLDS,
+    DIRTY_DAYS,
+)

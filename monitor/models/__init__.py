@@ -2,6 +2,7 @@
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
+from monitor.models.availability_profile import AvailabilityProfile, ProfileVersion
 from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
@@ -24,6 +25,7 @@ from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
+from monitor.models.recomputation import Recomputation, RecomputedPeriod
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
     EnrolmentAttempt,
@@ -39,6 +41,7 @@ from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.site import Resource, Site
+from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
 
@@ -48,6 +51,7 @@ __all__ = [
     "ApiToken",
     "AttributedRun",
     "Attribution",
+    "AvailabilityProfile",
     "Binding",
     "Chain",
     "ChainRecord",
@@ -58,6 +62,7 @@ __all__ = [
     "DayScore",
     "DemoWeather",
     "Deployment",
+    "DirtyDay",
     "DirtyHour",
     "EnrolmentAttempt",
     "EnrolmentCode",
@@ -81,8 +86,11 @@ __all__ = [
     "Notification",
     "Outcome",
     "PendingChange",
+    "ProfileVersion",
     "RawReport",
     "Recheck",
+    "Recomputation",
+    "RecomputedPeriod",
     "Reporter",
     "ReporterAssignment",
     "ReporterKey",
@@ -94,6 +102,8 @@ __all__ = [
     "Segment",
     "Series",
     "Site",
+    "SiteDay",
+    "SiteMonth",
     "SuccessState",
     "Suite",
     "Transition",

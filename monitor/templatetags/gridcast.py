@@ -16,7 +16,8 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
-from monitor.charts import score_svg, svg, week_table
+from monitor.availability.recompute import describe_change
+from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.models.run import State
@@ -32,6 +33,8 @@ register.filter("seconds", units.seconds)
 register.filter("coarse_seconds", units.coarse_seconds)
 register.filter("exact", units.exact)
 register.filter("percent", units.percent)
+register.filter("tenths_of_percent", units.tenths_of_percent)
+register.filter("change_words", describe_change)
 register.filter("words", attribution.outcome_label)
 register.filter("sparkline", svg.sparkline)
 register.filter("trend", svg.trend)
@@ -39,6 +42,8 @@ register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
 register.simple_tag(svg.failure_strip, name="failure_strip")
 register.filter("failure_week", week_table.failure_week)
+register.simple_tag(availability_strip.availability_strip, name="availability_strip")
+register.simple_tag(availability_strip.availability_legend, name="availability_legend")
 
 # The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {

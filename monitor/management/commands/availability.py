@@ -1,90 +1,179 @@
-"""``manage.py availability``: the availability and reliability of a site, day by day."""
+"""``manage.py availability``: the availability and reliability of sites by month; recomputation."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import re
-from argparse import ArgumentParser
-from datetime import UTC, date, datetime, time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.failures.availability import StatusSeconds
-from monitor.failures.site_availability import PROFILE, SiteAvailability, availability_of
-from monitor.models import Site
-from monitor.units import coarse_seconds, percent
+from monitor.availability import report
+from monitor.availability.months import InvalidMonth, month_after, parse_month
+from monitor.availability.recompute import (
+    InvalidRecomputation,
+    RecomputationRequest,
+    describe_change,
+    recompute,
+)
+from monitor.availability.refresh import refresh
+from monitor.availability.report import MonthOfSite
+from monitor.availability.versions import find_version
+from monitor.management.caller import caller_name
+from monitor.models import Site, SiteDay, SiteMonth
+from monitor.units import coarse_seconds, tenths_of_percent
+
+RECOMPUTE = "recompute"
+_SECONDS = ("up_seconds", "down_seconds", "scheduled_seconds", "unknown_seconds")
+_HELP = """Print the availability and reliability of sites in a month (UTC).
+
+  availability --month 2026-03                 every site
+  availability ncsa --month 2026-03            each day of a site, and its services
+  availability recompute ncsa --month 2026-03 --reason "the power cut was announced"
+"""
 
 
 class Command(BaseCommand):
-    help = "Print the availability and reliability of a site, for each day of a month (UTC)."
+    help = _HELP
+
+    def create_parser(self, *args: Any, **options: Any) -> Any:
+        return super().create_parser(*args, formatter_class=RawDescriptionHelpFormatter, **options)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("site")
-        parser.add_argument("--month", metavar="YYYY-MM", help="the current month by default")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+        parser.add_argument("site", nargs="*", metavar="SITE", help="a site; recompute SITE...")
+        parser.add_argument("--month", metavar="YYYY-MM", default="", help="the current month by default")
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+        form.add_argument("--csv", action="store_true", dest="as_csv", help="print CSV, a line for each day")
+        parser.add_argument("--reason", default="", help="why it is recomputed, kept with the change")
+        parser.add_argument("--profile", metavar="NAME-N", help="recompute by this version of a profile")
+        parser.add_argument("--by", help="the user who recomputes (default: the user of the system)")
 
-    def handle(self, *, site: str, month: str | None, as_json: bool, **_: Any) -> None:
+    def handle(self, *, site: list[str], month: str, **options: Any) -> None:
         now = timezone.now()
-        first, end = _period(month, now)
-        found = Site.objects.filter(name=site).first()
-        if found is None:
-            names = ", ".join(Site.objects.values_list("name", flat=True)) or "none"
-            raise CommandError(f"there is no site {site!r}; there are: {names}")
-        shown = availability_of(found, first, min(end, now))
-        self.stdout.write(json.dumps(_document(shown), indent=2) if as_json else _table(shown))
+        try:
+            first = parse_month(month, now)
+        except InvalidMonth as error:
+            raise CommandError(f"--month: {error}") from None
+        if len(site) > 1 and site[0] == RECOMPUTE:
+            self._recompute([_site(name) for name in site[1:]], first, now, options)
+            return
+        if options["reason"] or options["profile"]:
+            raise CommandError(f"--reason and --profile belong to: availability {RECOMPUTE} SITE")
+        refresh(now)
+        sites = [_site(name) for name in site] if site else None
+        months = report.months_of_sites(first, now, sites=sites)
+        if not months:
+            raise CommandError(f"no availability is stored for {first:%Y-%m}")
+        self.stdout.write(_shown(months, options, has_details=bool(site)), ending="")
+
+    def _recompute(self, sites: list[Site], first: date, now: datetime, options: dict[str, Any]) -> None:
+        version = find_version(options["profile"]) if options["profile"] else None
+        if options["profile"] and version is None:
+            raise CommandError(f"--profile: there is no version {options['profile']!r} of a profile")
+        request = RecomputationRequest(
+            sites=sites,
+            first=first,
+            last=month_after(first) - timedelta(days=1),
+            requester=options["by"] or caller_name(),
+            reason=options["reason"],
+            version=version,
+        )
+        try:
+            record = recompute(request, now)
+        except InvalidRecomputation as error:
+            raise CommandError(str(error)) from error
+        for period in record.periods.all():
+            self.stdout.write(describe_change(period))
 
 
-def _period(month: str | None, now: datetime) -> tuple[date, datetime]:
-    """Return the first day of *month* and the beginning of the next month."""
-    text = month or f"{now.astimezone(UTC):%Y-%m}"
-    if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", text) or text < "1970":
-        raise CommandError(f"--month: expected a month such as 2026-03, got {text!r}")
-    year, number = (int(part) for part in text.split("-"))
-    first = date(year, number, 1)
-    if datetime.combine(first, time(), UTC) > now:
-        raise CommandError(f"--month: {text} lies in the future")
-    next_month = date(year + number // 12, number % 12 + 1, 1)
-    return first, datetime.combine(next_month, time(), UTC)
+def _site(name: str) -> Site:
+    found = Site.objects.filter(name=name).first()
+    if found is None:
+        names = ", ".join(Site.objects.values_list("name", flat=True)) or "none"
+        raise CommandError(f"there is no site {name!r}; there are: {names}")
+    return found
 
 
-def _table(shown: SiteAvailability) -> str:
-    rows: list[tuple[str, ...]] = [
-        ("day", "availability", "reliability", "up", "down", "scheduled", "unknown")
-    ]
-    rows.extend((day.day.isoformat(), *_cells(day.seconds)) for day in shown.days)
-    rows.append(("total", *_cells(shown.total)))
+def _shown(months: Sequence[MonthOfSite], options: dict[str, Any], *, has_details: bool) -> str:
+    if options["as_json"]:
+        documents = [_document(month) for month in months]
+        return json.dumps(documents[0] if has_details and len(months) == 1 else documents, indent=2) + "\n"
+    if options["as_csv"]:
+        return _csv(months)
+    return "\n".join(_days_table(month) for month in months) if has_details else _sites_table(months)
+
+
+def _sites_table(months: Iterable[MonthOfSite]) -> str:
+    rows = [("site", *_TITLES), *((month.site.name, *_cells(month.total)) for month in months)]
+    return _table(rows)
+
+
+def _days_table(month: MonthOfSite) -> str:
+    state = f"final since {month.total.published_at:%Y-%m-%d}" if month.total.published_at else "not final"
+    profiles = ", ".join(month.versions)
+    services = report.services_of_site(month.site, month.total.month)
+    rows: list[tuple[str, ...]] = [("day", *_TITLES)]
+    rows += [(day.day.isoformat(), *_cells(day)) for day in month.days if day is not None]
+    rows.append(("total", *_cells(month.total)))
+    rows += [(service.total.service, *_cells(service.total)) for service in services]
+    return f"{month.site.name}, profile {profiles}, {state}\n{_table(rows)}"
+
+
+_TITLES = ("availability", "reliability", "up", "down", "scheduled", "unknown")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join([f"{shown.site}, profile {PROFILE}", *lines])
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _cells(seconds: StatusSeconds) -> tuple[str, ...]:
-    shares = (seconds.availability, seconds.reliability)
-    durations = (seconds.up, seconds.down, seconds.scheduled, seconds.unknown)
+def _cells(row: SiteDay | SiteMonth) -> tuple[str, ...]:
+    shares = (row.availability, row.reliability)
+    durations = (getattr(row, name) for name in _SECONDS)
     return (
-        *("-" if share is None else percent(share) for share in shares),
+        *("-" if share is None else tenths_of_percent(share) for share in shares),
         *("-" if not duration else coarse_seconds(duration) for duration in durations),
     )
 
 
-def _document(shown: SiteAvailability) -> dict[str, Any]:
+def _document(month: MonthOfSite) -> dict[str, Any]:
+    published = month.total.published_at
     return {
-        "site": shown.site,
-        "profile": PROFILE,
-        "days": [{"day": day.day.isoformat(), **_figures(day.seconds)} for day in shown.days],
-        "total": _figures(shown.total),
-        "by_probe": {probe: _figures(seconds) for probe, seconds in shown.by_probe.items()},
+        "site": month.site.name,
+        "month": f"{month.total.month:%Y-%m}",
+        "profiles": list(month.versions),
+        "published_at": published.isoformat() if published else None,
+        "days": [
+            {"day": day.day.isoformat(), "profile": str(day.version), **_figures(day)}
+            for day in month.days
+            if day is not None
+        ],
+        "total": _figures(month.total),
+        "services": {
+            service.total.service: _figures(service.total)
+            for service in report.services_of_site(month.site, month.total.month)
+        },
     }
 
 
-def _figures(seconds: StatusSeconds) -> dict[str, float | None]:
-    return {
-        "availability": seconds.availability,
-        "reliability": seconds.reliability,
-        "up_seconds": seconds.up,
-        "down_seconds": seconds.down,
-        "scheduled_seconds": seconds.scheduled,
-        "unknown_seconds": seconds.unknown,
-    }
+def _figures(row: SiteDay | SiteMonth) -> dict[str, float | None]:
+    shares = {"availability": row.availability, "reliability": row.reliability}
+    return {**shares, **{name: getattr(row, name) for name in _SECONDS}}
+
+
+def _csv(months: Iterable[MonthOfSite]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["site", "day", "profile", "availability", "reliability", *_SECONDS])
+    for month in months:
+        for day in month.days:
+            if day is not None:
+                writer.writerow([month.site.name, day.day, day.version, *_figures(day).values()])
+    return text.getvalue()

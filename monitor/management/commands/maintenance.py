@@ -14,9 +14,11 @@ from django.forms import ValidationError
 from django.utils import timezone
 from django.utils.text import slugify
 
+from monitor.availability.declare import declare_and_recompute
+from monitor.availability.recompute import InvalidRecomputation, describe_change
 from monitor.ledger import maintenance_feeds
 from monitor.ledger.maintenance_calendar import calendar_of
-from monitor.ledger.maintenance_changes import MaintenanceError, Reason, declare
+from monitor.ledger.maintenance_changes import MaintenanceError, Reason
 from monitor.ledger.maintenance_feeds.base import FeedContent, InvalidFeed
 from monitor.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
 from monitor.ledger.read_feed import STDIN, is_url, read_feed
@@ -75,7 +77,7 @@ class Command(BaseCommand):
                 self._log(options["window"])
             else:
                 self._declare(options)
-        except MaintenanceError as error:
+        except (MaintenanceError, InvalidRecomputation) as error:
             raise CommandError(str(error)) from error
 
     def _import(self, options: dict[str, Any]) -> None:
@@ -131,8 +133,10 @@ class Command(BaseCommand):
             for option, key in (("from", "since"), ("until", "until"))
         ]
         reason = Reason(options["by"] or caller_name(), options["reason"], timezone.now())
-        declare(name, site, times[0], times[1], reason)
-        self.stdout.write(f"{name}: declared at {site}; the availability of the site counts it from now on")
+        window, record = declare_and_recompute(name, site, times[0], times[1], reason)
+        self.stdout.write(f"{window.name}: declared at {site}")
+        for period in record.periods.filter(is_month=True):
+            self.stdout.write(describe_change(period))
 
     def _log(self, window: str | None) -> None:
         changes = MaintenanceChange.objects.filter(**({"window": window} if window else {}))[:LATEST]

@@ -12,10 +12,10 @@ from django.test import Client
 from monitor.alerts.listing import listed
 from monitor.failures.attribute import attribute, explained, of_series
 from monitor.failures.classify_runs import classify_runs
-from monitor.failures.site_availability import availability_of
 from monitor.models import Alert, AlertRule, AttributedRun, Attribution, Run, Series, Site
 from monitor.models.run import State
 from reporters import report as wire
+from tests.monitor.availability.computing import seconds_of
 from tests.monitor.conftest import NOON
 
 SITES = ["a", "b", "c", "d"]
@@ -92,7 +92,7 @@ def test_the_availability_of_a_site_does_not_count_what_another_one_caused(mesh:
     run_all(mesh, to_b_fails, hours_ago=1)
 
     def down(site: str) -> int:
-        return availability_of(Site.objects.get(name=site), NOON.date(), NOON).total.down
+        return seconds_of(site, NOON.date(), NOON).down
 
     # Only the failing series says something about site a.
     Series.objects.filter(name__in=["a-c", "a-d", "b-a", "c-a", "d-a"]).delete()

@@ -85,7 +85,7 @@ def test_a_plan_shows_what_would_be_added_and_changes_nothing(grid: GridCommand,
     assert status == 0
     assert '+ site anl\n    title: "Argonne"\n+ site sdsc\n+ resource login-anl\n    site: "anl"\n' in output
     assert '    bindings.sources: ["login-anl"]\n' in output
-    assert output.endswith("\n21 to add, 0 to change, 0 to remove.\n")
+    assert output.endswith("\n23 to add, 0 to change, 0 to remove.\n")
     assert depot.read() == EMPTY
 
 
@@ -178,7 +178,7 @@ def test_prune_removes_definitions_that_are_not_in_the_file(grid: GridCommand, f
         "- reporter worker",
         "- resource login-ncsa",
         "- site ncsa",
-        "0 to add, 0 to change, 18 to remove.",
+        "0 to add, 0 to change, 20 to remove.",
     ]
     assert Series.objects.get().name == "gather-main"
     assert grid("apply", "--prune", file) == (0, NO_CHANGES)
@@ -196,7 +196,7 @@ def test_prune_disables_a_series_with_runs_and_keeps_its_references(grid: GridCo
         "- resource login-sdsc: not in the file; kept, because a kept series is bound to it",
         "- suite main: not in the file; kept, because a kept series belongs to it",
         "- series login-sdsc: not in the file; kept but disabled: it, or a series that follows it, has runs",
-        "0 to add, 1 to change, 17 to remove. 4 not in the file are kept.",
+        "0 to add, 1 to change, 19 to remove. 4 not in the file are kept.",
     ]
     assert Run.objects.get().state == State.PASSED
     assert not Series.objects.get().enabled
@@ -253,7 +253,7 @@ def test_prune_keeps_a_reporter_that_has_enrolled_and_its_site(grid: GridCommand
     assert output.splitlines()[-3:] == [
         "- site sdsc: not in the file; kept: a kept resource or reporter is there, or it has usage",
         "- reporter sdsc: not in the file; kept, because it has enrolled, or a kept series belongs to it",
-        "0 to add, 0 to change, 19 to remove. 2 not in the file are kept.",
+        "0 to add, 0 to change, 21 to remove. 2 not in the file are kept.",
     ]
     assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
@@ -424,5 +424,5 @@ def test_concurrent_applies_wait_for_each_other(file: Path) -> None:
             assert eventually(is_lock_awaited, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
         output, _ = process.communicate(timeout=60.0)
-    assert "20 to add, 0 to change" in output  # it sees the changes of the first transaction
+    assert "22 to add, 0 to change" in output  # it sees the changes of the first transaction
     assert Series.objects.count() == 7

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from monitor.gridfile import depot, exporting
 from monitor.gridfile.definition import (
     AlertDefinition,
+    AvailabilityProfileDefinition,
     GridDefinition,
     MaintenanceDefinition,
     ReporterDefinition,
@@ -103,6 +104,26 @@ def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDe
     )
 
 
+profile_names = st.lists(names.filter(lambda name: name != "default"), max_size=1)
+selections = st.sampled_from([None, {"probes": ["circle"]}, {"probes": ["login", "noop"], "series": ["*"]}])
+
+
+@st.composite
+def profiles(draw: st.DrawFn, name: str, suites: list[str]) -> AvailabilityProfileDefinition:
+    """A profile of all sites, with services by *suites*."""
+    services = draw(st.dictionaries(names, st.sampled_from(suites), max_size=2))
+    return AvailabilityProfileDefinition(
+        name,
+        draw(texts),
+        (),
+        draw(st.none() | st.dates()),
+        draw(st.sampled_from(["all", "any"])),
+        draw(selections),
+        draw(selections),
+        {service: {"needs": "all", "suites": [suite]} for service, suite in sorted(services.items())},
+    )
+
+
 retentions = st.sampled_from([(), (7,), (None, 90), (1, 7, 90), (400, 30, 30, 36_500)])
 
 
@@ -168,6 +189,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
         ),
         by_name([draw(windows(name, sites)) for name in work]),
         by_name([draw(rules(name, existing)) for name in alerts]),
+        by_name([draw(profiles(name, suites)) for name in draw(profile_names)]),
     )
 
 

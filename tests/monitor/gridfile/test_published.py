@@ -15,7 +15,16 @@ from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import DepotNames, load
-from monitor.models import AlertRule, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
+from monitor.models import (
+    AlertRule,
+    AvailabilityProfile,
+    MaintenanceWindow,
+    Reporter,
+    Resource,
+    Series,
+    Site,
+    Suite,
+)
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from monitor.yamlfile.reading import read
@@ -30,6 +39,7 @@ TABLES: dict[str, type[models.Model]] = {
     "series": Series,
     "maintenance": MaintenanceWindow,
     "alerts": AlertRule,
+    "availability_profiles": AvailabilityProfile,
 }
 
 
@@ -145,6 +155,7 @@ STORED_ELSEWHERE = {
     "series": {"bindings", "for_", "mesh"},
     "maintenance": {"sites"},
     "alerts": {"watches", *CONDITIONS},
+    "availability_profiles": {"sites"},
 }
 
 

@@ -16,7 +16,6 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.failures.classify_runs import classify_runs
-from monitor.failures.site_availability import availability_of
 from monitor.gridfile.depot import read
 from monitor.gridfile.planning import Plan
 from monitor.gridfile.writing import write
@@ -29,6 +28,7 @@ from monitor.ledger.maintenance_import import WindowImport, horizon_at, import_w
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Series, Site, Suite
 from monitor.models.maintenance_change import MaintenanceAction
 from reporters import report as wire
+from tests.monitor.availability.computing import seconds_of
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON
 from tests.monitor.ledger.maintenance_feeds import builders
@@ -260,7 +260,7 @@ def test_a_window_declared_later_changes_the_availability_of_the_month(circle: S
     site, end = Site.objects.get(name="site-of-there"), midnight + 6 * HOUR
 
     def hours() -> tuple[float, float, float | None]:
-        seconds = availability_of(site, midnight.date(), end).total
+        seconds = seconds_of(site.name, midnight.date(), end)
         return seconds.down / 3600, seconds.scheduled / 3600, seconds.reliability
 
     before = hours()

@@ -1,0 +1,1 @@
+"""Availability and reliability of sites: status timelines, profiles, stored days, recomputation."""

@@ -1,0 +1,78 @@
+"""A calendar strip of a month: a cell for each day, shaded by its availability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from monitor.models import SiteDay
+from monitor.units import tenths_of_percent
+
+# From the best to the worst: the least availability, and the class of the cell. The heights differ, too, so
+# that colour is not needed to tell them apart.
+_SHADES = ((0.999, "a-4"), (0.95, "a-3"), (0.8, "a-2"), (0.5, "a-1"), (0.0, "a-0"))
+_LABELS = {"a-4": "≥ 99.9 %", "a-3": "≥ 95 %", "a-2": "≥ 80 %", "a-1": "≥ 50 %", "a-0": "< 50 %"}
+_HEIGHTS = {"a-4": 10, "a-3": 8, "a-2": 6, "a-1": 4, "a-0": 2.5, "a-scheduled": 10, "a-unknown": 10}
+LEGEND = [*_LABELS.items(), ("a-scheduled", "maintenance only"), ("a-unknown", "nothing known")]
+
+
+def availability_legend() -> SafeString:
+    """Explain the cells of the strips."""
+    return format_html_join(
+        "",
+        '<span class="nowrap"><svg class="swatch-day" viewBox="0 0 9 10" aria-hidden="true">'
+        '<rect class="a-back" width="9" height="10"/><rect class="{}" y="{}" width="9" height="{}"/></svg>'
+        " {}</span>",
+        ((shade, 10 - _HEIGHTS[shade], _HEIGHTS[shade], label) for shade, label in LEGEND),
+    )
+
+
+def availability_strip(days: Sequence[SiteDay | None], month: date, name: str) -> SafeString:
+    """Draw a cell for each of *days* of *month*, with its figures as a title; None: no cell."""
+    cells = format_html_join(
+        "",
+        '<g><title>{}</title><rect class="a-back" x="{}" y="0" width="9" height="10"/>'
+        '<rect class="{}" x="{}" y="{}" width="9" height="{}"/></g>',
+        (
+            (_words(day), position * 10, shade, position * 10, 10 - _HEIGHTS[shade], _HEIGHTS[shade])
+            for position, day in enumerate(days)
+            if day is not None
+            for shade in [_shade(day)]
+        ),
+    )
+    return format_html(
+        '<svg class="days" viewBox="0 0 {} 10" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>',
+        len(days) * 10 - 1,
+        f"{name}: {_summary(days, month)}",
+        cells,
+    )
+
+
+def _shade(day: SiteDay) -> str:
+    if day.availability is None:
+        return "a-unknown"
+    if day.reliability is None:
+        return "a-scheduled"
+    return next(shade for least, shade in _SHADES if day.availability >= least)
+
+
+def _words(day: SiteDay) -> str:
+    if day.availability is None:
+        return f"{day.day}: nothing known"
+    if day.reliability is None:
+        return f"{day.day}: maintenance"
+    shares = (tenths_of_percent(share) for share in (day.availability, day.reliability))
+    return f"{day.day}: available {', reliable '.join(shares)}"
+
+
+def _summary(days: Sequence[SiteDay | None], month: date) -> str:
+    """Return which days had downtime: ``downtime on 3 of 31 days, most on 2026-03-14``."""
+    down = {month + timedelta(days=number): day.down_seconds for number, day in enumerate(days) if day}
+    bad = [day for day, seconds in down.items() if seconds]
+    if not bad:
+        return f"no downtime on {len(down)} days"
+    return f"downtime on {len(bad)} of {len(down)} days, most on {max(bad, key=down.__getitem__)}"

@@ -1,0 +1,124 @@
+"""Availability: all sites in a month, a site's month by day and service, and recomputations."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from monitor.availability import report
+from monitor.availability.months import (
+    FIRST_MONTH,
+    InvalidMonth,
+    month_after,
+    month_before,
+    parse_month,
+)
+from monitor.availability.recompute import InvalidRecomputation, RecomputationRequest, recompute
+from monitor.availability.versions import find_version
+from monitor.models import Site
+from monitor.models.hold import MAX_REASON_CHARACTERS
+from monitor.pages.http.access import members_only
+
+MOST_RECOMPUTATIONS = 50
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    """Show every site in the month of the query string."""
+    now = timezone.now()
+    month = _month(request.GET.get("month", ""), now)
+    context = {"months": report.months_of_sites(month, now, request.user), **_context(month, now)}
+    return render(request, "pages/availability.html", context)
+
+
+@members_only
+def site(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the days and services of a site in a month, and what recomputations changed."""
+    found, now = _visible(request, name), timezone.now()
+    month = _month(request.GET.get("month", ""), now)
+    shown = report.months_of_sites(month, now, request.user, [found])
+    context = {
+        "site": found,
+        "shown": next(iter(shown), None),
+        "services": report.services_of_site(found, month, request.user),
+        "recomputations": report.recomputations_for(request.user, found)[:MOST_RECOMPUTATIONS],
+        "versions": report.present_versions(now.date(), found),
+        "most_reason": MAX_REASON_CHARACTERS,
+        **_context(month, now),
+    }
+    return render(request, "pages/availability_site.html", context)
+
+
+@members_only
+def recomputations(request: HttpRequest) -> HttpResponse:
+    rows = report.recomputations_for(request.user)[:MOST_RECOMPUTATIONS]
+    context = {"recomputations": rows, "most": MOST_RECOMPUTATIONS, "now": timezone.now()}
+    return render(request, "pages/availability_recomputations.html", context)
+
+
+@members_only
+@require_POST
+@permission_required("monitor.run_series", raise_exception=True)
+def recompute_month(request: HttpRequest, name: str) -> HttpResponse:
+    """Recompute the month that the form names, for the reason that it gives."""
+    found, now = _visible(request, name), timezone.now()
+    text, profile = (request.POST.get(key, "").replace("\x00", "") for key in ("month", "profile"))
+    try:
+        month, version = parse_month(text, now), find_version(profile)
+        if profile and version is None:
+            raise InvalidRecomputation(f"there is no version {profile!r} of a profile")
+        order = RecomputationRequest(
+            sites=[found],
+            first=month,
+            last=month_after(month) - timedelta(days=1),
+            requester=request.user.get_username(),
+            reason=request.POST.get("reason", "").replace("\x00", ""),
+            version=version,
+        )
+        recompute(order, now)
+    except (InvalidMonth, InvalidRecomputation) as error:
+        messages.error(request, f"Not recomputed: {error}.")
+    else:
+        messages.success(request, "Recomputed. The difference is listed below.")
+    return redirect(f"{reverse('availability-site', args=[name])}?month={_month(text, now):%Y-%m}")
+
+
+def _month(text: str, now: datetime) -> date:
+    """Return the month *text*; the present one if that is no month."""
+    try:
+        return parse_month(text, now)
+    except InvalidMonth:
+        return parse_month("", now)
+
+
+def _visible(request: HttpRequest, name: str) -> Site:
+    found = report.visible_site(request.user, name)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _context(month: date, now: datetime) -> dict[str, object]:
+    after = month_after(month)
+    return {
+        "month": month,
+        "earlier": month_before(month) if month > FIRST_MONTH else None,
+        "later": after if after <= now.date() else None,
+        "latest": f"{now:%Y-%m}",
+        "now": now,
+    }
+
+
+urlpatterns = [
+    path("availability/", page, name="availability"),
+    path("availability/recomputations/", recomputations, name="availability-recomputations"),
+    path("availability/sites/<slug:name>/", site, name="availability-site"),
+    path("availability/sites/<slug:name>/recompute/", recompute_month, name="availability-recompute"),
+]
