@@ -69,6 +69,8 @@ def _state(notification: Notification) -> NotificationState:
 def _words(notification: Notification) -> str:
     if notification.sent_at is not None:
         return "notified"
+    if notification.withheld:
+        return f"not sent: {notification.withheld}"
     if notification.is_given_up:
         return "not delivered"
     return f"{notification.attempts} failed attempts, retrying" if notification.error else "pending"

@@ -65,6 +65,15 @@ def of_series(series: Collection[int]) -> dict[int, Attribution]:
     return {row.series_id: row.attribution for row in rows.select_related("attribution").order_by("slot")}
 
 
+def parts_of_series(series: Collection[int]) -> dict[int, list[tuple[str, str]]]:
+    """Return by series the kinds and names of the parts that are at fault now, the latest last."""
+    rows = AttributedRun.objects.filter(series__in=series, attribution__ended_at=None).order_by("slot")
+    parts: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for key, kind, name in rows.values_list("series_id", "attribution__kind", "attribution__name"):
+        parts[key].append((kind, name))
+    return parts
+
+
 def recent(attributions: AttributionQuerySet, since: datetime, site: str = "") -> list[Attribution]:
     """Return those of *attributions* that did not end before *since*, open ones first.
 

@@ -52,7 +52,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "affected": found.affected.filter(series__in=series).select_related("series"),
         "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
         "most_events": MOST_EVENTS,
-        "earlier": earlier(found),
+        "earlier": earlier(found, visible),
         "most_text": MOST_TEXT,
         "now": timezone.now(),
     }

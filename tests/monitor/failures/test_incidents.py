@@ -13,7 +13,8 @@ from monitor.failures import incident_actions
 from monitor.failures.attribute import attribute
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incident_causes import ActiveCause, IncidentCause, LatestFailure, active_causes
-from monitor.failures.incidents import BLAST_WINDOW, earlier, update_incidents
+from monitor.failures.incidents import earlier, update_incidents
+from monitor.failures.suspicion import suspect_the_monitor
 from monitor.models import Incident, IncidentEvent, Run, Series, Site, Suite
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
@@ -150,7 +151,7 @@ def test_only_a_later_failure_opens_what_a_user_resolved(grid: dict[str, Series]
     ran(grid, ["a-1"], "x", NOON + HOUR)
     update_incidents(NOON + HOUR)
     again = Incident.objects.open().get()
-    (known,) = earlier(again)
+    (known,) = earlier(again, Incident.objects.all())
     assert (known.incident.resolution, known.seconds) == ("emptied /tmp", 3900)
 
 
