@@ -36,7 +36,9 @@ class ListedAlert:
 
 def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     """Return *alerts* with their notifications; the number of queries is constant."""
-    related = alerts.select_related("rule", "series", "reporter", "opened_by", "closed_by")
+    related = alerts.select_related(
+        "rule", "series", "reporter", "opened_by", "closed_by", "incident__signature"
+    )
     rows = list(related.prefetch_related("notifications"))
     culprits = _at_fault(rows)
     return [
