@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from django.db.models import Q
-
-from monitor.failures.attribution import PartKind
-from monitor.models import Alert, AlertRule, Attribution, Binding, Incident, Notification
+from monitor.alerts.concerned_sites import not_at_fault
+from monitor.models import Alert, Incident, Notification
 from monitor.models.alert import Event
 
 
@@ -49,11 +47,11 @@ class ChannelState:
     open_alerts: int = 0
 
 
-def decide(event: str, of: ChannelState, *, settled: str = "", not_at_fault: str = "") -> Decision:
+def decide(event: str, of: ChannelState, *, settled: str = "", not_concerned: str = "") -> Decision:
     """Return what to do with the first attempt of a message that an alert of an incident *event*.
 
-    *settled* says that a user has acknowledged or resolved the incident, *not_at_fault* that the recipients'
-    sites are not at fault; both are empty otherwise. Pure.
+    *settled* says that a user has acknowledged or resolved the incident, *not_concerned* that the sites of
+    the rule are not at fault; both are empty otherwise. Pure.
     """
     if event == Event.CLOSED:
         if of.open_alerts:
@@ -61,7 +59,7 @@ def decide(event: str, of: ChannelState, *, settled: str = "", not_at_fault: str
         if of.openings + of.given_up + of.retried > of.closings:
             return SEND
         return Decision(Step.WITHHOLD, "the incident was not announced, or its end was")
-    if reason := settled or not_at_fault:
+    if reason := settled or not_concerned:
         return Decision(Step.WITHHOLD, reason)
     if of.openings > of.closings:
         return Decision(Step.WITHHOLD, "the incident was announced")
@@ -81,7 +79,7 @@ def decision_of(notification: Notification) -> Decision:
         notification.event,
         _channel_state(notification, alert),
         settled=_settled(alert.incident),
-        not_at_fault=_not_at_fault(alert, alert.incident) if is_opening else "",
+        not_concerned=not_at_fault(alert, alert.incident) if is_opening else "",
     )
 
 
@@ -113,30 +111,3 @@ def _settled(incident: Incident) -> str:
     if incident.resolved_at is not None and incident.resolved_by:
         return f"{incident.resolved_by} has resolved the incident"
     return f"{incident.acknowledged_by} has acknowledged the incident" if incident.acknowledged_at else ""
-
-
-def _not_at_fault(alert: Alert, incident: Incident) -> str:
-    """Return why the sites of the rule need no message: another part explains the failures.
-
-    A rule that also watches the series for another reason gets its message, and any rule does if no rule is
-    about more than sites, or about the site at fault: a failure must be told.
-    """
-    if incident.condition or incident.kind not in set(PartKind):
-        return ""
-    at_fault = Attribution(kind=incident.kind, name=incident.name)
-    if not _watches_sites_only(alert) or alert.rule.sites.filter(name__in=at_fault.sites).exists():
-        return ""
-    is_told = Q(everything=True) | Q(sites__name__in=at_fault.sites)
-    for wide in ("suites", "series", "reporters"):
-        is_told |= Q(**{f"{wide}__isnull": False})
-    about_failures = AlertRule.objects.filter(is_told, enabled=True, condition=alert.rule.condition)
-    return f"at fault is {at_fault}" if about_failures.exclude(notify=[]).exists() else ""
-
-
-def _watches_sites_only(alert: Alert) -> bool:
-    rule, series = alert.rule, alert.series
-    if rule.everything or series is None:
-        return False
-    is_named = Q(series=series) | Q(suites=series.suite_id) | Q(reporters=series.reporter_id)
-    of_sites = Binding.objects.filter(series=series, resource__site__in=rule.sites.all())
-    return of_sites.exists() and not AlertRule.objects.filter(is_named, pk=rule.pk).exists()

@@ -22,16 +22,16 @@ def write(
     channels: Mapping[int, Sequence[Mapping[str, Any]]],
     now: datetime,
 ) -> None:
-    """Insert *opened*, update *closed*, and queue a notification of each for the channels of its rule.
+    """Update *closed*, insert *opened*, and queue a notification of each for the channels of its rule.
 
     *channels* has the channels of each rule by its primary key; alerts of other rules queue none. The message
     that an alert opened waits until the alert is grouped (``monitor.alerts.group``), at most ``GROUP_WAIT``.
     """
-    Alert.objects.bulk_create(opened)
     Alert.objects.bulk_update(closed, ["closed_at", "closed_by", "closed_text"], batch_size=_BATCH)
+    Alert.objects.bulk_create(opened)
     events = [
-        *((alert, Event.OPENED, now + GROUP_WAIT) for alert in opened),
         *((alert, Event.CLOSED, now) for alert in closed),
+        *((alert, Event.OPENED, now + GROUP_WAIT) for alert in opened),
     ]
     Notification.objects.bulk_create(
         Notification(alert=alert, event=event, channel=channel, due_at=due_at)

@@ -1,0 +1,37 @@
+"""A channel gets one message when an incident opens, and one when it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.alerts.announcements import ChannelState, Step, decide
+from monitor.models.alert import Event
+
+OPENED, CLOSED = Event.OPENED, Event.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("event", "state", "step"),
+    [
+        (OPENED, ChannelState(), Step.SEND),
+        (OPENED, ChannelState(open_alerts=3), Step.SEND),  # alerts whose messages are not due yet
+        (OPENED, ChannelState(openings=1, open_alerts=1), Step.WITHHOLD),
+        (OPENED, ChannelState(openings=1, closings=1), Step.SEND),  # the incident goes on with another alert
+        (OPENED, ChannelState(retried=1), Step.WAIT),
+        (OPENED, ChannelState(given_up=1), Step.SEND),  # perhaps this attempt is accepted
+        (CLOSED, ChannelState(openings=1), Step.SEND),
+        (CLOSED, ChannelState(openings=1, open_alerts=1), Step.WITHHOLD),
+        (CLOSED, ChannelState(openings=1, closings=1), Step.WITHHOLD),
+        (CLOSED, ChannelState(openings=2, closings=1), Step.SEND),
+        (CLOSED, ChannelState(given_up=1), Step.SEND),
+        (CLOSED, ChannelState(), Step.WITHHOLD),  # its opening was withheld
+    ],
+)
+def test_openings_and_closings_alternate(event: str, state: ChannelState, step: Step) -> None:
+    assert decide(event, state).step is step
+
+
+@pytest.mark.parametrize("reason", [{"settled": "ann has it"}, {"not_concerned": "at fault is site b"}])
+def test_an_opening_is_withheld_with_its_reason_but_an_end_is_told(reason: dict[str, str]) -> None:
+    assert decide(OPENED, ChannelState(), **reason) == (Step.WITHHOLD, *reason.values())
+    assert decide(CLOSED, ChannelState(openings=1), **reason).step is Step.SEND
