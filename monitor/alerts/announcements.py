@@ -47,11 +47,10 @@ class ChannelState:
     open_alerts: int = 0
 
 
-def decide(event: str, of: ChannelState, *, settled: str = "", not_concerned: str = "") -> Decision:
+def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
     """Return what to do with the first attempt of a message that an alert of an incident *event*.
 
-    *settled* says that a user has acknowledged or resolved the incident, *not_concerned* that the sites of
-    the rule are not at fault; both are empty otherwise. Pure.
+    *settled* says that a user has acknowledged or resolved the incident; it is empty otherwise. Pure.
     """
     if event == Event.CLOSED:
         if of.open_alerts:
@@ -59,8 +58,8 @@ def decide(event: str, of: ChannelState, *, settled: str = "", not_concerned: st
         if of.openings + of.given_up + of.retried > of.closings:
             return SEND
         return Decision(Step.WITHHOLD, "the incident was not announced, or its end was")
-    if reason := settled or not_concerned:
-        return Decision(Step.WITHHOLD, reason)
+    if settled:
+        return Decision(Step.WITHHOLD, settled)
     if of.openings > of.closings:
         return Decision(Step.WITHHOLD, "the incident was announced")
     return Decision(Step.WAIT) if of.retried else SEND
@@ -75,12 +74,11 @@ def decision_of(notification: Notification) -> Decision:
     if notification.attempts or alert is None or alert.incident is None:
         return SEND
     is_opening = notification.event == Event.OPENED
-    return decide(
-        notification.event,
-        _channel_state(notification, alert),
-        settled=_settled(alert.incident),
-        not_concerned=not_at_fault(alert, alert.incident) if is_opening else "",
-    )
+    state, settled = _channel_state(notification, alert), _settled(alert.incident)
+    decision = decide(notification.event, state, settled=settled)
+    if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
+        return Decision(Step.WITHHOLD, reason)
+    return decision
 
 
 def open_alerts_on(notification: Notification) -> int:

@@ -1,7 +1,8 @@
 """One part of a mesh fails: its incident names it, and no site is alerted that is not at fault.
 
-Twelve sites, 132 Gathers by three reporters, 5 % noise; each site has a rule of its own, and operators have
-one about everything. Every round runs, is classified, attributed, evaluated, grouped and delivered.
+A Gather from each site to each other one by three reporters, 5 % noise; each site has a rule of its own, and
+operators have one about everything. Every round runs, is classified, attributed, evaluated, grouped and
+delivered.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from reporters.report import run_id
 from tests.monitor.conftest import NOON
 from tests.monitor.receivers import Hook, hook
 
-SITES = [f"site{number}" for number in range(12)]
 REPORTERS = [f"agent{number}" for number in range(3)]
 KINDS = (PartKind.SOURCE, PartKind.DESTINATION, PartKind.EDGE, PartKind.REPORTER)
 HOUR = timedelta(hours=1)
 NOISE = 0.05
-ROUNDS = 5
+ROUNDS = (
+    4  # as many as failures open an alert: of 132 series, one fails so often by noise in .1 % of the cases
+)
 ROLES = ("sources", "compute", "destination")
 STAGES = ("init", "transfer_data", "queue_wait", "compute", "transfer_results")
 TEXT = "ssh: connect to host x port 22: Connection timed out"
@@ -45,19 +47,18 @@ def server() -> Iterator[Hook]:
         yield running_hook
 
 
-@pytest.fixture
-def gathers(circle: Series, server: Hook) -> Gathers:
-    """A Gather from each site to each other one, a rule of each site, and one of the operators."""
+def create_gathers(circle: Series, server: Hook, sites: Sequence[str]) -> Gathers:
+    """Create a Gather from each of *sites* to each other one, and the rules of sites and operators."""
     Series.objects.filter(pk=circle.pk).update(enabled=False)
     numbers = random.Random(1)
     reporters = {name: Reporter.objects.create(name=name) for name in REPORTERS}
     resources = {
         name: Site.objects.create(name=name).resources.create(name=f"host-{name}", scratch="/scratch")
-        for name in SITES
+        for name in sites
     }
     gathers: Gathers = {}
-    for number, (source, compute) in enumerate((a, b) for a in SITES for b in SITES if a != b):
-        destination = numbers.choice([site for site in SITES if site not in (source, compute)])
+    for number, (source, compute) in enumerate((a, b) for a in sites for b in sites if a != b):
+        destination = numbers.choice([site for site in sites if site not in (source, compute)])
         gathers[f"{source}-{compute}"] = source, compute, destination, REPORTERS[number % 3]
     fields = {"suite": circle.suite, "probe": "gather", "schedule": "@hourly"}
     series = Series.objects.bulk_create(
@@ -68,12 +69,12 @@ def gathers(circle: Series, server: Hook) -> Gathers:
         for each in series
         for role, site in zip(ROLES, gathers[each.name], strict=False)
     )
-    for name in ("everything", *SITES):
+    for name in ("everything", *sites):
         rule = AlertRule.objects.create(
             name=name,
             everything=name == "everything",
             condition="failures_in_row",
-            threshold=4,  # of 132 series, one fails thrice in a row by noise in 3 % of the cases
+            threshold=ROUNDS,
             notify=[{"kind": "webhook", "url": f"http://{server.address}/{name}"}],
         )
         rule.sites.set(Site.objects.filter(name=name))
@@ -137,13 +138,13 @@ def alerted(server: Hook) -> set[str]:
     return {each["rule"] for each in contents if each["event"] == "opened"}
 
 
-def drawn_faults(cases: int) -> list[GridPart]:
+def drawn_faults(cases: int, sites: Sequence[str]) -> list[GridPart]:
     numbers = random.Random(17)
 
     def name(kind: PartKind) -> str:
         if kind is PartKind.EDGE:
-            return ">".join(numbers.sample(SITES, 2))
-        return numbers.choice(REPORTERS if kind is PartKind.REPORTER else SITES)
+            return ">".join(numbers.sample(sites, 2))
+        return numbers.choice(REPORTERS if kind is PartKind.REPORTER else sites)
 
     kinds = [KINDS[number % len(KINDS)] for number in range(cases)]
     return [GridPart(kind, name(kind)) for kind in kinds]
@@ -153,12 +154,14 @@ def at_fault(fault: GridPart) -> set[str]:
     return set() if fault.kind is PartKind.REPORTER else set(fault.name.split(">"))
 
 
-@pytest.mark.parametrize("cases", [4, pytest.param(500, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("cases", "site_count"), [(4, 6), pytest.param(500, 12, marks=pytest.mark.nightly)])
 def test_the_incident_names_the_part_at_fault_and_no_innocent_site_is_alerted(
-    cases: int, gathers: Gathers, server: Hook
+    cases: int, site_count: int, circle: Series, server: Hook
 ) -> None:
+    sites = [f"site{number}" for number in range(site_count)]
+    gathers = create_gathers(circle, server, sites)
     numbers, named, innocent, told = random.Random(18), Counter[PartKind](), 0, 0
-    for fault in drawn_faults(cases):
+    for fault in drawn_faults(cases, sites):
         happen(gathers, fault, numbers)
         named[fault.kind] += Incident.objects.filter(kind=fault.kind, name=fault.name).exists()
         rules = alerted(server)
@@ -171,4 +174,4 @@ def test_the_incident_names_the_part_at_fault_and_no_innocent_site_is_alerted(
     of_kind = cases / len(KINDS)
     assert all(named[kind] >= 0.95 * of_kind for kind in KINDS if kind is not PartKind.EDGE), named
     assert innocent <= 0.01 * cases
-    assert told >= 0.7 * cases  # a lossy edge seldom fails four times in a row
+    assert told >= 0.7 * cases  # a lossy edge often passes once in four rounds
