@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     return [
         ListedAlert(
             alert,
-            [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))],
+            notification_states(alert.notifications.all()),
             culprits.get(alert.pk),
         )
         for alert in rows
@@ -60,6 +60,11 @@ def _at_fault(alerts: Collection[Alert]) -> dict[int, Attribution]:
     return culprits | {
         alert.pk: by_run[alert.opened_by_id] for alert in alerts if alert.opened_by_id in by_run
     }
+
+
+def notification_states(notifications: Iterable[Notification]) -> list[NotificationState]:
+    """Return *notifications* in words, the oldest first."""
+    return [_state(row) for row in sorted(notifications, key=attrgetter("pk"))]
 
 
 def _state(notification: Notification) -> NotificationState:

@@ -16,7 +16,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.alerts.listing import listed
+from monitor.alerts.listing import listed, notification_states
 from monitor.failures import incident_actions
 from monitor.failures.incidents import earlier
 from monitor.models import Alert, Incident, IncidentSeries, Series
@@ -67,6 +67,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "most_events": MOST_EVENTS,
         "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS]),
         "most_alerts": MOST_ALERTS,
+        "suspicion_messages": notification_states(found.notifications.all()),
         "earlier": earlier(found, visible),
         "most_text": MOST_TEXT,
         "now": timezone.now(),

@@ -362,6 +362,16 @@ class TestSuspicion:
         assert ("closed", "a-1") in messages(server)
         assert ("closed", "b-1") not in messages(server)
 
+    def test_the_pages_say_what_is_held_and_which_messages_were_sent(self, client: Any) -> None:
+        client.force_login(User.objects.create_superuser("root"))
+        suspect, held = Incident.objects.get(kind=MONITOR), Incident.objects.get(name="a")
+        assert "held" in client.get("/incidents/").content.decode()
+        assert "held: the monitor is suspected" in client.get("/alerts/").content.decode()
+        page = client.get(f"/incidents/{suspect.pk}/").content.decode()
+        assert "notified" in page
+        assert "Check the network of the monitor" in page
+        assert "opened, webhook: pending" in client.get(f"/incidents/{held.pk}/").content.decode()
+
     def test_the_timeline_says_which_sites_failed(self) -> None:
         opening = Incident.objects.get(kind=MONITOR).events.get(action=IncidentAction.OPENED)
         assert opening.text == "3 of 5 sites: a, b, c"
