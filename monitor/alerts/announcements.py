@@ -15,18 +15,18 @@ from monitor.models import Alert, Incident, Notification
 from monitor.models.alert import Event
 
 
-class Step(StrEnum):
+class Handling(StrEnum):
     SEND = "send"
     WAIT = "wait"
     WITHHOLD = "withhold"
 
 
 class Decision(NamedTuple):
-    step: Step
+    handling: Handling
     reason: str = ""
 
 
-SEND = Decision(Step.SEND)
+SEND = Decision(Handling.SEND)
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
     """
     if event == Event.CLOSED:
         if of.open_alerts:
-            return Decision(Step.WITHHOLD, "other alerts of the incident are open")
+            return Decision(Handling.WITHHOLD, "other alerts of the incident are open")
         if of.openings + of.given_up + of.retried > of.closings:
             return SEND
-        return Decision(Step.WITHHOLD, "the incident was not announced, or its end was")
+        return Decision(Handling.WITHHOLD, "the incident was not announced, or its end was")
     if settled:
-        return Decision(Step.WITHHOLD, settled)
+        return Decision(Handling.WITHHOLD, settled)
     if of.openings > of.closings:
-        return Decision(Step.WITHHOLD, "the incident was announced")
-    return Decision(Step.WAIT) if of.retried else SEND
+        return Decision(Handling.WITHHOLD, "the incident was announced")
+    return Decision(Handling.WAIT) if of.retried else SEND
 
 
 def decision_of(notification: Notification) -> Decision:
@@ -77,7 +77,7 @@ def decision_of(notification: Notification) -> Decision:
     state, settled = _channel_state(notification, alert), _settled(alert.incident)
     decision = decide(notification.event, state, settled=settled)
     if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
-        return Decision(Step.WITHHOLD, reason)
+        return Decision(Handling.WITHHOLD, reason)
     return decision
 
 

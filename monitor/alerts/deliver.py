@@ -15,7 +15,7 @@ from django.db.models import F
 from django.urls import reverse
 
 from monitor.alerts import channels
-from monitor.alerts.announcements import Step, decision_of, open_alerts_on
+from monitor.alerts.announcements import Handling, decision_of, open_alerts_on
 from monitor.alerts.channels.base import Message, NotifierError
 from monitor.celery import BROKER_REFUSES, app
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
@@ -134,15 +134,15 @@ def _claim(now: datetime) -> Notification | None:
             if notification is None:
                 return None
             decision = decision_of(notification)
-            if decision.step == Step.WITHHOLD:
+            if decision.handling == Handling.WITHHOLD:
                 notification.due_at, notification.withheld = None, decision.reason
-            elif decision.step == Step.WAIT:
+            elif decision.handling == Handling.WAIT:
                 notification.due_at = now + FIRST_PAUSE
             else:
                 notification.attempts += 1
                 notification.due_at = now + pause(notification.attempts)
             notification.save(update_fields=["attempts", "due_at", "withheld"])
-            if decision.step == Step.SEND:
+            if decision.handling == Handling.SEND:
                 return notification
 
 

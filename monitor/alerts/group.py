@@ -58,7 +58,7 @@ def group_alerts(now: datetime) -> None:
 
 
 def _move_alerts(now: datetime) -> None:
-    """Close each alert whose incident is resolved while its series fails by another cause; open another one."""
+    """Close each alert whose incident is resolved and whose series fails by another cause; open another."""
     failing = _failing_series()
     resolved = Alert.objects.open().filter(incident__resolved_at__isnull=False, incident__condition="")
     rows = resolved.filter(series__in=failing).select_related("rule", "incident")

@@ -21,7 +21,18 @@ from monitor.alerts.group import group_alerts
 from monitor.failures.attribute import attribute
 from monitor.failures.attribution import GridPart, PartKind
 from monitor.failures.classify_runs import classify_runs
-from monitor.models import AlertRule, Binding, Incident, Notification, Reporter, Run, Series, Site
+from monitor.models import (
+    Alert,
+    AlertRule,
+    Attribution,
+    Binding,
+    Incident,
+    Recheck,
+    Reporter,
+    Run,
+    Series,
+    Site,
+)
 from monitor.models.run import State
 from reporters.report import run_id
 from tests.monitor.conftest import NOON
@@ -31,9 +42,8 @@ REPORTERS = [f"agent{number}" for number in range(3)]
 KINDS = (PartKind.SOURCE, PartKind.DESTINATION, PartKind.EDGE, PartKind.REPORTER)
 HOUR = timedelta(hours=1)
 NOISE = 0.05
-ROUNDS = (
-    4  # as many as failures open an alert: of 132 series, one fails so often by noise in .1 % of the cases
-)
+# As many as failures open an alert: of 132 series, one fails so often by noise in .1 % of the cases.
+ROUNDS = 4
 ROLES = ("sources", "compute", "destination")
 STAGES = ("init", "transfer_data", "queue_wait", "compute", "transfer_results")
 TEXT = "ssh: connect to host x port 22: Connection timed out"
@@ -167,9 +177,8 @@ def test_the_incident_names_the_part_at_fault_and_no_innocent_site_is_alerted(
         rules = alerted(server)
         innocent += bool(rules - {"everything"} - at_fault(fault))
         told += "everything" in rules
-        for rows in (Notification, Incident, Run):
-            rows.objects.all().delete()
-        AlertRule.objects.update(judged_as="")
+        for table in (Alert, Incident, Attribution, Run, Recheck):
+            table.objects.all().delete()
         server.requests.clear()
     of_kind = cases / len(KINDS)
     assert all(named[kind] >= 0.95 * of_kind for kind in KINDS if kind is not PartKind.EDGE), named
