@@ -370,8 +370,8 @@ class AlertAdmin(ReadOnly):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnly):
-    list_display = ("alert", "event", "kind", "attempts", "sent_at", "due_at", "error")
-    list_select_related = ("alert__rule", "alert__series", "alert__reporter")
+    list_display = ("__str__", "event", "kind", "attempts", "sent_at", "due_at", "withheld", "error")
+    list_select_related = ("alert__rule", "alert__series", "alert__reporter", "incident__signature")
     list_filter = ("event",)
 
 

@@ -15,6 +15,9 @@
 ``GRIDCAST_DEPOT_MAX_BYTES``      maximum size of the database (default: no limit)
 ``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
 ``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
+``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
+                                  if so many, and at least three, begin to fail at once (default: 0.5)
+``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -218,6 +221,31 @@ def _bytes(name: str, default: int | None) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise InvalidVariable(f"{name}: expected a whole number of bytes, got {text!r}")
     return int(text)
+
+
+def suspect_share() -> float:
+    """Return the share of sites that, when they begin to fail at once, throw suspicion on the monitor."""
+    text = os.environ.get("GRIDCAST_SUSPECT_SHARE") or "0.5"
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise InvalidVariable(
+            f"GRIDCAST_SUSPECT_SHARE: expected a number above 0 and at most 1, such as 0.5, got {text!r}"
+        )
+    return share
+
+
+def suspect_window_seconds() -> int:
+    """Return within how many seconds sites have to begin to fail to do so at once."""
+    text = os.environ.get("GRIDCAST_SUSPECT_WINDOW_SECONDS") or "900"
+    seconds = int(text) if text.isascii() and text.isdigit() else 0
+    if not 60 <= seconds <= 86_400:
+        raise InvalidVariable(
+            f"GRIDCAST_SUSPECT_WINDOW_SECONDS: expected seconds from 60 to 86400, got {text!r}"
+        )
+    return seconds
 
 
 def debug() -> bool:

@@ -193,6 +193,10 @@ GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
 GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
 
+# If this share of all sites begins to fail within the window, the monitor suspects itself.
+GRIDCAST_SUSPECT_SHARE = env.suspect_share()
+GRIDCAST_SUSPECT_WINDOW_SECONDS = env.suspect_window_seconds()
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
-from monitor.alerts import deliver
+from monitor.alerts import deliver, group
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
-from monitor.failures import attribute, classify_runs, incidents
+from monitor.failures import attribute, classify_runs
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.worker import deliver_spool, run_claimed
@@ -65,7 +65,7 @@ def classify_failures() -> None:
 def attribute_failures() -> None:
     now = timezone.now()
     attribute.attribute(now)
-    incidents.update_incidents(now)
+    group.group_alerts(now)
 
 
 @app.task(name="monitor.tasks.refresh_availability")

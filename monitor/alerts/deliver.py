@@ -15,11 +15,13 @@ from django.db.models import F
 from django.urls import reverse
 
 from monitor.alerts import channels
+from monitor.alerts.announcements import Handling, decision_of, open_alerts_on
 from monitor.alerts.channels.base import Message, NotifierError
 from monitor.celery import BROKER_REFUSES, app
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.models import Notification
+from monitor.models import Incident, Notification
 from monitor.models.alert import Event
+from monitor.models.incident import IncidentAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +70,11 @@ def pause(attempts: int) -> timedelta:
 
 
 def message(notification: Notification) -> Message:
-    alert, is_closed = notification.alert, notification.event == Event.CLOSED
+    alert = notification.alert
+    if alert is None:
+        return _message_of_suspicion(notification)
+    is_closed = notification.event == Event.CLOSED
+    incident = alert.incident
     return Message(
         id=f"notification-{notification.pk}-{alert.opened_at:%Y%m%dT%H%M%SZ}",
         event=notification.event,
@@ -78,8 +84,40 @@ def message(notification: Notification) -> Message:
         text=alert.closed_text if is_closed else alert.text,
         since=alert.since,
         at=alert.closed_at if is_closed and alert.closed_at else alert.opened_at,
-        url=f"{settings.GRIDCAST_URL}{reverse('alerts')}" if settings.GRIDCAST_URL else "",
+        url=_url(incident),
+        incident=incident.pk if incident else None,
+        cause=str(incident) if incident else "",
+        open_alerts=open_alerts_on(notification),
     )
+
+
+def _message_of_suspicion(notification: Notification) -> Message:
+    incident = notification.incident
+    if incident is None:
+        raise ValueError("expected a notification of an alert or of an incident")
+    is_closed = notification.event == Event.CLOSED
+    opening = incident.events.filter(action=IncidentAction.OPENED).first()
+    return Message(
+        id=f"notification-{notification.pk}-{incident.opened_at:%Y%m%dT%H%M%SZ}",
+        event=notification.event,
+        rule="",
+        series="",
+        text=incident.resolution
+        if is_closed
+        else f"{opening.text if opening else ''}; their messages are held",
+        since=incident.since,
+        at=incident.resolved_at if is_closed and incident.resolved_at else incident.opened_at,
+        url=_url(incident),
+        incident=incident.pk,
+        cause=str(incident),
+    )
+
+
+def _url(incident: Incident | None) -> str:
+    if not settings.GRIDCAST_URL:
+        return ""
+    path = reverse("incident", args=[incident.pk]) if incident else reverse("alerts")
+    return f"{settings.GRIDCAST_URL}{path}"
 
 
 def _publish() -> None:
@@ -87,14 +125,25 @@ def _publish() -> None:
 
 
 def _claim(now: datetime) -> Notification | None:
-    with transaction.atomic():
-        due = Notification.objects.due(now).select_related("alert__rule", "alert__series", "alert__reporter")
-        notification = due.select_for_update(skip_locked=True, of=("self",)).first()
-        if notification is not None:
-            notification.attempts += 1
-            notification.due_at = now + pause(notification.attempts)
-            notification.save(update_fields=["attempts", "due_at"])
-        return notification
+    """Return the next notification to send; postpone or withhold those before it that are not sent now."""
+    related = "alert__rule", "alert__series", "alert__reporter", "alert__incident__signature", "incident"
+    while True:
+        with transaction.atomic():
+            due = Notification.objects.due(now).select_related(*related)
+            notification = due.select_for_update(skip_locked=True, of=("self",)).first()
+            if notification is None:
+                return None
+            decision = decision_of(notification)
+            if decision.handling == Handling.WITHHOLD:
+                notification.due_at, notification.withheld = None, decision.reason
+            elif decision.handling == Handling.WAIT:
+                notification.due_at = now + FIRST_PAUSE
+            else:
+                notification.attempts += 1
+                notification.due_at = now + pause(notification.attempts)
+            notification.save(update_fields=["attempts", "due_at", "withheld"])
+            if decision.handling == Handling.SEND:
+                return notification
 
 
 def _send(notification: Notification, limit_seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -36,13 +36,15 @@ class ListedAlert:
 
 def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     """Return *alerts* with their notifications; the number of queries is constant."""
-    related = alerts.select_related("rule", "series", "reporter", "opened_by", "closed_by")
+    related = alerts.select_related(
+        "rule", "series", "reporter", "opened_by", "closed_by", "incident__signature"
+    )
     rows = list(related.prefetch_related("notifications"))
     culprits = _at_fault(rows)
     return [
         ListedAlert(
             alert,
-            [_state(row) for row in sorted(alert.notifications.all(), key=attrgetter("pk"))],
+            notification_states(alert.notifications.all()),
             culprits.get(alert.pk),
         )
         for alert in rows
@@ -60,6 +62,11 @@ def _at_fault(alerts: Collection[Alert]) -> dict[int, Attribution]:
     }
 
 
+def notification_states(notifications: Iterable[Notification]) -> list[NotificationState]:
+    """Return *notifications* in words, the oldest first."""
+    return [_state(row) for row in sorted(notifications, key=attrgetter("pk"))]
+
+
 def _state(notification: Notification) -> NotificationState:
     is_late = notification.sent_at is None and bool(notification.error)
     words = _words(notification)
@@ -69,6 +76,8 @@ def _state(notification: Notification) -> NotificationState:
 def _words(notification: Notification) -> str:
     if notification.sent_at is not None:
         return "notified"
+    if notification.withheld:
+        return f"not sent: {notification.withheld}"
     if notification.is_given_up:
         return "not delivered"
     return f"{notification.attempts} failed attempts, retrying" if notification.error else "pending"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from monitor.models import Alert, Notification
@@ -11,6 +12,7 @@ from monitor.models.alert import Event
 if TYPE_CHECKING:
     from datetime import datetime
 
+GROUP_WAIT = timedelta(minutes=1)  # an opened alert is announced when it has an incident, or after this time
 _BATCH = 1000
 
 
@@ -20,15 +22,19 @@ def write(
     channels: Mapping[int, Sequence[Mapping[str, Any]]],
     now: datetime,
 ) -> None:
-    """Insert *opened*, update *closed*, and queue a notification of each for the channels of its rule.
+    """Update *closed*, insert *opened*, and queue a notification of each for the channels of its rule.
 
-    *channels* has the channels of each rule by its primary key; alerts of other rules queue none.
+    *channels* has the channels of each rule by its primary key; alerts of other rules queue none. The message
+    that an alert opened waits until the alert is grouped (``monitor.alerts.group``), at most ``GROUP_WAIT``.
     """
-    Alert.objects.bulk_create(opened)
     Alert.objects.bulk_update(closed, ["closed_at", "closed_by", "closed_text"], batch_size=_BATCH)
-    events = [*((alert, Event.OPENED) for alert in opened), *((alert, Event.CLOSED) for alert in closed)]
+    Alert.objects.bulk_create(opened)
+    events = [
+        *((alert, Event.CLOSED, now) for alert in closed),
+        *((alert, Event.OPENED, now + GROUP_WAIT) for alert in opened),
+    ]
     Notification.objects.bulk_create(
-        Notification(alert=alert, event=event, channel=channel, due_at=now)
-        for alert, event in events
+        Notification(alert=alert, event=event, channel=channel, due_at=due_at)
+        for alert, event, due_at in events
         for channel in channels.get(alert.rule_id, ())
     )

@@ -25,7 +25,8 @@ class AlertOut(Schema):
 
     *since* is the start of the condition. *acknowledged_at* is null and *acknowledged_by* empty until a user
     acknowledges the alert. *closed_at* is null while the alert is open. *opened_by* and
-    *closed_by* are the ids of the runs that opened and closed the alert.
+    *closed_by* are the ids of the runs that opened and closed the alert. *incident* is null for up to a
+    minute, until the alert is grouped.
     """
 
     id: int
@@ -41,6 +42,7 @@ class AlertOut(Schema):
     closed_by: uuid.UUID | None
     text: str
     closed_text: str
+    incident: int | None
 
     @staticmethod
     def resolve_rule(alert: Alert) -> str:
@@ -53,6 +55,10 @@ class AlertOut(Schema):
     @staticmethod
     def resolve_reporter(alert: Alert) -> str:
         return alert.reporter.name if alert.reporter else ""
+
+    @staticmethod
+    def resolve_incident(alert: Alert) -> int | None:
+        return alert.incident_id
 
     @staticmethod
     def resolve_opened_by(alert: Alert) -> uuid.UUID | None:

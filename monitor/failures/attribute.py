@@ -14,10 +14,10 @@ from django.db.models import F
 
 import probes
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.failures.attribution import Culprit, MeshResult, culprits
+from monitor.failures.attribution import Culprit, MeshResult, PartKind, culprits
 from monitor.failures.latest_results_sql import LatestResult, latest_results
 from monitor.failures.mesh_evidence import MeshRun, MeshSeries, mesh_results, mesh_series
-from monitor.models import AttributedRun, Attribution, Binding, Series
+from monitor.models import AttributedRun, Attribution, Binding, Resource, Run, Series
 from probes.base import UnknownProbe
 
 if TYPE_CHECKING:
@@ -63,6 +63,27 @@ def of_series(series: Collection[int]) -> dict[int, Attribution]:
     """Return by series the part that is at fault now, for those of *series* whose failures it explains."""
     rows = AttributedRun.objects.filter(series__in=series, attribution__ended_at=None)
     return {row.series_id: row.attribution for row in rows.select_related("attribution").order_by("slot")}
+
+
+def parts_of_series(series: Collection[int]) -> dict[int, list[tuple[str, str]]]:
+    """Return by series the kinds and names of the parts that are at fault now, the latest last."""
+    rows = AttributedRun.objects.filter(series__in=series, attribution__ended_at=None).order_by("slot")
+    parts: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for key, kind, name in rows.values_list("series_id", "attribution__kind", "attribution__name"):
+        parts[key].append((kind, name))
+    return parts
+
+
+def sites_of_failed_step(run: Run) -> set[str]:
+    """Return the sites that took part in the step in which *run* failed; none if the step is not known."""
+    mesh = _mesh_series({run.series_id})
+    if run.series_id not in mesh:
+        return set()
+    site = Resource.objects.filter(name=run.failed_resource).values_list("site__name", flat=True).first()
+    failed = MeshRun(str(run.pk), run.stage, site or "", has_passed=False)
+    results = mesh_results([(mesh[run.series_id], failed)])
+    parts = [part for result in results if not result.has_passed for part in result.parts]
+    return {name for part in parts if part.kind is not PartKind.REPORTER for name in part.name.split(">")}
 
 
 def recent(attributions: AttributionQuerySet, since: datetime, site: str = "") -> list[Attribution]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from monitor.models import Incident, IncidentEvent
+from monitor.models import Alert, Incident, IncidentEvent
 from monitor.models.incident import IncidentAction
 
 
@@ -21,7 +21,9 @@ class IncidentIsResolved(ValueError):
 
 @transaction.atomic
 def acknowledge(key: int, user: str, now: datetime) -> Incident:
-    """Note that *user* works on the incident; the first acknowledgement stays.
+    """Note that *user* works on the incident and its alerts; the first acknowledgement stays.
+
+    Alerts that join the incident later are not announced.
 
     Raises:
         IncidentIsResolved: it needs none any more.
@@ -30,6 +32,7 @@ def acknowledge(key: int, user: str, now: datetime) -> Incident:
     if incident.acknowledged_at is None:
         incident.acknowledged_at, incident.acknowledged_by = now, user
         incident.save()
+        Alert.objects.filter(incident=incident).acknowledge(user, now)
         _record(incident, IncidentAction.ACKNOWLEDGED, user, now)
     return incident
 

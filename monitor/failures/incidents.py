@@ -1,4 +1,7 @@
-"""Open and resolve incidents: one for each cause by which series fail, not one for each series."""
+"""Open and resolve incidents of failed runs: one for each cause by which series fail.
+
+``monitor.alerts.group`` opens those of other alerts.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,34 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Max, Prefetch
+from django.db.models import Max, Prefetch, Q
 
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.failures.attribute import of_series
-from monitor.failures.attribution import suspects_the_monitor
+from monitor.failures.attribute import parts_of_series
 from monitor.failures.incident_causes import (
+    AT,
     FAILED_IN_A_ROW,
+    HELD_RUNS,
     ActiveCause,
     IncidentCause,
     LatestFailure,
     active_causes,
 )
 from monitor.failures.latest_results_sql import latest_results
-from monitor.models import Incident, IncidentEvent, IncidentSeries, Series, Site
-from monitor.models.incident import MONITOR, IncidentAction
+from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
+from monitor.models.incident import IncidentAction
+from monitor.models.run import WITH_SIGNATURE
+
+if TYPE_CHECKING:
+    from monitor.models.incident import IncidentQuerySet
 
 logger = logging.getLogger(__name__)
 OLDEST_RESULTS = timedelta(days=7)
-BLAST_WINDOW = timedelta(minutes=15)
-BLAST_SHARE = 0.5  # of the sites: if so many fail within the window, the monitor is suspected
-_SITE_KINDS = ("at", "site", "source", "destination", "compute")
 
 
 @dataclass(frozen=True)
@@ -46,18 +52,20 @@ class EarlierIncident:
 def update_incidents(now: datetime) -> None:
     """Open, extend and resolve incidents by the latest results. Idempotent; a concurrent call does nothing.
 
-    A series is affected from its second failure in a row until a run passes. An incident without affected
-    series is resolved. One that a user resolved is opened again only by a later failure.
+    A series is affected from its second failure in a row, or from the first one if an alert was opened by it,
+    until a run passes. An incident without affected series is resolved. One that a user resolved is opened
+    again only by a later failure.
     """
     if not try_lock_until_commit(AdvisoryLock.INCIDENTS):
         return
     failures, passed = _latest(now)
-    at_fault = {key: (row.kind, row.name) for key, row in of_series(failures).items()}
-    causes = active_causes(_not_resolved(failures), at_fault)
-    open_ones = {_cause(row): row for row in Incident.objects.open().exclude(kind=MONITOR)}
+    open_ones = {_cause(row): row for row in Incident.objects.open().of_runs()}
     affected = {
-        row.series_id: row for row in IncidentSeries.objects.filter(until=None).select_related("series")
+        row.series_id: row
+        for row in IncidentSeries.objects.filter(until=None).select_related("series", "incident")
     }
+    current = {series: _cause(row.incident) for series, row in affected.items()}
+    causes = active_causes(_not_resolved(failures), parts_of_series(failures), current)
     _recover(affected, causes, open_ones, passed, now)
     for active in causes:
         incident = open_ones.get(active.cause)
@@ -65,13 +73,21 @@ def update_incidents(now: datetime) -> None:
             incident = open_ones[active.cause] = _opened(active, now)
         _affect(incident, active, affected, now)
     _resolve(now)
-    _suspect_the_monitor(now)
 
 
-def earlier(incident: Incident, most: int = 5) -> list[EarlierIncident]:
-    """Return the newest resolved incidents with the signature of *incident* at the same place."""
-    same = Incident.objects.filter(signature=incident.signature, name=incident.name).exclude(pk=incident.pk)
-    rows = same.exclude(resolved_at=None).filter(opened_at__lt=incident.opened_at).order_by("-opened_at")
+def earlier(incident: Incident, among: IncidentQuerySet, most: int = 5) -> list[EarlierIncident]:
+    """Return the newest resolved incidents of the cause of *incident*, of the incidents *among*.
+
+    These have the same signature at the same place, or the same part at fault, or the same condition of
+    alerts about the same series or reporter.
+    """
+    same = Q(kind=incident.kind)
+    if incident.signature_id is not None:
+        of_signature = Q(signature=incident.signature_id)
+        same = of_signature if incident.kind in ("", AT) else of_signature | same
+    rows = among.filter(same, name=incident.name, condition=incident.condition)
+    rows = rows.exclude(pk=incident.pk).exclude(resolved_at=None)
+    rows = rows.filter(opened_at__lt=incident.opened_at).order_by("-opened_at")
     commented = IncidentEvent.objects.filter(action=IncidentAction.COMMENTED)
     return [
         EarlierIncident(
@@ -85,18 +101,24 @@ def earlier(incident: Incident, most: int = 5) -> list[EarlierIncident]:
 
 
 def _latest(now: datetime) -> tuple[dict[int, LatestFailure], dict[int, datetime]]:
-    """Return by series what failed at least twice in a row, and the slot of the latest run if it passed."""
+    """Return by series the failures in a row, and the slot of the latest run if it passed."""
+    by_failed_run = Alert.objects.open().filter(opened_by__state__in=WITH_SIGNATURE)
+    alerted = set(by_failed_run.values_list("series_id", flat=True))
     failures: dict[int, LatestFailure] = {}
     passed: dict[int, datetime] = {}
-    results = latest_results(now - OLDEST_RESULTS, now, FAILED_IN_A_ROW)
+    results = latest_results(now - OLDEST_RESULTS, now, HELD_RUNS)
     in_order = sorted(results, key=attrgetter("series_id", "slot"))
     for series, group in groupby(in_order, key=lambda result: result.series_id):
-        own = list(group)
-        if own[-1].has_passed:
-            passed[series] = own[-1].slot
-        elif len(own) == FAILED_IN_A_ROW and not any(result.has_passed for result in own):
-            first, last = own[0], own[-1]
-            failures[series] = LatestFailure(series, first.slot, last.slot, last.signature_id, last.site)
+        newest_first = list(group)[::-1]
+        failed = list(takewhile(lambda result: not result.has_passed, newest_first))
+        if not failed:
+            passed[series] = newest_first[0].slot
+        elif len(failed) >= FAILED_IN_A_ROW or series in alerted:
+            last, *earlier = failed
+            before = [(each.signature_id, each.site) for each in earlier]
+            failures[series] = LatestFailure(
+                series, failed[-1].slot, last.slot, last.signature_id, last.site, before
+            )
     return failures, passed
 
 
@@ -110,7 +132,7 @@ def _not_resolved(failures: dict[int, LatestFailure]) -> Iterator[LatestFailure]
 
 
 def _cause(incident: Incident) -> IncidentCause:
-    is_part = incident.kind not in ("", "at")
+    is_part = incident.kind not in ("", AT)
     return IncidentCause(incident.kind, incident.name, None if is_part else incident.signature_id)
 
 
@@ -166,7 +188,7 @@ def _affect(
 
 
 def _resolve(now: datetime) -> None:
-    unaffected = Incident.objects.open().exclude(kind=MONITOR).exclude(affected__until=None)
+    unaffected = Incident.objects.open().of_runs().exclude(affected__until=None)
     for incident in unaffected:
         last = incident.events.filter(action=IncidentAction.RECOVERED).last()
         ending = f"the last affected series {last.text}" if last else "no series is affected"
@@ -174,32 +196,6 @@ def _resolve(now: datetime) -> None:
         incident.save()
         _record(incident, IncidentAction.RESOLVED, now, incident.resolution)
         logger.info("incident resolved: %s", incident)
-
-
-def _suspect_the_monitor(now: datetime) -> None:
-    """Open one incident if many sites began to fail at once, and hold theirs until it is settled."""
-    settled = Incident.objects.filter(kind=MONITOR).exclude(resolved_by="").order_by("-resolved_at").first()
-    since = now - BLAST_WINDOW
-    if settled is not None and settled.resolved_at is not None:  # a user knows better
-        since = max(since, settled.resolved_at)
-    recent = Incident.objects.open().filter(kind__in=_SITE_KINDS, opened_at__gt=since)
-    sites = set(Site.objects.filter(resources__bindings__series__enabled=True).values_list("name", flat=True))
-    suspect = Incident.objects.open().filter(kind=MONITOR).first()
-    held = Incident.objects.open().filter(is_held=True)
-    candidates = recent if suspect is None else held | recent
-    is_suspected = suspects_the_monitor({row.name for row in candidates}, sites, share=BLAST_SHARE)
-    if is_suspected and suspect is None:
-        suspect = Incident.objects.create(kind=MONITOR, since=min(row.since for row in recent), opened_at=now)
-        _record(suspect, IncidentAction.OPENED, now, ", ".join(sorted({row.name for row in recent})))
-        logger.warning("suspect the monitor: many sites fail at once")
-    if is_suspected:
-        recent.update(is_held=True)
-        return
-    held.update(is_held=False)
-    if suspect is not None:
-        suspect.resolved_at, suspect.resolution = now, "fewer sites fail"
-        suspect.save()
-        _record(suspect, IncidentAction.RESOLVED, now, suspect.resolution)
 
 
 def _record(

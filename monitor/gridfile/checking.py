@@ -25,6 +25,7 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.format import WORD, GridFile, MaintenanceEntry
 from monitor.imports import formats
 from monitor.ledger import maintenance_times
+from monitor.ledger.maintenance_changes import DECLARED
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.reporter import HOME
 from monitor.models.series import IMPORTED
@@ -51,6 +52,7 @@ class KnownNames:
     suites: Collection[str] | None
     reporters: Mapping[str, str | None] | None  # with the site of an agent
     groups: Collection[str] | None
+    windows: Mapping[str, str]  # maintenance of feeds and declarations, with their sources
     has_all_series: bool = True  # False if invalid series were left out
 
 
@@ -233,6 +235,13 @@ def _check_schedule(series: SeriesDefinition) -> Iterator[Fault]:
 
 
 def _check_maintenance(path: Path, entry: MaintenanceEntry, names: KnownNames) -> Iterator[Fault]:
+    if source := names.windows.get(str(path[-1])):
+        origin = "was declared after the fact" if source == DECLARED else f"the feed {source} announced"
+        yield (
+            path,
+            f"its name is that of a window that {origin}; choose another name,"
+            " or delete that window in /admin/ (Maintenance windows)",
+        )
     for i, site in enumerate(entry.sites):
         yield from _check_reference((*path, "sites", i), "site", site, names.sites)
     times = entry.model_dump(exclude={"title", "sites"})

@@ -110,9 +110,11 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
 
 
 def names() -> DepotNames:
-    """Return the names that a file may use without defining them: reporters and user groups."""
+    """Return the names that a file may use without defining them, and the windows that it must not define."""
     reporters = dict(Reporter.objects.values_list("name", "site__name"))
-    return DepotNames({HOME: None, **reporters}, set(Group.objects.values_list("name", flat=True)))
+    windows = MaintenanceWindow.objects.exclude(source="").values_list("name", "source")
+    groups = set(Group.objects.values_list("name", flat=True))
+    return DepotNames({HOME: None, **reporters}, groups, dict(windows))
 
 
 def history(series: Iterable[str]) -> History:

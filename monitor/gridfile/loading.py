@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from monitor.gridfile import checking, parsing
@@ -25,11 +25,13 @@ class DepotNames:
     """Names that a file may use without defining them: reporters, by name with their sites, and user groups.
 
     None instead of names accepts every name, for checks without a depot. The site of a reporter that is not
-    an agent is None.
+    an agent is None. *windows* are maintenance windows of feeds and declarations, which a file must not
+    define, by name with their sources.
     """
 
     reporters: Mapping[str, str | None] | None = None
     groups: Collection[str] | None = None
+    windows: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(file: str, depot_names: DepotNames) -> GridDefinition:
@@ -88,11 +90,15 @@ def _known_names(
     section is invalid, its names are unknown, and references to them are not checked.
     """
     if any(len(path) == 1 and path != ("version",) for path, _ in faults):
-        return KnownNames(None, None, None, None, depot_names.groups, has_all_series=False)
+        return KnownNames(
+            None, None, None, None, depot_names.groups, depot_names.windows, has_all_series=False
+        )
     sites, resources, suites = (list(_below(root, section)) for section in ("sites", "resources", "suites"))
     has_all_series = not any(path[0] == "series" for path, _ in faults)
     reporters = _reporters(root, file, depot_names)
-    return KnownNames(sites, resources, suites, reporters, depot_names.groups, has_all_series)
+    return KnownNames(
+        sites, resources, suites, reporters, depot_names.groups, depot_names.windows, has_all_series
+    )
 
 
 def _reporters(root: Node, file: GridFile, depot_names: DepotNames) -> Mapping[str, str | None] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_change import MaintenanceAction
@@ -84,6 +85,7 @@ def declare(
         source=DECLARED,
         uid=name,
     )
+    lock_until_commit(AdvisoryLock.GRID_FILE)
     if MaintenanceWindow.objects.filter(name=name).exists():
         raise MaintenanceError(f"there is a maintenance window {name!r} already")
     window.save()

@@ -1183,8 +1183,13 @@ class Migration(migrations.Migration):
                 ("sent_at", models.DateTimeField(null=True)),
                 ("error", models.TextField(blank=True, help_text="the error of the last attempt")),
                 (
+                    "withheld",
+                    models.CharField(blank=True, help_text="why it is not sent", max_length=300),
+                ),
+                (
                     "alert",
                     models.ForeignKey(
+                        null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="notifications",
                         to="monitor.alert",
@@ -2590,6 +2595,8 @@ class Migration(migrations.Migration):
                 ),
                 ("kind", models.CharField(blank=True, max_length=11)),
                 ("name", models.CharField(blank=True, max_length=201)),
+                ("condition", models.CharField(blank=True, max_length=50)),
+                ("headline", models.CharField(blank=True, max_length=200)),
                 ("since", models.DateTimeField()),
                 ("opened_at", models.DateTimeField()),
                 ("acknowledged_at", models.DateTimeField(null=True)),
@@ -2632,6 +2639,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("opened", "Opened"),
                             ("affected", "Affected"),
+                            ("alerted", "Alerted"),
                             ("recovered", "Recovered"),
                             ("acknowledged", "Acknowledged"),
                             ("assigned", "Assigned"),
@@ -2703,7 +2711,7 @@ class Migration(migrations.Migration):
             model_name="incident",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("resolved_at", None), models.Q(("kind__in", ["", "at"]), _negated=True)),
-                fields=("kind", "name"),
+                fields=("kind", "name", "condition"),
                 name="incident_of_a_part_open_once",
             ),
         ),
@@ -2719,6 +2727,37 @@ class Migration(migrations.Migration):
             model_name="incidentseries",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("until", None)), fields=("series",), name="series_in_one_open_incident"
+            ),
+        ),
+        migrations.AddField(
+            model_name="alert",
+            name="incident",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="alerts",
+                to="monitor.incident",
+            ),
+        ),
+        migrations.AddField(
+            model_name="notification",
+            name="incident",
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="notifications",
+                to="monitor.incident",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="notification",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("alert", None), ("incident__isnull", False)),
+                    models.Q(("alert__isnull", False), ("incident", None)),
+                    _connector="OR",
+                ),
+                name="notification_of_an_alert_or_an_incident",
             ),
         ),
         migrations.CreateModel(

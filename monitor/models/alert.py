@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from monitor.models.incident import Incident
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
@@ -89,7 +90,7 @@ class Alert(models.Model):
     """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series or a reporter.
 
     *since* is the slot of the first run that did not pass, or that was not reported; of a reporter, the time
-    from which on the condition was met.
+    from which on the condition was met. *incident* is null until the alert is grouped, within a minute.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
@@ -104,6 +105,7 @@ class Alert(models.Model):
     closed_text = models.TextField(blank=True, help_text="the reason for closing it")
     acknowledged_at = models.DateTimeField(null=True)
     acknowledged_by = models.CharField(max_length=150, blank=True, help_text="the user who took it on")
+    incident = models.ForeignKey(Incident, models.SET_NULL, null=True, related_name="alerts")
 
     objects = AlertQuerySet.as_manager()
 
@@ -142,40 +144,60 @@ class Event(models.TextChoices):
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
     def due(self, now: datetime) -> NotificationQuerySet:
-        """Return the notifications to send now, oldest first, so that "opened" comes before "closed"."""
-        before = Notification.objects.filter(
-            alert=models.OuterRef("alert"),
-            channel=models.OuterRef("channel"),
-            due_at__isnull=False,
-            pk__lt=models.OuterRef("pk"),
+        """Return the notifications to send now, oldest first, so that "opened" comes before "closed".
+
+        Those of held incidents are not due.
+        """
+        of_same = models.Q(alert=models.OuterRef("alert")) | models.Q(incident=models.OuterRef("incident"))
+        before = Notification.objects.pending().filter(
+            of_same, channel=models.OuterRef("channel"), pk__lt=models.OuterRef("pk")
         )
-        return self.filter(~models.Exists(before), due_at__lte=now).order_by("pk")
+        ready = self.filter(~models.Exists(before), due_at__lte=now)
+        return ready.exclude(alert__incident__is_held=True).order_by("pk")
+
+    def pending(self) -> NotificationQuerySet:
+        """Return the notifications that are neither delivered nor given up nor withheld."""
+        return self.filter(due_at__isnull=False)
+
+    def withhold(self, reason: str) -> int:
+        """Decide that the pending notifications are not sent; return their number."""
+        return self.pending().update(due_at=None, withheld=reason)
 
 
 class Notification(models.Model):
-    """A message to one channel that an alert was opened or closed.
+    """A message to one channel that an alert was opened or closed, or that the monitor is suspected.
 
-    *due_at* is null once the message has been delivered, or the service has given up.
+    *alert* is null in a message about *incident*, the suspicion. *due_at* is null once the message has been
+    delivered or *withheld*, or the service has given up.
     """
 
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications")
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True, related_name="notifications")
+    incident = models.ForeignKey(Incident, models.CASCADE, null=True, related_name="notifications")
     event = models.CharField(max_length=6, choices=Event.choices)
     channel = models.JSONField(help_text="the rule's channel at that time")
     due_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)
     error = models.TextField(blank=True, help_text="the error of the last attempt")
+    withheld = models.CharField(max_length=300, blank=True, help_text="why it is not sent")
 
     objects = NotificationQuerySet.as_manager()
 
     class Meta:
         ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(alert=None, incident__isnull=False)
+                | models.Q(alert__isnull=False, incident=None),
+                name="notification_of_an_alert_or_an_incident",
+            ),
+        ]
         indexes = [
             models.Index(fields=["due_at"], condition=models.Q(due_at__isnull=False), name="notification_due")
         ]
 
     def __str__(self) -> str:
-        return f"{self.alert} {self.event}, {self.kind}"
+        return f"{self.alert or self.incident} {self.event}, {self.kind}"
 
     @property
     def kind(self) -> str:
@@ -183,7 +205,7 @@ class Notification(models.Model):
 
     @property
     def is_given_up(self) -> bool:
-        return self.due_at is None and self.sent_at is None
+        return self.due_at is None and self.sent_at is None and not self.withheld
 
 
 class Recheck(models.Model):

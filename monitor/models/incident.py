@@ -1,4 +1,4 @@
-"""Incidents: one for each cause by which series fail, with what users and the service did about it."""
+"""Incidents: one for each cause of failures or alerts, with what users and the service did about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from monitor.models.failure_signature import FailureSignature
+from monitor.models.reporter import Reporter
 from monitor.models.series import Series
 from monitor.models.visibility import sees_all
 
@@ -14,36 +15,53 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MONITOR = "monitor"  # the kind of the incident that suspects the monitor itself
+REPORTER, SERIES = "reporter", "series"  # the kinds of incidents of alerts
 
 
 class IncidentQuerySet(models.QuerySet["Incident"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentQuerySet:
-        """Return the incidents that affect or affected a series that *user* may see."""
+        """Return the incidents of series, or of alerts of series and reporters, that *user* may see."""
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
         visible = Series.objects.visible_to(user).order_by()
         affected = IncidentSeries.objects.filter(incident=models.OuterRef("pk"), series__in=visible)
-        return self.filter(models.Exists(affected))
+        reporters = Reporter.objects.manageable_or_visible_to(user)
+        of_alert = models.Q(alerts__series__in=visible) | models.Q(alerts__reporter__in=reporters)
+        alerted = Incident.objects.filter(of_alert).order_by().values("pk")
+        return self.filter(models.Exists(affected) | models.Q(pk__in=alerted))
+
+    def of_runs(self) -> IncidentQuerySet:
+        """Return the incidents of failed runs, without those that alerts opened, and suspicions."""
+        return self.filter(condition="").exclude(kind=MONITOR)
+
+    def of_alerts(self) -> IncidentQuerySet:
+        """Return the incidents that alerts opened: of what is silent, and of reporters."""
+        return self.exclude(condition="")
 
     def open(self) -> IncidentQuerySet:
         return self.filter(resolved_at=None)
 
 
 class Incident(models.Model):
-    """A cause by which series fail, from *opened_at* to *resolved_at*.
+    """A cause of failures or alerts, from *opened_at* to *resolved_at*.
 
     Attributes:
         signature: the cause by the texts of the failures; of several, the most frequent when it was opened.
         kind, name: the part of the grid at fault (``Attribution``); with the kind ``at``, the site at which
             the runs failed, as no part was found to be at fault. Both are empty if the site is not known.
-        since: the slot of the first failed run.
-        is_held: whether it was opened while the monitor itself is suspected.
+            Of an incident of alerts: ``reporter`` or ``series``, and its name.
+        condition: the condition of the alerts, if alerts opened it; empty: failed runs did.
+        headline: its title, if alerts opened it.
+        since: the slot of the first failed run, or the beginning of the first alert's condition.
+        is_held: whether its notifications are held back, as the monitor itself is suspected.
         resolution: what ended it.
     """
 
     signature = models.ForeignKey(FailureSignature, models.PROTECT, null=True, related_name="+")
     kind = models.CharField(max_length=11, blank=True)
     name = models.CharField(max_length=201, blank=True)
+    condition = models.CharField(max_length=50, blank=True)
+    headline = models.CharField(max_length=200, blank=True)
     since = models.DateTimeField()
     opened_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True)
@@ -60,7 +78,7 @@ class Incident(models.Model):
         ordering = ["-opened_at", "-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["kind", "name"],
+                fields=["kind", "name", "condition"],
                 condition=models.Q(resolved_at=None) & ~models.Q(kind__in=["", "at"]),
                 name="incident_of_a_part_open_once",
             ),
@@ -79,7 +97,7 @@ class Incident(models.Model):
     def title(self) -> str:
         if self.kind == MONITOR:
             return "Suspect the monitor: many sites fail at once"
-        return self.signature.title if self.signature else "Failures"
+        return self.headline or (self.signature.title if self.signature else "Failures")
 
     @property
     def place(self) -> str:
@@ -110,6 +128,7 @@ class IncidentSeries(models.Model):
 class IncidentAction(models.TextChoices):
     OPENED = "opened"
     AFFECTED = "affected"
+    ALERTED = "alerted"  # an alert joined it
     RECOVERED = "recovered"
     ACKNOWLEDGED = "acknowledged"
     ASSIGNED = "assigned"

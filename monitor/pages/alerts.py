@@ -26,7 +26,14 @@ def page(request: HttpRequest) -> HttpResponse:
     closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
     digest = digest_of(
         [
-            (row.alert.pk, row.alert.acknowledged_at, row.alert.closed_at, row.notifications)
+            (
+                row.alert.pk,
+                row.alert.acknowledged_at,
+                row.alert.closed_at,
+                row.notifications,
+                row.alert.incident_id,
+                row.alert.incident is not None and row.alert.incident.is_held,
+            )
             for row in (*is_open, *closed)
         ]
     )

@@ -1,35 +1,42 @@
-"""Incidents: one for each cause by which series fail; the timeline of one, and what users do about it."""
+"""Incidents: one for each cause of failures or alerts; the timeline of one, and what users do about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Greatest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from monitor.alerts.listing import listed, notification_states
 from monitor.failures import incident_actions
 from monitor.failures.incidents import earlier
-from monitor.models import Incident, Series
+from monitor.models import Alert, Incident, IncidentSeries, Series
 from monitor.pages.http.access import members_only
 
 MOST_RESOLVED = 50
 MOST_EVENTS = 200
+MOST_ALERTS = 200
 MOST_TEXT = 2000  # characters of a comment
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     visible = Incident.objects.visible_to(request.user).select_related("signature")
+    failing, alerts = IncidentSeries.objects.all(), Alert.objects.all()
     counted = visible.annotate(
-        series_count=Count("affected__series", distinct=True),
-        affected_count=Count("affected__series", Q(affected__until=None), distinct=True),
+        series_count=Coalesce(Greatest(_series_of(failing), _series_of(alerts)), 0),
+        affected_count=Coalesce(
+            Greatest(_series_of(failing.filter(until=None)), _series_of(alerts.open())), 0
+        ),
     )
     context = {
         "open": counted.open(),
@@ -38,6 +45,12 @@ def page(request: HttpRequest) -> HttpResponse:
         "now": timezone.now(),
     }
     return render(request, "pages/incidents.html", context)
+
+
+def _series_of(rows: QuerySet[Any]) -> Subquery:
+    """Return the number of series of those of *rows* that belong to the incident."""
+    of_incident = rows.filter(incident=OuterRef("pk")).order_by().values("incident")
+    return Subquery(of_incident.annotate(count=Count("series", distinct=True)).values("count"))
 
 
 @members_only
@@ -52,7 +65,10 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "affected": found.affected.filter(series__in=series).select_related("series"),
         "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
         "most_events": MOST_EVENTS,
-        "earlier": earlier(found),
+        "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS]),
+        "most_alerts": MOST_ALERTS,
+        "suspicion_messages": notification_states(found.notifications.all()),
+        "earlier": earlier(found, visible),
         "most_text": MOST_TEXT,
         "now": timezone.now(),
     }

@@ -25,6 +25,9 @@ OPENED = Message(
     since=NOON,
     at=NOON,
     url="https://gridcast.example.org/alerts/",
+    incident=12,
+    cause="No space left on the device, at a",
+    open_alerts=3,
 )
 
 every_channel = pytest.mark.parametrize("kind", channels.names())

@@ -69,3 +69,26 @@ def test_the_directory_of_an_external_depot_is_unknown_unless_configured(
     assert urls.depot_directory() is None
     monkeypatch.setenv("GRIDCAST_DEPOT_DIRECTORY", "/data")
     assert urls.depot_directory() == Path("/data")
+
+
+def test_the_monitor_is_suspected_by_half_of_the_sites_in_a_quarter_of_an_hour_unless_configured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (env.suspect_share(), env.suspect_window_seconds()) == (0.5, 900)
+    monkeypatch.setenv("GRIDCAST_SUSPECT_SHARE", "0.25")
+    monkeypatch.setenv("GRIDCAST_SUSPECT_WINDOW_SECONDS", "60")
+    assert (env.suspect_share(), env.suspect_window_seconds()) == (0.25, 60)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.01", "nan", "inf", "half", "50 %"])
+def test_an_impossible_share_of_sites_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("GRIDCAST_SUSPECT_SHARE", text)
+    with pytest.raises(env.InvalidVariable, match=f"GRIDCAST_SUSPECT_SHARE: expected a number .*{text}"):
+        env.suspect_share()
+
+
+@pytest.mark.parametrize("text", ["59", "86401", "-60", "15m", "900.5", "\N{SUPERSCRIPT TWO}00"])
+def test_an_impossible_window_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("GRIDCAST_SUSPECT_WINDOW_SECONDS", text)
+    with pytest.raises(env.InvalidVariable, match="expected seconds from 60 to 86400, got"):
+        env.suspect_window_seconds()

@@ -45,8 +45,13 @@ class NotDelivered(NotifierError):
 class Message:
     """The message that an alert of a series or of a reporter was opened or closed; *event* says which.
 
-    One of *series* and *reporter* is empty. A message may be delivered more than once, each time with the
-    same *id*. *url* is the address of the page of alerts; it is empty unless GRIDCAST_URL is set.
+    One of *series* and *reporter* is empty; both are, if the monitor itself is suspected. A message may be
+    delivered more than once, each time with the same *id*.
+
+    Attributes:
+        url: the address of the page of the incident, or of alerts; empty unless GRIDCAST_URL is set.
+        incident, cause: the number of the incident, and what and where it is.
+        open_alerts: how many alerts of the incident are open and use the channel.
     """
 
     id: str
@@ -58,17 +63,21 @@ class Message:
     at: datetime
     url: str = ""
     reporter: str = ""
+    incident: int | None = None
+    cause: str = ""
+    open_alerts: int = 0
 
     @property
     def watched(self) -> str:
-        """The series, or the reporter."""
-        return self.series or f"reporter {self.reporter}"
+        """The series, the reporter, or the cause."""
+        return self.series or (f"reporter {self.reporter}" if self.reporter else self.cause)
 
     @property
     def subject(self) -> str:
         """One line of bounded length."""
         label = "resolved" if self.event == "closed" else "alert"
-        line = " ".join(f"[gridcast] {label}: {self.watched}: {self.text}".split())
+        others = f" (and {self.open_alerts - 1:,} more)" if self.open_alerts > 1 else ""
+        line = " ".join(f"[gridcast] {label}: {self.watched}{others}: {self.text}".split())
         return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}..."
 
     @property
@@ -77,7 +86,9 @@ class Message:
         lines = [
             f"{self.watched}: {self.text}",
             "",
-            f"Rule    {self.rule}",
+            *([f"Rule    {self.rule}"] if self.rule else []),
+            *([f"Cause   {self.cause} (incident {self.incident})"] if self.incident else []),
+            *([f"Alerts  {self.open_alerts:,} open"] if self.open_alerts > 1 else []),
             f"Since   {self.since:%Y-%m-%d %H:%M:%S} UTC",
             f"{self.event.capitalize():8}{self.at:%Y-%m-%d %H:%M:%S} UTC",
         ]

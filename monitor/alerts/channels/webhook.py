@@ -99,5 +99,8 @@ def _content(message: Message) -> bytes:
         "since": message.since.isoformat(),
         "at": message.at.isoformat(),
         "url": message.url,
+        "incident": message.incident,
+        "cause": message.cause,
+        "open_alerts": message.open_alerts,
     }
     return json.dumps(content).encode()

@@ -250,7 +250,7 @@ def test_a_message_names_the_reporter(ncsa: Reporter, noon: datetime) -> None:
     with hook() as receiver:
         rule("own", "unseen_seconds", 60, notify=[receiver.channel])
         evaluate_reporters(noon + HOUR)
-        deliver_due(noon + HOUR)
+        deliver_due(noon + HOUR + MINUTE)
         (message,) = map(json.loads, receiver.received())
     assert (message["reporter"], message["series"], message["rule"]) == ("ncsa", "", "own")
 

@@ -46,6 +46,7 @@ def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) ->
             "closed_by": None,
             "text": "it is down",
             "closed_text": "",
+            "incident": None,
         }
     ]
 

@@ -258,6 +258,29 @@ def test_prune_keeps_a_reporter_that_has_enrolled_and_its_site(grid: GridCommand
     assert grid("plan", "--prune", "--exit-code", file)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [("declared", "was declared after the fact"), ("sdsc-ics", "the feed sdsc-ics announced")],
+)
+@pytest.mark.parametrize("verb", ["plan", "apply"])
+def test_a_window_of_the_name_of_a_declared_or_announced_one_is_refused_with_its_line(
+    grid: GridCommand, file: Path, source: str, origin: str, verb: str
+) -> None:
+    text = "maintenance:\n  new-disks: {starts_at: 2026-03-01T08:00:00Z, ends_at: 2026-03-02T08:00:00Z}\n"
+    file.write_text(f"version: 1\n{text}", encoding="utf-8")
+    MaintenanceWindow.objects.create(
+        name="new-disks", source=source, uid="1", starts_at=NOON, ends_at=NOON + timedelta(hours=1)
+    )
+    status, output = grid(verb, file)
+    assert status != 0
+    assert f"{file}:3:" in output
+    assert (
+        f"maintenance new-disks: its name is that of a window that {origin}; choose another name, or delete"
+        in " ".join(output.split())
+    )
+    assert MaintenanceWindow.objects.get().source == source
+
+
 def test_a_change_of_maintenance_is_shown_and_applied(grid: GridCommand, file: Path) -> None:
     grid("apply", file)
     edit(file, "    sites: [sdsc, anl]\n    starts_at: 2026-03-01T08", "    starts_at: 2026-03-01T09")

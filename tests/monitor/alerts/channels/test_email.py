@@ -21,7 +21,7 @@ def test_the_subject_of_a_mail_names_event_and_series() -> None:
         ((recipients, content),) = server.mails
     mail = email.message_from_bytes(content, policy=email.policy.default)
     assert recipients == ["<ada@example.org>", "<bob@example.org>"]
-    assert mail["Subject"].strip() == f"[gridcast] alert: circle-main: {OPENED.text}"
+    assert mail["Subject"].strip() == f"[gridcast] alert: circle-main (and 2 more): {OPENED.text}"
     assert (mail["From"], mail["Auto-Submitted"]) == ("grid@example.org", "auto-generated")
     assert mail["Message-ID"] == "<notification-1@gridcast>"
     assert "https://gridcast.example.org/alerts/" in mail.get_content()

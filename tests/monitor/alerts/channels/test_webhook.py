@@ -36,6 +36,9 @@ def test_the_body_is_json_with_every_field(server: Hook) -> None:
         "since": "2026-03-01T12:00:00+00:00",
         "at": "2026-03-01T12:00:00+00:00",
         "url": "https://gridcast.example.org/alerts/",
+        "incident": 12,
+        "cause": "No space left on the device, at a",
+        "open_alerts": 3,
     }
 
 

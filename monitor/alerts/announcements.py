@@ -1,0 +1,111 @@
+"""Decide whether a notification is sent: one when an incident opens, and one when it ends, on each channel.
+
+The decision is made when the notification is due, by the messages that the channel has got until then, so
+that a worker that dies in between loses none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from monitor.alerts.concerned_sites import not_at_fault
+from monitor.models import Alert, Incident, Notification
+from monitor.models.alert import Event
+
+
+class Handling(StrEnum):
+    SEND = "send"
+    WAIT = "wait"
+    WITHHOLD = "withhold"
+
+
+class Decision(NamedTuple):
+    handling: Handling
+    reason: str = ""
+
+
+SEND = Decision(Handling.SEND)
+
+
+@dataclass(frozen=True)
+class ChannelState:
+    """The other messages about an incident on one channel, without those that were withheld.
+
+    Attributes:
+        openings, closings: how many were delivered.
+        retried: how many openings were refused, and are retried.
+        given_up: how many openings were given up.
+        open_alerts: how many other alerts of the incident are open and use the channel.
+    """
+
+    openings: int = 0
+    closings: int = 0
+    retried: int = 0
+    given_up: int = 0
+    open_alerts: int = 0
+
+
+def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
+    """Return what to do with the first attempt of a message that an alert of an incident *event*.
+
+    *settled* says that a user has acknowledged or resolved the incident; it is empty otherwise. Pure.
+    """
+    if event == Event.CLOSED:
+        if of.open_alerts:
+            return Decision(Handling.WITHHOLD, "other alerts of the incident are open")
+        if of.openings + of.given_up + of.retried > of.closings:
+            return SEND
+        return Decision(Handling.WITHHOLD, "the incident was not announced, or its end was")
+    if settled:
+        return Decision(Handling.WITHHOLD, settled)
+    if of.openings > of.closings:
+        return Decision(Handling.WITHHOLD, "the incident was announced")
+    return Decision(Handling.WAIT) if of.retried else SEND
+
+
+def decision_of(notification: Notification) -> Decision:
+    """Return what to do with *notification*, whose alert and incident are loaded.
+
+    Attempts after the first one, messages about the monitor, and alerts without an incident are sent.
+    """
+    alert = notification.alert
+    if notification.attempts or alert is None or alert.incident is None:
+        return SEND
+    is_opening = notification.event == Event.OPENED
+    state, settled = _channel_state(notification, alert), _settled(alert.incident)
+    decision = decide(notification.event, state, settled=settled)
+    if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
+        return Decision(Handling.WITHHOLD, reason)
+    return decision
+
+
+def open_alerts_on(notification: Notification) -> int:
+    """Return how many alerts of the incident of *notification* are open and use its channel."""
+    if notification.alert is None or notification.alert.incident is None:
+        return 0
+    of_incident = Alert.objects.open().filter(incident=notification.alert.incident)
+    return of_incident.filter(notifications__channel=notification.channel).distinct().count()
+
+
+def _channel_state(notification: Notification, alert: Alert) -> ChannelState:
+    attempted = Notification.objects.filter(
+        alert__incident=alert.incident, channel=notification.channel, withheld="", attempts__gt=0
+    )
+    rows = list(attempted.exclude(pk=notification.pk))
+    openings = [row for row in rows if row.event == Event.OPENED]
+    others = Alert.objects.open().filter(incident=alert.incident, notifications__channel=notification.channel)
+    return ChannelState(
+        openings=sum(row.sent_at is not None for row in openings),
+        closings=sum(row.event == Event.CLOSED for row in rows),
+        retried=sum(row.due_at is not None for row in openings),
+        given_up=sum(row.is_given_up for row in openings),
+        open_alerts=others.exclude(pk=alert.pk).distinct().count(),
+    )
+
+
+def _settled(incident: Incident) -> str:
+    if incident.resolved_at is not None and incident.resolved_by:
+        return f"{incident.resolved_by} has resolved the incident"
+    return f"{incident.acknowledged_by} has acknowledged the incident" if incident.acknowledged_at else ""
