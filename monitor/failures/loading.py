@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, RootModel, StringConstraints
+from pydantic import AfterValidator, Field, RootModel, StringConstraints, WithJsonSchema
 
 from monitor.failures.classifier import InvalidPattern, compile_pattern
 from monitor.failures.signature import Signature
@@ -32,6 +32,10 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def _one_of(choices: type[Category] | type[Severity]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": list(choices.values)})
+
+
 Name = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=50),
@@ -47,8 +51,10 @@ class SignatureEntry(Entry):
     """A cause of failures, recognised by its texts."""
 
     title: Annotated[Title, StringConstraints(min_length=1)] = Field(description="Name shown on pages.")
-    category: Annotated[Category, Field(strict=False)] = Field(description="Kind of the cause.")
-    severity: Annotated[Severity, Field(strict=False)] = Field(
+    category: Annotated[Category, Field(strict=False), _one_of(Category)] = Field(
+        description="Kind of the cause."
+    )
+    severity: Annotated[Severity, Field(strict=False), _one_of(Severity)] = Field(
         description="`minor` usually ends by itself, `major` needs a person, `critical` stops a service."
     )
     patterns: Annotated[list[Pattern], Field(min_length=1, max_length=_MOST_PATTERNS)] = Field(

@@ -26,6 +26,7 @@ from monitor.failures.templates import (
     mine,
     pattern_of,
 )
+from monitor.failures.text_group import TextGroup
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
 
 MOST_EXAMPLES = 3
@@ -45,20 +46,6 @@ _HINTS: Mapping[Category, str] = {
 _HINT = re.compile(
     "|".join(rf"(?P<{category}>\b(?:{words})\b)" for category, words in _HINTS.items()), re.IGNORECASE
 )
-
-
-class UnknownText(NamedTuple):
-    """A text that no signature names, with the runs that failed by it.
-
-    *message* is the text without what the ledger puts before it. *series* are keys of series.
-    """
-
-    failure: FailureText
-    message: str
-    runs: int
-    series: frozenset[int]
-    first: datetime
-    latest: datetime
 
 
 @dataclass(frozen=True)
@@ -88,7 +75,7 @@ class Proposal:
 
 
 def propose(
-    unknown: Sequence[UnknownText], named: Collection[FailureText], taken: Collection[str]
+    unknown: Sequence[TextGroup], named: Collection[FailureText], taken: Collection[str]
 ) -> list[Proposal]:
     """Return the proposals for *unknown*, that with most runs first.
 
@@ -119,7 +106,7 @@ class _Candidate:
 
 
 def _precise(
-    candidates: Mapping[str, _Candidate], unknown: Sequence[UnknownText], named: Collection[FailureText]
+    candidates: Mapping[str, _Candidate], unknown: Sequence[TextGroup], named: Collection[FailureText]
 ) -> list[_Candidate]:
     """Return the candidates that match all of their own texts, and no other text."""
     classifier = Classifier([_named(name, each.pattern) for name, each in candidates.items()])
@@ -202,7 +189,7 @@ _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _NARROW = {"number": (r"\d+",), "word": (r"\w+", r"[\w.-]+")}
 
 
-def _proposal(candidate: _Candidate, unknown: Sequence[UnknownText]) -> Proposal:
+def _proposal(candidate: _Candidate, unknown: Sequence[TextGroup]) -> Proposal:
     texts = sorted(
         (unknown[number] for number in candidate.texts), key=lambda each: each.latest, reverse=True
     )
@@ -243,7 +230,7 @@ def _short(separator: str, words: Sequence[str], most: int) -> str:
 
 def _category(text: str) -> tuple[Category, str]:
     """Return the category that *text* suggests, and the word that suggests it."""
-    hints = {match.lastgroup: match.group() for match in _HINT.finditer(text)}
+    hints = {match.lastgroup or "": match.group() for match in _HINT.finditer(text)}
     if len(hints) != 1:
         return Category.UNKNOWN, ""
     ((category, word),) = hints.items()

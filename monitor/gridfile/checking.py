@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 
 import probes
+from monitor.failures.loading import SignatureEntry
+from monitor.failures.shipped import shipped_names
 from monitor.gridfile import access, agents, alerting, expansion
 from monitor.gridfile.definition import (
     GridDefinition,
@@ -19,6 +21,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -86,8 +89,17 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     all_series = expanded if names.has_all_series and not has_series_faults else None
     faults.extend(_check_alerts(file, names, all_series))
     alerts = {name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()}
+    signatures = {name: _signature_definition(name, entry) for name, entry in file.signatures.items()}
+    faults.extend(_check_signatures(file))
     series = {name: definition for name, (_, definition) in expanded.items()}
-    return GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts), faults
+    grid = GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts, signatures)
+    return grid, faults
+
+
+def _signature_definition(name: str, entry: SignatureEntry) -> SignatureDefinition:
+    values = entry.model_dump(mode="json")
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return SignatureDefinition(name, **{**values, **lists})
 
 
 def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
@@ -242,6 +254,11 @@ def _check_alerts(file: GridFile, names: KnownNames, series: Collection[str] | N
             yield ("alerts", name), f"names of own rules do not begin with {quoted(DEFAULT_PREFIX)}"
         for path, message in alerting.faults(rule, existing):
             yield ("alerts", name, *path), message
+
+
+def _check_signatures(file: GridFile) -> Iterator[Fault]:
+    for name in sorted(file.signatures.keys() & shipped_names()):
+        yield ("signatures", name), "gridcast ships a signature of this name; use another name"
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:

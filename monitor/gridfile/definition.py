@@ -130,6 +130,22 @@ class AlertDefinition:
     notify: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True)
+class SignatureDefinition:
+    """A cause of failures that gridcast does not ship (``monitor.failures.signature``)."""
+
+    name: str
+    title: str = ""
+    category: str = ""
+    severity: str = ""
+    patterns: Sequence[str] = ()
+    help: str = ""
+    counts_against_site: bool | None = None
+    stages: Sequence[str] = ()
+    tools: Sequence[str] = ()
+    precedence: int = 0
+
+
 Definition = (
     SiteDefinition
     | ResourceDefinition
@@ -138,6 +154,7 @@ Definition = (
     | SeriesDefinition
     | MaintenanceDefinition
     | AlertDefinition
+    | SignatureDefinition
 )
 
 
@@ -152,3 +169,4 @@ class GridDefinition:
     series: Mapping[str, SeriesDefinition] = field(default_factory=dict)
     maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)
     alerts: Mapping[str, AlertDefinition] = field(default_factory=dict)
+    signatures: Mapping[str, SignatureDefinition] = field(default_factory=dict)

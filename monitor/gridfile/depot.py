@@ -18,6 +18,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -28,6 +29,7 @@ from monitor.models import (
     AlertRule,
     Binding,
     MaintenanceWindow,
+    OwnSignature,
     Reporter,
     Resource,
     Run,
@@ -89,6 +91,13 @@ def _alert_rules() -> Iterator[Definition]:
         yield AlertDefinition(**attributes, watches=_watches(row), notify=tuple(row.notify))
 
 
+def _signatures() -> Iterator[Definition]:
+    for row in OwnSignature.objects.all():
+        attributes = _attributes(SignatureDefinition, row)
+        lists = {key: tuple(value) for key, value in attributes.items() if isinstance(value, list)}
+        yield SignatureDefinition(**{**attributes, **lists})
+
+
 _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "sites": _sites,
     "resources": _resources,
@@ -97,6 +106,7 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "series": _series,
     "maintenance": _windows,
     "alerts": _alert_rules,
+    "signatures": _signatures,
 }
 
 

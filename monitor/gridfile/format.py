@@ -20,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from monitor.failures.loading import Name as SignatureName
+from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
 from monitor.models.series import MOST_DAYS
@@ -289,6 +291,9 @@ class GridFile(Entry):
     alerts: Annotated[dict[Name, AlertRuleEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Alert rules by name (docs/alerts.md)."
     )
+    signatures: Annotated[dict[SignatureName, SignatureEntry], BeforeValidator(none_to_empty)] = Field(
+        {}, description="Own signatures of failures by name in lower case with dashes (docs/failures.md)."
+    )
 
 
 MODELS: dict[str, type[Entry]] = {
@@ -299,4 +304,5 @@ MODELS: dict[str, type[Entry]] = {
     "series": SeriesEntry,
     "maintenance": MaintenanceEntry,
     "alerts": AlertRuleEntry,
+    "signatures": SignatureEntry,
 }

@@ -12,6 +12,7 @@ NOUNS = {
     "series": "series",
     "maintenance": "maintenance",
     "alerts": "alert rule",
+    "signatures": "signature",
 }
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.format import (
     AccessEntry,
@@ -34,6 +35,7 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     AlertRuleEntry,
     Watches,
     ChannelEntry,
+    SignatureEntry,
 )
 _TITLES = {"GridFile": "The file", "AccessEntry": "Shell, transfer, batch", "AlertRuleEntry": "Alert rule"}
 _TOP = """\

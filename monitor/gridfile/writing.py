@@ -9,7 +9,10 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db import models
+from django.utils import timezone
 
+from monitor.failures import own_signatures
+from monitor.failures.active_signatures import active_signatures, store
 from monitor.gridfile.definition import (
     AlertDefinition,
     Definition,
@@ -17,8 +20,18 @@ from monitor.gridfile.definition import (
     SeriesDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.planning import Change, Plan
-from monitor.models import AlertRule, Binding, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
+from monitor.gridfile.planning import Change, Plan, to_entry
+from monitor.models import (
+    AlertRule,
+    Binding,
+    MaintenanceWindow,
+    OwnSignature,
+    Reporter,
+    Resource,
+    Series,
+    Site,
+    Suite,
+)
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 
@@ -32,6 +45,7 @@ _TABLES: dict[str, Table] = {
     "series": Series.objects,
     "maintenance": MaintenanceWindow.objects,
     "alerts": AlertRule.objects,
+    "signatures": OwnSignature.objects,
 }
 _REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
 _JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
@@ -84,6 +98,19 @@ def write(plan: Plan) -> None:
                 _delete_announced(names)
             if names:
                 _TABLES[noun].filter(name__in=names).delete()
+    _record_signatures([change for change in changes if change.noun == "signatures"])
+
+
+def _record_signatures(changes: Sequence[Change]) -> None:
+    """Record the changes of own signatures; what pages list then agrees with them at once."""
+    now = timezone.now()
+    for change in changes:
+        before, after = (
+            None if each is None else to_entry(change.noun, each) for each in (change.before, change.after)
+        )
+        own_signatures.record_grid_file(change.name, before, after, now)
+    if changes:
+        store(active_signatures())
 
 
 def _follows(definition: Definition | None) -> bool:

@@ -23,6 +23,7 @@ from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
+from monitor.models.own_signature import OwnSignature, SignatureChange
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
     EnrolmentAttempt,
@@ -78,6 +79,7 @@ __all__ = [
     "Metric",
     "Notification",
     "Outcome",
+    "OwnSignature",
     "PendingChange",
     "RawReport",
     "Recheck",
@@ -91,6 +93,7 @@ __all__ = [
     "Sample",
     "Segment",
     "Series",
+    "SignatureChange",
     "Site",
     "SuccessState",
     "Suite",
