@@ -18,7 +18,7 @@ from monitor.failures.by_hour import count_by_hour
 from monitor.failures.counts import RANGES, FailureRange, count_failures, judged_runs, runs_at_site
 from monitor.failures.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, FailureSignature, Run, Series
-from monitor.models.failure_signature import Category, Severity
+from monitor.models.failure_signature import Category, Origin, Severity
 from monitor.models.run import WITH_SIGNATURE
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ RangeKey = Literal["24h", "7d", "30d", "90d"]
 
 
 class SignatureOut(Schema):
-    """A cause of failures. *counts_against_site* tells whether the adjusted success rate counts it."""
+    """A cause of failures. *counts_against_site* tells whether the adjusted success rate counts it.
+
+    A `withdrawn` signature names no runs any more.
+    """
 
     name: str
     title: str
@@ -37,6 +40,7 @@ class SignatureOut(Schema):
     severity: Severity
     counts_against_site: bool
     help: str
+    origin: Origin
 
 
 class FailureOut(Schema):

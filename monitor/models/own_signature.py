@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 from monitor.models.failure_signature import Category, Origin, Severity
@@ -67,3 +69,18 @@ class SignatureChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.signature}: {self.action}"
+
+    @property
+    def differences(self) -> list[str]:
+        """Each value that the change set or removed, as text."""
+        before, after = self.before or {}, self.after or {}
+        changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        if self.action != SignatureAction.CHANGED:
+            return [f"{key}: {_shown((after or before)[key])}" for key in changed]
+        return [f"{key}: {_shown(before.get(key))} → {_shown(after.get(key))}" for key in changed]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "default" if value is None else str(value)
