@@ -10,6 +10,7 @@ Errors::
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -25,7 +26,6 @@ from monitor.failures.signature import Signature
 from monitor.models import OwnSignature, SignatureChange
 from monitor.models.failure_signature import Origin
 from monitor.models.own_signature import SignatureAction
-from monitor.yamlfile.problems import describe_key
 from monitor.yamlfile.validation import faults
 
 Values = Mapping[str, Any]  # of a signature, by key of a file of signatures
@@ -57,13 +57,13 @@ def checked(name: str, values: Values) -> Signature:
     Raises:
         InvalidSignature: a value or the name is not allowed.
     """
-    problems: dict[str, str] = {}
+    problems: dict[str, list[str]] = defaultdict(list)
     for path, message in faults(SignatureFile, {name: values}):
         key = str(path[1]) if len(path) > 1 else "name"
-        where = f"{describe_key(path[1:])}: " if len(path) > 2 else ""
-        problems.setdefault(key, where + message)
+        where = f"number {path[2] + 1}: " if len(path) > 2 and isinstance(path[2], int) else ""
+        problems[key].append(where + message)
     if problems:
-        raise InvalidSignature(problems)
+        raise InvalidSignature({key: "; ".join(found) for key, found in problems.items()})
     return Signature.of(name, values)
 
 

@@ -29,8 +29,8 @@ _SHOWN_CHARACTERS = 100
 
 class Command(BaseCommand):
     help = (
-        "classify: name the causes of failure texts, by the signatures that gridcast ships, those of --own and"
-        " of --signatures.\npropose: print the signatures proposed for runs of unknown cause, for a grid file."
+        "classify: name the causes of failure texts, by the signatures that gridcast ships, --own ones, and"
+        " those of --signatures.\npropose: print signatures for runs of unknown cause, for a grid file."
     )
 
     def create_parser(self, *args: Any, **options: Any) -> Any:
@@ -41,8 +41,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "file",
             nargs="?",
-            help="classify: texts, one per line; a line may also be a JSON object with message, stage, exit_status,"
-            " stderr_tail and tools; - reads standard input",
+            help="classify: texts, one per line; a line may also be a JSON object with message, stage,"
+            " exit_status, stderr_tail and tools; - reads standard input",
         )
         parser.add_argument("--whole", action="store_true", help="the file is one text of several lines")
         parser.add_argument("--own", action="store_true", help="also use the own signatures of the depot")

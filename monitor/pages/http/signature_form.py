@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 Form = Mapping[str, str]
 _DEFAULT, _YES, _NO = "", "yes", "no"
 _COUNTS = {None: _DEFAULT, True: _YES, False: _NO}
+_OPTIONAL: Mapping[str, Any] = {
+    "help": "",
+    "counts_against_site": None,
+    "stages": [],
+    "tools": [],
+    "precedence": 0,
+}
 EMPTY: Form = {
     "name": "",
     "title": "",
@@ -71,14 +78,7 @@ def values_of(form: Form) -> dict[str, Any]:
         "tools": form["tools"].split(),
         "precedence": int(precedence) if is_number else precedence,
     }
-    optional: dict[str, Any] = {
-        "help": "",
-        "counts_against_site": None,
-        "stages": [],
-        "tools": [],
-        "precedence": 0,
-    }
-    return {key: value for key, value in values.items() if key not in optional or value != optional[key]}
+    return {key: value for key, value in values.items() if key not in _OPTIONAL or value != _OPTIONAL[key]}
 
 
 def form_context(form: Form, problems: Mapping[str, str]) -> dict[str, Any]:
