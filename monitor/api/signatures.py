@@ -1,4 +1,4 @@
-"""Signatures of one's own: proposed for runs of unknown cause, accepted and withdrawn."""
+"""Signatures: those in use, those proposed for runs of unknown cause; one's own, accepted and withdrawn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,28 @@ from monitor.failures import own_signatures
 from monitor.failures.own_signatures import InvalidSignature, SignatureError
 from monitor.failures.proposals import Proposal
 from monitor.failures.unknown_failures import preview, proposals
-from monitor.models import OwnSignature, Run
+from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import Category, Origin, Severity
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["failures"])
+
+
+class SignatureOut(Schema):
+    """A cause of failures. *counts_against_site* tells whether the adjusted success rate counts it.
+
+    A `withdrawn` signature names no runs any more.
+    """
+
+    name: str
+    title: str
+    category: Category
+    severity: Severity
+    counts_against_site: bool
+    help: str
+    origin: Origin
 
 
 class ProposalOut(Schema):
@@ -101,6 +116,16 @@ def list_proposals(
     """For the runs of 90 days that you may see; those that would name most runs first."""
     found = proposals(Run.objects.visible_to(request.user), timezone.now())
     return [_proposal(each) for each in found[:limit]]
+
+
+@router.get(
+    "/failures/signatures",
+    response=list[SignatureOut],
+    operation_id="monitor_api_failures_list_signatures",
+    summary="List the causes that are recognised",
+)
+def list_signatures(request: HttpRequest) -> list[FailureSignature]:  # noqa: ARG001
+    return list(FailureSignature.objects.all())
 
 
 @router.get(

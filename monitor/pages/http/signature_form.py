@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def submitted(posted: QueryDict) -> Form:
 def values_of(form: Form) -> dict[str, Any]:
     """Return the values of *form* as in a file of signatures, without those that have their defaults."""
     precedence = form["precedence"]
-    is_number = precedence.lstrip("-").isdecimal() and len(precedence) < 10
+    is_number = re.fullmatch("-?[0-9]{1,9}", precedence) is not None
     values: dict[str, Any] = {
         "title": form["title"],
         "category": form["category"],

@@ -115,7 +115,7 @@ def test_a_token_needs_the_scope_and_its_user_the_permission(
     program = user("program")
     if has_permission:
         program.user_permissions.add(Permission.objects.get(codename="manage_signatures"))
-    headers = {"HTTP_AUTHORIZATION": f"Bearer {ApiToken.objects.issue(program, 'robot', [scope])[1]}"}
+    headers = {"HTTP_AUTHORIZATION": f"Bearer {ApiToken.objects.issue(program, 'robot', [scope])}"}
     for path, body in (("signatures", JAM), ("signatures/jam/withdraw", {"version": 1})):
         assert post(client, path, body, **headers).status_code == 403
     assert not OwnSignature.objects.exists()

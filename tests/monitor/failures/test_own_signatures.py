@@ -113,7 +113,7 @@ def test_an_edited_signature_judges_history_again_and_its_change_is_recorded(jam
             "jam",
             {"patterns": ["a", "(?=b)"]},
             "patterns",
-            'key "patterns[1]": not a regular expression of RE2',
+            "number 2: not a regular expression of RE2",
         ),
         ("jam", {"patterns": ["(a"]}, "patterns", "missing )"),
         ("jam", {"patterns": ["a*"]}, "patterns", "matches an empty text"),
