@@ -10,9 +10,9 @@ from monitor.failures.classifier import InvalidPattern, compile_pattern
 from monitor.failures.signature import Signature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
 from monitor.yamlfile import reading
-from monitor.yamlfile.entry import Entry, Title
+from monitor.yamlfile.entry import Entry
 from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
-from monitor.yamlfile.validation import faults
+from monitor.yamlfile.validation import DASHED, faults
 
 PAGES = frozenset({"breakdown"})  # the addresses of these pages are like that of a signature
 _MOST_PATTERNS = 50  # of one signature
@@ -41,7 +41,7 @@ def _one_of(choices: type[Category] | type[Severity]) -> WithJsonSchema:
 
 Name = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=50),
+    StringConstraints(pattern=DASHED, max_length=50),
     AfterValidator(_checked_name),
 ]
 Pattern = Annotated[
@@ -53,7 +53,9 @@ Word = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=
 class SignatureEntry(Entry):
     """A cause of failures, recognised by its texts."""
 
-    title: Annotated[Title, StringConstraints(min_length=1)] = Field(description="Name shown on pages.")
+    title: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="Name shown on pages."
+    )
     category: Annotated[Category, Field(strict=False), _one_of(Category)] = Field(
         description="Kind of the cause."
     )

@@ -2520,7 +2520,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("patterns", models.JSONField()),
-                ("help", models.TextField(blank=True)),
+                ("help", models.TextField(blank=True, max_length=2000)),
                 ("counts_against_site", models.BooleanField(null=True)),
                 ("stages", models.JSONField(default=list)),
                 ("tools", models.JSONField(default=list)),

@@ -26,7 +26,7 @@ class OwnSignature(models.Model):
     category = models.CharField(max_length=10, choices=Category.choices)
     severity = models.CharField(max_length=8, choices=Severity.choices)
     patterns = models.JSONField()
-    help = models.TextField(blank=True)
+    help = models.TextField(blank=True, max_length=2000)
     counts_against_site = models.BooleanField(null=True)
     stages = models.JSONField(default=list)
     tools = models.JSONField(default=list)

@@ -57,7 +57,8 @@ def test_the_broken_files_cover_a_hundred_distinct_errors() -> None:
 def test_the_file_before_the_changes_is_valid(grid: GridCommand, operators: Group) -> None:
     assert grid("validate", DATA / "whole.yaml") == (
         0,
-        "Valid: 2 sites, 2 resources, 2 reporters, 1 suites, 7 series, 3 maintenance, 4 alerts.\n",
+        "Valid: 2 sites, 2 resources, 2 reporters, 1 suites, 7 series, 3 maintenance, 4 alerts,"
+        " 2 signatures.\n",
     )
 
 

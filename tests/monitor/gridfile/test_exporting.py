@@ -22,6 +22,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -103,6 +104,24 @@ def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDe
     )
 
 
+@st.composite
+def signatures(draw: st.DrawFn, name: str) -> SignatureDefinition:
+    return SignatureDefinition(
+        name,
+        draw(texts.filter(bool)),
+        draw(st.sampled_from(["storage", "unknown"])),
+        draw(st.sampled_from(["minor", "critical"])),
+        tuple(
+            draw(st.lists(st.sampled_from(["no", "1", r"(?:^|:)\s*a \"b\" '#' \d+$", "é{2}"]), min_size=1))
+        ),
+        draw(texts),
+        draw(st.sampled_from([None, True, False])),
+        tuple(draw(st.lists(names, max_size=2))),
+        (),
+        draw(st.integers(-100, 100)),
+    )
+
+
 retentions = st.sampled_from([(), (7,), (None, 90), (1, 7, 90), (400, 30, 30, 36_500)])
 
 
@@ -168,6 +187,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
         ),
         by_name([draw(windows(name, sites)) for name in work]),
         by_name([draw(rules(name, existing)) for name in alerts]),
+        by_name([draw(signatures(name)) for name in draw(st.sets(st.sampled_from(["no", "1e3", "a-b"])))]),
     )
 
 

@@ -15,7 +15,16 @@ from monitor.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import MODELS, VERSION
 from monitor.gridfile.loading import DepotNames, load
-from monitor.models import AlertRule, MaintenanceWindow, Reporter, Resource, Series, Site, Suite
+from monitor.models import (
+    AlertRule,
+    MaintenanceWindow,
+    OwnSignature,
+    Reporter,
+    Resource,
+    Series,
+    Site,
+    Suite,
+)
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from monitor.yamlfile.reading import read
@@ -30,6 +39,7 @@ TABLES: dict[str, type[models.Model]] = {
     "series": Series,
     "maintenance": MaintenanceWindow,
     "alerts": AlertRule,
+    "signatures": OwnSignature,
 }
 
 
@@ -135,6 +145,7 @@ def test_the_schema_is_json_and_covers_every_section() -> None:
 NOT_IN_FILES = {"id", "name", "created_at", "scheduled_since", "expanded_until", "judged_as", "everything"}
 NOT_IN_FILES |= {"is_default"}  # rules that files do not list
 NOT_IN_FILES |= {"paced_until"}  # counted by the server
+NOT_IN_FILES |= {"origin", "version", "changed_at", "changed_by"}  # of signatures: who wrote them
 NOT_IN_FILES |= {"source", "uid", "url"}  # of windows that feeds announce
 NOT_IN_FILES |= {"condition", "threshold"}  # one key per kind of condition
 STORED_ELSEWHERE = {
@@ -145,6 +156,7 @@ STORED_ELSEWHERE = {
     "series": {"bindings", "for_", "mesh"},
     "maintenance": {"sites"},
     "alerts": {"watches", *CONDITIONS},
+    "signatures": set(),
 }
 
 
@@ -158,7 +170,7 @@ def test_a_file_can_set_every_configurable_column(noun: str) -> None:
 def test_limits_of_the_format_match_the_columns(noun: str) -> None:
     for name, field in MODELS[noun].model_fields.items():
         limits = [limit.max_length for limit in field.metadata if hasattr(limit, "max_length")]
-        if limits and name != "site":  # references must exist anyway
+        if limits and name not in {"site", "patterns"}:  # references must exist anyway; lists are JSON
             column = TABLES[noun]._meta.get_field(name)
             assert limits == [getattr(column, "max_length", None)]
     assert Series._meta.get_field("name").max_length == MAX_NAME_CHARACTERS
