@@ -40,7 +40,7 @@ def jammed(circle: Series) -> None:
     classify_runs(now)
 
 
-def post(client: Client, path: str, body: Any, **headers: str) -> Any:
+def post(client: Client, path: str, body: Any, **headers: Any) -> Any:
     return client.post(f"{URL}/{path}", body, content_type="application/json", **headers)
 
 

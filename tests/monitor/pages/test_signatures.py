@@ -17,7 +17,7 @@ from monitor.models import OwnSignature, Run, SignatureChange
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
-FORM = {
+FORM: dict[str, Any] = {
     "name": "jam",
     "title": "Jammed <b>",
     "category": "resource",
