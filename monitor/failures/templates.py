@@ -1,8 +1,8 @@
 """Mine templates from texts of failures that no signature names. Pure.
 
-Drain (P. He et al., "Drain: An Online Log Parsing Approach with Fixed Depth Tree", ICWS 2017): lines with the
-same number of words lie in the same leaf of a tree of fixed depth, and join the template there with which they
-share most words. Three things differ, because a wrong signature is worse than none:
+The method is that of "Drain: An Online Log Parsing Approach with Fixed Depth Tree" (ICWS 2017): lines with
+the same number of words lie in the same leaf of a tree of fixed depth, and join the template there with which
+they share most words. Three things differ, because a wrong signature is worse than none:
 
 - Lines are taken in alphabetical order, so that the templates do not depend on the order of the runs.
 - The error codes of a line are part of its leaf: lines with different codes have different causes.
