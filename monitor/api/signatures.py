@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema, Status
 from monitor.api.http.auth import require_signature_permission
 from monitor.api.http.problems import Refused
 from monitor.failures import own_signatures
-from monitor.failures.own_signatures import InvalidSignature, SignatureError
+from monitor.failures.own_signatures import InvalidSignatureValues, SignatureError
 from monitor.failures.proposals import Proposal
 from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import FailureSignature, OwnSignature, Run
@@ -190,6 +190,6 @@ def _proposal(proposal: Proposal) -> ProposalOut:
 
 
 def _refused(error: SignatureError) -> Refused:
-    if isinstance(error, InvalidSignature):
+    if isinstance(error, InvalidSignatureValues):
         return Refused(422, "invalid", str(error))
     return Refused(409, "conflict", str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from functools import lru_cache
+from operator import attrgetter
 
 from monitor.failures.classifier import InvalidPattern, compile_pattern
 from monitor.failures.shipped import shipped
@@ -75,11 +76,12 @@ def store(signatures: Collection[Signature]) -> None:
             help=each.help,
             origin=origins.get(each.name, Origin.SHIPPED),
         )
-        for each in (*signatures, _UNKNOWN)
+        for each in sorted((*signatures, _UNKNOWN), key=attrgetter("name"))  # concurrent calls lock in order
     ]
     fields = ["title", "category", "severity", "counts_against_site", "help", "origin"]
     FailureSignature.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["name"], update_fields=fields
     )
     names = [row.name for row in rows]
-    FailureSignature.objects.exclude(name__in=names).update(origin=Origin.WITHDRAWN)
+    others = FailureSignature.objects.exclude(name__in=names).exclude(origin=Origin.WITHDRAWN)
+    others.update(origin=Origin.WITHDRAWN)

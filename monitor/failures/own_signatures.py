@@ -3,9 +3,9 @@
 Errors::
 
     SignatureError
-        InvalidSignature       a value is not allowed                   permanent
-        ConflictingSignature   the name or a pattern is in use          permanent
-        OutdatedSignature      it was changed meanwhile, or withdrawn   again, after another look
+        InvalidSignatureValues   a value is not allowed                   permanent
+        ConflictingSignature     the name or a pattern is in use          permanent
+        OutdatedSignature        it was changed meanwhile, or withdrawn   again, after another look
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SignatureError(ValueError):
     """A signature cannot be written."""
 
 
-class InvalidSignature(SignatureError):
+class InvalidSignatureValues(SignatureError):
     """Values are not allowed; *problems* are messages by key, with the key "name" for the name."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
@@ -55,7 +55,7 @@ def checked(name: str, values: Values) -> Signature:
     """Return the signature *name* with *values*.
 
     Raises:
-        InvalidSignature: a value or the name is not allowed.
+        InvalidSignatureValues: a value or the name is not allowed.
     """
     problems: dict[str, list[str]] = defaultdict(list)
     for path, message in faults(SignatureFile, {name: values}):
@@ -63,7 +63,7 @@ def checked(name: str, values: Values) -> Signature:
         where = f"number {path[2] + 1}: " if len(path) > 2 and isinstance(path[2], int) else ""
         problems[key].append(where + message)
     if problems:
-        raise InvalidSignature({key: "; ".join(found) for key, found in problems.items()})
+        raise InvalidSignatureValues({key: "; ".join(found) for key, found in problems.items()})
     return Signature.of(name, values)
 
 
@@ -71,7 +71,7 @@ def accept(name: str, values: Values, user: str, now: datetime) -> OwnSignature:
     """Add a signature; of two users who accept the same at once, the second one gets an error.
 
     Raises:
-        InvalidSignature: a value or the name is not allowed.
+        InvalidSignatureValues: a value or the name is not allowed.
         ConflictingSignature: the name, or one of the patterns, is in use.
     """
     signature = checked(name, values)
@@ -95,7 +95,7 @@ def edit(name: str, values: Values, version: int, user: str, now: datetime) -> O
     """Replace the values of the signature *name*, of which the user has seen *version*.
 
     Raises:
-        InvalidSignature: a value is not allowed.
+        InvalidSignatureValues: a value is not allowed.
         ConflictingSignature: one of the patterns belongs to another own signature.
         OutdatedSignature: it was changed meanwhile, or withdrawn.
     """

@@ -125,17 +125,17 @@ def _named(name: str, pattern: str) -> Signature:
 def _pattern(template: Template) -> str | None:
     """Return the regular expression of *template*; None if it would match by chance.
 
-    It begins with the first literal text, at the start of the line or after a colon: without its report, a
-    run is judged by the reason in the ledger, which puts stage and resource before the text. A variable part
-    before that, such as a time stamp, is left out. It ends at the end of the line.
+    It begins with the first literal text, at the start of the line or after what the ledger puts before a
+    text: without its report, a run is judged by the reason in the ledger. A variable part before that, such
+    as a time stamp, is left out. It ends at the end of the line.
     """
     parts = list(_parts(template))
     if not _is_telling("\n".join(part.literal for part in parts)):
         return None
     first = next(number for number, part in enumerate(parts) if re.search(r"\w", part.literal))
     text = "".join(part.expression for part in parts[first:]).lstrip(" ")
-    start = r"(?:^|:)\s*" if first == 0 else r"\b" if text[0].isalnum() else ""
-    pattern = start + text + (r"\s*$" if template.is_whole else "")
+    edge = r"\b" if text[0].isalnum() else ""
+    pattern = (_START if first == 0 else edge) + text + (r"\s*$" if template.is_whole else "")
     return pattern if _is_valid(pattern) else None
 
 
@@ -184,6 +184,7 @@ def _class(mark: str, values: Collection[str]) -> str:
     return pattern_of(mark)
 
 
+_START = r"(?:^|failed: |out of time: )\s*"  # what comes before the text of reporters.outcome
 _PARTS = re.compile(f"[{MARKS}]|[^{MARKS}]+")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _NARROW = {"number": (r"\d+",), "word": (r"\w+", r"[\w.-]+")}

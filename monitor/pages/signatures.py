@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from monitor.failures import own_signatures
 from monitor.failures.active_signatures import signature_of
-from monitor.failures.own_signatures import InvalidSignature, SignatureError
+from monitor.failures.own_signatures import InvalidSignatureValues, SignatureError
 from monitor.failures.signature import Signature
 from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
@@ -101,7 +101,7 @@ def _submit(request: HttpRequest, row: OwnSignature | None) -> HttpResponse:
     name, values = row.name if row else form["name"], values_of(form)
     try:
         signature = own_signatures.checked(name, values)
-    except InvalidSignature as error:
+    except InvalidSignatureValues as error:
         return _form(request, form, row, problems=error.problems)
     if request.POST.get("verb") != "save":
         return _form(request, form, row, signature)

@@ -48,7 +48,7 @@ def test_proposals_are_listed_with_their_evidence(admin_client: Client, jammed: 
     (proposal,) = admin_client.get(f"{URL}/proposals").json()
     assert (proposal["runs"], proposal["series"], proposal["category"]) == (3, 1, "unknown")
     assert proposal["template"] == "frobnicator <number> is now jammed"
-    assert proposal["patterns"] == [r"(?:^|:)\s*frobnicator \d+ is now jammed\s*$"]
+    assert proposal["patterns"] == [r"(?:^|failed: |out of time: )\s*frobnicator \d+ is now jammed\s*$"]
     assert len(proposal["examples"]) == 3
 
 

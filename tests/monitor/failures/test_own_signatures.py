@@ -15,7 +15,7 @@ from monitor.failures.active_signatures import active_signatures
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.own_signatures import (
     ConflictingSignature,
-    InvalidSignature,
+    InvalidSignatureValues,
     OutdatedSignature,
     SignatureError,
 )
@@ -128,7 +128,7 @@ def test_an_edited_signature_judges_history_again_and_its_change_is_recorded(jam
 def test_an_invalid_signature_is_refused_with_its_field(
     name: str, changed: dict[str, Any], key: str, message: str
 ) -> None:
-    with pytest.raises(InvalidSignature) as refused:
+    with pytest.raises(InvalidSignatureValues) as refused:
         own_signatures.accept(name, {**VALUES, **changed}, "chief", NOON)
     assert message in refused.value.problems[key]
     assert not OwnSignature.objects.exists()

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.loading import PAGES
-from monitor.models import OwnSignature, Run, SignatureChange
+from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -75,6 +75,14 @@ def test_a_proposal_has_its_runs_and_example_and_no_script(jammed: None, client:
     assert "&lt;script&gt;alert()" in shown
     assert "<script>alert" not in shown
     assert "?proposal=" not in shown  # the reader may not accept it
+
+
+def test_history_that_is_still_judged_by_older_signatures_is_mentioned(
+    jammed: None, client: Client, now: datetime
+) -> None:
+    assert "still to be judged again" not in text(client, "/signatures/")
+    JudgedHistory.objects.update(rejudge_before=now)
+    assert "still to be judged again" in text(client, "/signatures/")
 
 
 def test_proposals_are_those_of_visible_runs(jammed: None, grid: Grid, client: Client) -> None:
