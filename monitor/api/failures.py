@@ -160,7 +160,7 @@ def list_failures(
 
 @router.get("/failures/counts", response=FailureCountsOut, summary="Count failures by cause and time")
 def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> FailureCountsOut:
-    chosen, now = _chosen(range), timezone.now()
+    chosen, now = chosen_range(range), timezone.now()
     runs = runs_at_site(request.user, site or "")
     counts, times = count_failures(runs, chosen, now), repair_times(judged_runs(runs, chosen, now))
     return FailureCountsOut(
@@ -224,7 +224,7 @@ def list_attributions(request: HttpRequest, range: RangeKey = "7d", site: str = 
     rows = Attribution.objects.visible_to(request.user).prefetch_related(
         Prefetch("runs", visible.order_by("slot", "pk"))
     )
-    return recent(rows, _chosen(range).starts(timezone.now())[0], site)
+    return recent(rows, chosen_range(range).starts(timezone.now())[0], site)
 
 
 @router.get("/failures/breakdown", response=BreakdownOut, summary="Break failures down, worst first")
@@ -234,7 +234,7 @@ def show_breakdown(
     """A failed run counts at the site where it failed, and on the paths of its series that begin or end
     there; a passed run at all sites, paths and stages of its series."""
     runs = runs_at_site(request.user, site or "")
-    breakdown = break_down(runs, _chosen(range), timezone.now(), by)
+    breakdown = break_down(runs, chosen_range(range), timezone.now(), by)
     return BreakdownOut(
         rows=[
             BreakdownRowOut(
@@ -258,7 +258,7 @@ def show_breakdown(
 @router.get("/failures/by-hour", response=list[HourCountOut], summary="Count failures by weekday and hour")
 def show_hours(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> list[HourCountOut]:
     """Hours without runs are left out."""
-    judged = judged_runs(runs_at_site(request.user, site or ""), _chosen(range), timezone.now())
+    judged = judged_runs(runs_at_site(request.user, site or ""), chosen_range(range), timezone.now())
     return [
         HourCountOut(weekday=weekday, hour=hour, runs=count.runs, failed=count.failed)
         for weekday, day in enumerate(count_by_hour(judged), start=1)
@@ -267,7 +267,7 @@ def show_hours(request: HttpRequest, range: RangeKey = "7d", site: str | None = 
     ]
 
 
-def _chosen(key: RangeKey) -> FailureRange:
+def chosen_range(key: RangeKey) -> FailureRange:
     return next(each for each in RANGES if each.key == key)
 
 

@@ -1,4 +1,4 @@
-"""The episodes of one cause: since when each series failed by it, for how long, and what ended it."""
+"""Episodes of failures: since when each series failed by which cause, for how long, and what ended it."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ class SeriesEpisode:
 
 
 def episodes_of(
-    runs: RunQuerySet, signature: FailureSignature, since: datetime, now: datetime
+    runs: RunQuerySet, signature: FailureSignature | None, since: datetime, now: datetime
 ) -> list[SeriesEpisode]:
-    """Return the episodes by *signature* among *runs* with slots from *since* until *now*, newest first.
+    """Return the episodes among *runs* with slots from *since* until *now*, newest first.
 
-    Those of the fifty series that it affects most. An episode that began before *since* begins with its first
-    run after it.
+    Those by *signature*, or by any cause (None), of the fifty series with most such failures. An episode that
+    began before *since* begins with its first run after it.
     """
     within = runs.filter(slot__gte=since, slot__lte=now, state__in=JUDGED).order_by()
-    failed = within.filter(signature=signature, state__in=WITH_SIGNATURE)
+    failed = within.filter(state__in=WITH_SIGNATURE)
+    if signature is not None:
+        failed = failed.filter(signature=signature)
     counts = failed.values("series").annotate(failed=Count("*")).order_by("-failed", "series")
     series = [row["series"] for row in counts[:_MOST_SERIES]]
     rows = within.filter(series__in=series).order_by("series", "slot")
@@ -59,7 +61,7 @@ def episodes_of(
         listed += [
             SeriesEpisode(name, episode, list(_between(changes.get(key, ()), episode)))
             for episode in episodes(judged)
-            if episode.cause == signature.name
+            if signature is None or episode.cause == signature.name
         ]
     return sorted(listed, key=lambda each: (each.episode.latest_at, each.series), reverse=True)
 

@@ -1,10 +1,13 @@
-"""The address that the web server listens on."""
+"""The address that the web server listens on, and the socket that listens there."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
+
+BACKLOG = 2048  # connections that wait until the web server accepts them
 
 
 class InvalidAddress(ValueError):
@@ -54,36 +57,39 @@ class Address:
         """Return the URL of the web server for use on this machine."""
         return f"http://{self.local_host}:{self.port}/"
 
-    def check(self) -> None:
-        """Check that a server can listen on the address: bind the address and release it.
+    @classmethod
+    def of(cls, listener: socket.socket) -> Address:
+        """Return the address on which *listener* listens."""
+        host, port = listener.getsockname()[:2]
+        return cls(host, port)
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens on the address; the caller closes it.
 
         Raises:
             OSError: the address is in use, is no address of this machine, or is not permitted.
         """
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        with socket.socket(family) as listener:
+        listener = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+        try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self.host, self.port))
-
-    def is_free(self) -> bool:
-        try:
-            self.check()
+            listener.listen(BACKLOG)
         except OSError:
-            return False
-        return True
+            listener.close()
+            raise
+        return listener
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def free_loopback_address(preferred_port: int = 8000) -> Address:
-    """Return loopback with its first free port from *preferred_port* on.
+def listen_on_loopback(first_port: int = 8000) -> socket.socket:
+    """Return a socket that listens on the first free port of loopback from *first_port* on.
 
     Raises:
         OSError: a hundred ports are in use.
     """
-    for port in range(preferred_port, preferred_port + 100):
-        address = Address("127.0.0.1", port)
-        if address.is_free():
-            return address
-    raise OSError(f"every port from {preferred_port} to {preferred_port + 99} on 127.0.0.1 is in use")
+    for port in range(first_port, first_port + 100):
+        with contextlib.suppress(OSError):
+            return Address("127.0.0.1", port).listen()
+    raise OSError(f"every port from {first_port} to {first_port + 99} on 127.0.0.1 is in use")

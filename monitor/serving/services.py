@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -67,15 +68,19 @@ class Installation:
         servers = needed_servers(env.make_var_directory(self.var), os.environ)
         return [server.service() for server in servers.values()]
 
-    def gridcast(self, depends_on: Sequence[str]) -> list[Service]:
-        """Return the web server, the workers and the scheduler; they start after *depends_on*."""
-        web = [*GUNICORN, "monitor.wsgi", f"--bind={self.address}"]
+    def gridcast(self, listener: socket.socket, depends_on: Sequence[str]) -> list[Service]:
+        """Return the web server, the workers and the scheduler; they start after *depends_on*.
+
+        The web server accepts the connections of *listener*. The supervisor keeps it open: no other program
+        can take the address before the web server is up, or while it is restarted.
+        """
+        web = [*GUNICORN, "monitor.wsgi", f"--bind=fd://{listener.fileno()}"]
         schedule = self.var / "run" / "beat"
         beat = [*CELERY, "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=WARNING"]
         control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
         reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={self.capacity + 1}"]
         return [
-            self.service("web", web, depends_on=depends_on, ready=self._web_answers),
+            self.service("web", web, depends_on=depends_on, ready=self._web_answers, inherited=[listener]),
             self.service("control", control, depends_on=depends_on),
             self.service("reporter", [*reporter, "--hostname=reporter@%h"], depends_on=depends_on),
             self.service("beat", beat, depends_on=["control", "reporter"]),

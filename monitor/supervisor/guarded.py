@@ -48,7 +48,7 @@ class Guarded:
                 stderr=subprocess.STDOUT,
                 env=service.env,
                 cwd=service.directory,
-                pass_fds=hold,
+                pass_fds=[*hold, *(each.fileno() for each in service.inherited)],
                 start_new_session=True,  # Ctrl-C in the terminal must reach the supervisor only
             )
         self._lifeline.setblocking(False)

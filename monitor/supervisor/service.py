@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,8 @@ class Service:
     or, without ``ready``, as soon as it runs. A service that is not up ``ready_seconds`` after its start is
     killed and restarted. The supervisor calls ``before`` before each start; an exception counts as a failed
     start. ``depends_on`` names services that must be up before this one starts for the first time, and that
-    stop after it.
+    stop after it. The service inherits the open sockets ``inherited``, with the numbers that their
+    descriptors have in the supervisor.
 
     A service with ``once`` is up when it has ended with status 0; until then it is restarted.
     """
@@ -33,6 +35,7 @@ class Service:
     grace_seconds: float = 10.0
     depends_on: Sequence[str] = field(default=())
     once: bool = False
+    inherited: Sequence[socket.socket] = field(default=())
 
 
 def start_order(services: Sequence[Service]) -> list[Service]:

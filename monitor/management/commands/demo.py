@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor.embedded import purpose
-from monitor.serving.address import Address, free_loopback_address
+from monitor.serving.address import Address, listen_on_loopback
 from monitor.serving.services import Installation
 from monitor.serving.status_lines import StatusLines
 from monitor.supervisor import AlreadySupervised, NotUp, Supervisor
@@ -47,12 +48,16 @@ class Command(BaseCommand):
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])
-        _check_port(port)
         if more["wan"]:
             _check_wan()
-        address = Address("127.0.0.1", port) if port else free_loopback_address()
-        installation = Installation(settings.VAR_DIR, address)
-        options = DemoOptions(installation, weather, seed, scheduled=not rounds, wan=more["wan"])
+        with _listener(port) as listener:
+            installation = Installation(settings.VAR_DIR, Address.of(listener))
+            scheduled, wan = not rounds, more["wan"]
+            options = DemoOptions(installation, listener, weather, seed, scheduled=scheduled, wan=wan)
+            self._run(options, rounds, more)
+
+    def _run(self, options: DemoOptions, rounds: int, more: dict[str, Any]) -> None:
+        installation = options.installation
         lines = StatusLines(self._say)
         session = Session(options, self._say, lines.began)
         _claim_state(installation)
@@ -126,15 +131,15 @@ def _claim_state(installation: Installation) -> None:
         raise CommandError(str(error)) from error
 
 
-def _check_port(port: int | None) -> None:
-    if port is None:
-        return
-    if not 0 < port < 65536:
+def _listener(port: int | None) -> socket.socket:
+    """Return a socket that listens on *port* of loopback, or on its first free port from 8000 on."""
+    if port is not None and not 0 < port < 65536:
         raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
-    if not Address("127.0.0.1", port).is_free():
-        raise CommandError(
-            f"--port: cannot bind port {port} of 127.0.0.1; omit the option to use a free port"
-        )
+    try:
+        return listen_on_loopback() if port is None else Address("127.0.0.1", port).listen()
+    except OSError as error:
+        advice = "" if port is None else "; omit the option to use a free port"
+        raise CommandError(f"--port: cannot listen on 127.0.0.1: {error}{advice}") from error
 
 
 def _check_wan() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -65,17 +66,17 @@ class Command(BaseCommand):
             options = [f"--bind={installation.address}", *([f"--capacity={capacity}"] if capacity else [])]
             self.stdout.write(systemd.unit(options), ending="")
         else:
-            _check_bindable(installation.address)
-            self._serve(installation, capacity)
+            with _listener(installation.address) as listener:
+                self._serve(installation, listener, capacity)
 
-    def _serve(self, installation: Installation, capacity: int | None) -> None:
+    def _serve(self, installation: Installation, listener: socket.socket, capacity: int | None) -> None:
         for number in STOP_SIGNALS:  # explicit: background jobs of a shell ignore SIGINT
             signal.signal(number, signal.default_int_handler)
         lines = StatusLines(self._say)
         try:
             purpose.claim(installation.var, purpose.SERVE)
             supervisor = Supervisor(
-                _services(installation),
+                _services(installation, listener),
                 status_file=installation.status_file,
                 log_dir=installation.log_directory,
                 on_change=lines.changed,
@@ -117,9 +118,9 @@ def _address(text: str) -> Address:
         raise CommandError(f"--bind: {error}") from error
 
 
-def _check_bindable(address: Address) -> None:
+def _listener(address: Address) -> socket.socket:
     try:
-        address.check()
+        return address.listen()
     except OSError as error:
         raise CommandError(f"--bind: cannot listen on {address}: {error.strerror}") from error
 
@@ -141,9 +142,9 @@ def _keep_capacity(installation: Installation, capacity: int | None) -> None:
         logger.warning("the reporter %s has the capacity %d: start with --capacity", HOME, stored.capacity)
 
 
-def _services(installation: Installation) -> list[Service]:
+def _services(installation: Installation, listener: socket.socket) -> list[Service]:
     embedded = installation.embedded()
     servers = [service.name for service in embedded]
     argv = ["migrate", "--skip-checks", "--verbosity=0"]  # this command has run the checks
     migrate = installation.command("migrate", *argv, once=True, depends_on=servers)
-    return [*embedded, migrate, *installation.gridcast(depends_on=[*servers, "migrate"])]
+    return [*embedded, migrate, *installation.gridcast(listener, depends_on=[*servers, "migrate"])]

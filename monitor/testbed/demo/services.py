@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,10 @@ REMOTE_REPORTERS = "reporters"
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """Options of the demo."""
+    """Options of the demo; the web server accepts the connections of *listener*."""
 
     installation: Installation
+    listener: socket.socket
     weather: str = "teragrid"
     seed: int = SEED
     scheduled: bool = True
@@ -37,7 +39,7 @@ def services(options: DemoOptions) -> list[Service]:
     """Return all services of the demo; servers with a URL in the environment are not started."""
     embedded = options.installation.embedded()
     servers = [service.name for service in embedded]
-    gridcast = options.installation.gridcast(depends_on=[*servers, "prepare", "testbed"])
+    gridcast = options.installation.gridcast(options.listener, depends_on=[*servers, "prepare", "testbed"])
     remote = [] if options.wan else [_remote_reporters(options)]
     return [*embedded, _testbed(options), _prepare(options, servers), *gridcast, *remote]
 

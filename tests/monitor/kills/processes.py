@@ -14,7 +14,7 @@ import psycopg
 
 from monitor.embedded.postgres import PostgreSQL
 from monitor.env import ROOT
-from monitor.serving.address import free_loopback_address
+from monitor.serving.address import Address, listen_on_loopback
 from monitor.serving.services import GUNICORN, ONE_THREAD
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants
@@ -35,7 +35,8 @@ class Web:
         self.var = var
         self._server = PostgreSQL(var)
         self._series = series
-        self.port = free_loopback_address(18000 + os.getpid() % 1000).port
+        with listen_on_loopback(18000 + os.getpid() % 1000) as listener:
+            self.port = Address.of(listener).port
         self._status_file = var / "run" / "supervisor.json"
 
     @contextlib.contextmanager

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from monitor.serving.address import Address, InvalidAddress, free_loopback_address
+from monitor.serving.address import Address, InvalidAddress, listen_on_loopback
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:8000", "0.0.0.0:80", "[::1]:8000", "[::]:443"])
@@ -45,8 +45,21 @@ def test_an_address_that_other_machines_reach_is_not_loopback(text: str, is_loop
     assert Address.parse(text).is_loopback == is_loopback
 
 
-def test_the_port_of_another_server_is_not_free() -> None:
+def test_the_port_of_another_server_is_refused_or_skipped() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert not Address("127.0.0.1", port).is_free()
-        assert free_loopback_address(port).port > port
+        with pytest.raises(OSError, match="Address already in use"):
+            Address("127.0.0.1", port).listen()
+        with listen_on_loopback(port) as listener:
+            assert Address.of(listener).port > port
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_listening_socket_takes_its_address_and_accepts(host: str) -> None:
+    with Address(host, 0).listen() as listener:
+        address = Address.of(listener)
+        assert address.host == host
+        with pytest.raises(OSError, match="Address already in use"):
+            address.listen()
+        with socket.create_connection((host, address.port)):
+            listener.accept()[0].close()

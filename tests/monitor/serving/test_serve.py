@@ -18,7 +18,7 @@ from django.core.management import CommandError, call_command
 
 from monitor.embedded.clean import clean
 from monitor.env import ROOT
-from monitor.serving.address import free_loopback_address
+from monitor.serving.address import Address, listen_on_loopback
 from tests.reporters.ssh_sites import SshSites
 from tests.waiting import eventually
 
@@ -31,7 +31,8 @@ class Served:
 
     def __init__(self, directory: Path) -> None:
         self.var = directory / "var"
-        self.address = free_loopback_address(19000 + os.getpid() % 1000)
+        with listen_on_loopback(19000 + os.getpid() % 1000) as listener:
+            self.address = Address.of(listener)
         self._output = directory / "output"
         servers = {"DATABASE_URL", "REDIS_URL"}
         self._environment = {name: value for name, value in os.environ.items() if name not in servers}
@@ -170,6 +171,5 @@ def test_an_address_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_an_address_of_the_network_needs_the_names_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRIDCAST_HOSTS", raising=False)
-    port = free_loopback_address(19500).port
     with pytest.raises(CommandError, match="set GRIDCAST_HOSTS to the host names"):
-        call_command("serve", f"--bind=0.0.0.0:{port}")
+        call_command("serve", "--bind=0.0.0.0:19500")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -196,3 +198,14 @@ def test_the_end_of_a_program_is_described(exit_status: int | None, description:
 def test_without_services_everything_is_up_at_once(tmp_path: Path) -> None:
     with running(tmp_path) as observed:
         assert observed.statuses == []
+
+
+def test_a_restarted_service_accepts_the_connections_that_waited_for_it(tmp_path: Path) -> None:
+    serve_one = "import socket, sys; socket.socket(fileno=int(sys.argv[1])).accept()[0].sendall(b'hello')"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        argv = [sys.executable, "-c", serve_one, str(listener.fileno())]
+        with running(tmp_path, Service("greeter", argv, inherited=[listener])) as observed:
+            for restarts in range(2):
+                with socket.create_connection(listener.getsockname(), DEADLINE_SECONDS) as connection:
+                    assert connection.recv(5) == b"hello"
+                observed.wait_for("greeter", "up", restarts=restarts + 1)

@@ -1,0 +1,85 @@
+"""Episodes: consecutive failures of a series by one cause."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from django.utils import timezone
+from ninja import Query, Router, Schema
+
+from monitor.api.failures import RangeKey, chosen_range
+from monitor.api.http.problems import Refused
+from monitor.failures.cause_episodes import SeriesEpisode, episodes_of
+from monitor.failures.counts import runs_at_site
+from monitor.models import FailureSignature
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+router = Router(tags=["failures"])
+
+
+class EpisodeOut(Schema):
+    """Consecutive failed runs of a series by one cause; *signature* is null if they are not classified yet.
+
+    *began_at* and *latest_at* are the slots of the first and the last of these runs, and *ended_at* that of
+    the next run: it passed (*is_repaired*), or failed by another cause; null while the episode lasts.
+    *seconds* last until then, or until now. *changes* were recorded between the last failed run and the next.
+    """
+
+    series: str
+    signature: str | None
+    began_at: datetime
+    latest_at: datetime
+    ended_at: datetime | None
+    seconds: float
+    runs: int
+    is_repaired: bool
+    changes: list[str]
+
+
+@router.get(
+    "/failures/episodes", response=list[EpisodeOut], summary="List episodes of failures, newest first"
+)
+def list_episodes(
+    request: HttpRequest,
+    series: str | None = None,
+    site: str | None = None,
+    signature: str | None = None,
+    range: RangeKey = "7d",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[EpisodeOut]:
+    """Of the fifty series with most such failures. An episode that began before the range begins with its
+    first run in it."""
+    runs, now = runs_at_site(request.user, site or ""), timezone.now()
+    if series is not None:
+        runs = runs.filter(series__name=series)
+    episodes = episodes_of(runs, _signature(signature), chosen_range(range).starts(now)[0], now)
+    return [_out(episode, now) for episode in episodes[:limit]]
+
+
+def _signature(name: str | None) -> FailureSignature | None:
+    if name is None:
+        return None
+    signature = FailureSignature.objects.filter(name=name).first()
+    if signature is None:
+        raise Refused(
+            404, "unknown_signature", f"there is no signature {name!r}; /failures/signatures lists them"
+        )
+    return signature
+
+
+def _out(listed: SeriesEpisode, now: datetime) -> EpisodeOut:
+    episode = listed.episode
+    return EpisodeOut(
+        series=listed.series,
+        signature=episode.cause or None,
+        began_at=episode.began_at,
+        latest_at=episode.latest_at,
+        ended_at=episode.ended_at,
+        seconds=listed.seconds(now),
+        runs=episode.runs,
+        is_repaired=episode.is_repaired,
+        changes=list(listed.changes),
+    )
