@@ -1,4 +1,4 @@
-"""Failures: failed runs with their causes, causes with their counts, and signatures."""
+"""Failures: failed runs with their causes, and causes with their counts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from monitor.failures.breakdown import BreakdownKind, break_down
 from monitor.failures.by_hour import count_by_hour
 from monitor.failures.counts import RANGES, FailureRange, count_failures, judged_runs, runs_at_site
 from monitor.failures.repair_times import repair_times
-from monitor.models import AttributedRun, Attribution, FailureSignature, Run, Series
-from monitor.models.failure_signature import Category, Severity
+from monitor.models import AttributedRun, Attribution, Run, Series
+from monitor.models.failure_signature import Category
 from monitor.models.run import WITH_SIGNATURE
 
 if TYPE_CHECKING:
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
 router = Router(tags=["failures"])
 RangeKey = Literal["24h", "7d", "30d", "90d"]
-
-
-class SignatureOut(Schema):
-    """A cause of failures. *counts_against_site* tells whether the adjusted success rate counts it."""
-
-    name: str
-    title: str
-    category: Category
-    severity: Severity
-    counts_against_site: bool
-    help: str
 
 
 class FailureOut(Schema):
@@ -284,10 +273,3 @@ def chosen_range(key: RangeKey) -> FailureRange:
 
 def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else duration.total_seconds()
-
-
-@router.get(
-    "/failures/signatures", response=list[SignatureOut], summary="List the causes that are recognised"
-)
-def list_signatures(request: HttpRequest) -> list[FailureSignature]:  # noqa: ARG001
-    return list(FailureSignature.objects.all())

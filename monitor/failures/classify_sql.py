@@ -25,6 +25,13 @@ FROM (
 LEFT JOIN monitor_rawreport AS report ON report.run_id = run.id AND report.slot = run.slot
 ORDER BY run.slot DESC
 """.replace("STATES", _STATES)
+_BY_ID = b"""
+SELECT run.id, run.slot, run.series_id, run.state, run.stage, run.reason, report.packing, report.packed
+FROM unnest(%(ids)b::uuid[], %(slots)b::timestamptz[]) AS wanted (id, slot)
+JOIN monitor_run AS run ON run.id = wanted.id AND run.slot = wanted.slot
+    AND run.slot BETWEEN %(first)b AND %(latest)b
+LEFT JOIN monitor_rawreport AS report ON report.run_id = run.id AND report.slot = run.slot
+"""
 _UNCLASSIFIED = _FAILED.replace("CONDITION", "signature_id IS NULL").encode()
 _BEFORE = _FAILED.replace("CONDITION", "slot < %(before)b").encode()
 
@@ -58,6 +65,19 @@ def unclassified(at_most: int) -> list[FailedRun]:
 def before(slot: datetime, at_most: int) -> list[FailedRun]:
     """Return the newest failed runs with slots before *slot*."""
     return _fetch(_BEFORE, {"before": slot, "at_most": at_most})
+
+
+def by_id(slots: Mapping[UUID, datetime]) -> list[FailedRun]:
+    """Return the runs whose ids and slots are *slots*, as far as they still exist."""
+    if not slots:
+        return []
+    parameters = {
+        "ids": list(slots),
+        "slots": list(slots.values()),
+        "first": min(slots.values()),
+        "latest": max(slots.values()),
+    }
+    return _fetch(_BY_ID, parameters)
 
 
 def _fetch(statement: bytes, parameters: Mapping[str, object]) -> list[FailedRun]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, RootModel, StringConstraints
+from pydantic import AfterValidator, Field, RootModel, StringConstraints, WithJsonSchema
 
 from monitor.failures.classifier import InvalidPattern, compile_pattern
 from monitor.failures.signature import Signature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
 from monitor.yamlfile import reading
-from monitor.yamlfile.entry import Entry, Title
+from monitor.yamlfile.entry import Entry
 from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
-from monitor.yamlfile.validation import faults
+from monitor.yamlfile.validation import DASHED, faults
 
+PAGES = frozenset({"breakdown"})  # the addresses of these pages are like that of a signature
 _MOST_PATTERNS = 50  # of one signature
 _MOST_CHARACTERS = 1000  # of one pattern
 
@@ -29,12 +30,18 @@ def _checked_pattern(pattern: str) -> str:
 def _checked_name(name: str) -> str:
     if name == UNKNOWN:
         raise ValueError(f"{UNKNOWN} is what no signature matches; use another name")
+    if name in PAGES:
+        raise ValueError(f"{name} is the name of a page of failures; use another name")
     return name
+
+
+def _one_of(choices: type[Category] | type[Severity]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": list(choices.values)})
 
 
 Name = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=50),
+    StringConstraints(pattern=DASHED, max_length=50),
     AfterValidator(_checked_name),
 ]
 Pattern = Annotated[
@@ -46,9 +53,13 @@ Word = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=
 class SignatureEntry(Entry):
     """A cause of failures, recognised by its texts."""
 
-    title: Annotated[Title, StringConstraints(min_length=1)] = Field(description="Name shown on pages.")
-    category: Annotated[Category, Field(strict=False)] = Field(description="Kind of the cause.")
-    severity: Annotated[Severity, Field(strict=False)] = Field(
+    title: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="Name shown on pages."
+    )
+    category: Annotated[Category, Field(strict=False), _one_of(Category)] = Field(
+        description="Kind of the cause."
+    )
+    severity: Annotated[Severity, Field(strict=False), _one_of(Severity)] = Field(
         description="`minor` usually ends by itself, `major` needs a person, `critical` stops a service."
     )
     patterns: Annotated[list[Pattern], Field(min_length=1, max_length=_MOST_PATTERNS)] = Field(

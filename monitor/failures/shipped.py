@@ -22,3 +22,8 @@ def shipped() -> tuple[Signature, ...]:
     """Return the shipped signatures, in the order of the names of files and of each file."""
     documents = [yaml.load(file.read_bytes(), _LOADER) for file in sorted(FOLDER.glob("*.yaml"))]  # noqa: S506
     return tuple(Signature.of(name, entry) for document in documents for name, entry in document.items())
+
+
+@cache
+def shipped_names() -> frozenset[str]:
+    return frozenset(signature.name for signature in shipped())

@@ -93,5 +93,5 @@ def _selection_faults(
 
 def _exists(key: str, name: str, existing: Collection[str]) -> bool:
     if key == "series":
-        return any(fnmatchcase(each, name) for each in existing)
+        return name == "*" or any(fnmatchcase(each, name) for each in existing)
     return name in existing

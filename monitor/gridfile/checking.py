@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 
 import probes
+from monitor.failures.loading import SignatureEntry
+from monitor.failures.shipped import shipped_names
 from monitor.gridfile import access, agents, alerting, availability_profiles, expansion
 from monitor.gridfile.definition import (
     GridDefinition,
@@ -19,6 +21,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -58,43 +61,61 @@ class KnownNames:
 
 def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault]]:
     """Return the grid that *file* describes, and its faults; if there are faults, the grid is incomplete."""
-    sites = {name: SiteDefinition(name, **site.model_dump()) for name, site in file.sites.items()}
-    suites = {
-        name: SuiteDefinition(name, **{**suite.model_dump(), "viewers": tuple(sorted(set(suite.viewers)))})
-        for name, suite in file.suites.items()
-    }
-    resources = {
-        name: ResourceDefinition(name, **resource.model_dump()) for name, resource in file.resources.items()
-    }
-    reporters = {
-        name: ReporterDefinition(name, **reporter.model_dump()) for name, reporter in file.reporters.items()
-    }
-    maintenance = {
-        name: MaintenanceDefinition(name, **{**entry.model_dump(), "sites": tuple(sorted(set(entry.sites)))})
-        for name, entry in file.maintenance.items()
-    }
     expanded, faults = _expand_all(file)
+    grid = _defined(file, expanded)
     faults.extend(_check_suites(file, names))
-    for resource in resources.values():
+    for resource in grid.resources.values():
         faults.extend(_check_resource(resource, names))
-    for reporter in reporters.values():
+    for reporter in grid.reporters.values():
         faults.extend(_check_reporter(reporter, names))
     faults.extend(_check_all_series(expanded, file.series, names))
-    places = {name: reporter.site for name, reporter in reporters.items()}
-    faults.extend(agents.faults(expanded, resources, {**(names.reporters or {}), **places}))
+    places = {name: reporter.site for name, reporter in grid.reporters.items()}
+    faults.extend(agents.faults(expanded, grid.resources, {**(names.reporters or {}), **places}))
     for name, entry in file.maintenance.items():
         faults.extend(_check_maintenance(("maintenance", name), entry, names))
     has_series_faults = any(path[0] == "series" for path, _ in faults)
     all_series = expanded if names.has_all_series and not has_series_faults else None
     faults.extend(_check_alerts(file, names, all_series))
     faults.extend(_check_profiles(file, names, all_series))
-    alerts = {name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()}
-    series = {name: definition for name, (_, definition) in expanded.items()}
-    profiles = {
-        name: availability_profiles.profile_definition(name, profile)
-        for name, profile in file.availability_profiles.items()
-    }
-    return GridDefinition(sites, resources, reporters, suites, series, maintenance, alerts, profiles), faults
+    faults.extend(_check_signatures(file))
+    return grid, faults
+
+
+def _defined(file: GridFile, expanded: ExpandedSeries) -> GridDefinition:
+    return GridDefinition(
+        sites={name: SiteDefinition(name, **entry.model_dump()) for name, entry in file.sites.items()},
+        resources={
+            name: ResourceDefinition(name, **entry.model_dump()) for name, entry in file.resources.items()
+        },
+        reporters={
+            name: ReporterDefinition(name, **entry.model_dump()) for name, entry in file.reporters.items()
+        },
+        suites={
+            name: SuiteDefinition(
+                name, **{**entry.model_dump(), "viewers": tuple(sorted(set(entry.viewers)))}
+            )
+            for name, entry in file.suites.items()
+        },
+        series={name: definition for name, (_, definition) in expanded.items()},
+        maintenance={
+            name: MaintenanceDefinition(
+                name, **{**entry.model_dump(), "sites": tuple(sorted(set(entry.sites)))}
+            )
+            for name, entry in file.maintenance.items()
+        },
+        alerts={name: alerting.rule_definition(name, rule) for name, rule in file.alerts.items()},
+        availability_profiles={
+            name: availability_profiles.profile_definition(name, profile)
+            for name, profile in file.availability_profiles.items()
+        },
+        signatures={name: _signature_definition(name, entry) for name, entry in file.signatures.items()},
+    )
+
+
+def _signature_definition(name: str, entry: SignatureEntry) -> SignatureDefinition:
+    values = entry.model_dump(mode="json")
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return SignatureDefinition(name, **{**values, **lists})
 
 
 def _expand_all(file: GridFile) -> tuple[ExpandedSeries, list[Fault]]:
@@ -268,6 +289,11 @@ def _check_profiles(file: GridFile, names: KnownNames, series: Collection[str] |
     }
     for path, message in availability_profiles.faults(file.availability_profiles, existing):
         yield ("availability_profiles", *path), message
+
+
+def _check_signatures(file: GridFile) -> Iterator[Fault]:
+    for name in sorted(file.signatures.keys() & shipped_names()):
+        yield ("signatures", name), "gridcast ships a signature of this name; use another name"
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:

@@ -147,6 +147,22 @@ class AvailabilityProfileDefinition:
     services: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SignatureDefinition:
+    """A cause of failures that gridcast does not ship (``monitor.failures.signature``)."""
+
+    name: str
+    title: str = ""
+    category: str = ""
+    severity: str = ""
+    patterns: Sequence[str] = ()
+    help: str = ""
+    counts_against_site: bool | None = None
+    stages: Sequence[str] = ()
+    tools: Sequence[str] = ()
+    precedence: int = 0
+
+
 Definition = (
     SiteDefinition
     | ResourceDefinition
@@ -156,6 +172,7 @@ Definition = (
     | MaintenanceDefinition
     | AlertDefinition
     | AvailabilityProfileDefinition
+    | SignatureDefinition
 )
 
 
@@ -171,3 +188,4 @@ class GridDefinition:
     maintenance: Mapping[str, MaintenanceDefinition] = field(default_factory=dict)
     alerts: Mapping[str, AlertDefinition] = field(default_factory=dict)
     availability_profiles: Mapping[str, AvailabilityProfileDefinition] = field(default_factory=dict)
+    signatures: Mapping[str, SignatureDefinition] = field(default_factory=dict)

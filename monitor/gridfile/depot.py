@@ -19,6 +19,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -30,6 +31,7 @@ from monitor.models import (
     AvailabilityProfile,
     Binding,
     MaintenanceWindow,
+    OwnSignature,
     Reporter,
     Resource,
     Run,
@@ -97,6 +99,13 @@ def _profiles() -> Iterator[Definition]:
         yield AvailabilityProfileDefinition(**attributes, sites=_sorted_names(row.sites.all()))
 
 
+def _signatures() -> Iterator[Definition]:
+    for row in OwnSignature.objects.all():
+        attributes = _attributes(SignatureDefinition, row)
+        lists = {key: tuple(value) for key, value in attributes.items() if isinstance(value, list)}
+        yield SignatureDefinition(**{**attributes, **lists})
+
+
 _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "sites": _sites,
     "resources": _resources,
@@ -106,6 +115,7 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "maintenance": _windows,
     "alerts": _alert_rules,
     "availability_profiles": _profiles,
+    "signatures": _signatures,
 }
 
 

@@ -42,10 +42,10 @@ def to_yaml(grid: GridDefinition) -> str:
         definitions: Mapping[str, Definition] = getattr(grid, noun)
         if definitions:
             content[noun] = {name: to_entry(noun, definitions[name]) for name in sorted(definitions)}
-    return f"version: {VERSION}\n{_dump(content) if content else ''}"
+    return f"version: {VERSION}\n{dump(content) if content else ''}"
 
 
-def _dump(content: dict[str, Any]) -> str:
+def dump(content: dict[str, Any]) -> str:
     dumped: str = yaml.dump(
         content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
     )

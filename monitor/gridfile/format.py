@@ -20,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from monitor.failures.loading import Name as SignatureName
+from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
@@ -293,6 +295,9 @@ class GridFile(Entry):
     availability_profiles: Annotated[dict[Name, AvailabilityProfileEntry], BeforeValidator(none_to_empty)] = (
         Field({}, description="Availability profiles by name (docs/availability.md).")
     )
+    signatures: Annotated[dict[SignatureName, SignatureEntry], BeforeValidator(none_to_empty)] = Field(
+        {}, description="Own signatures of failures by name in lower case with dashes (docs/failures.md)."
+    )
 
 
 MODELS: dict[str, type[Entry]] = {
@@ -304,4 +309,5 @@ MODELS: dict[str, type[Entry]] = {
     "maintenance": MaintenanceEntry,
     "alerts": AlertRuleEntry,
     "availability_profiles": AvailabilityProfileEntry,
+    "signatures": SignatureEntry,
 }

@@ -13,6 +13,7 @@ NOUNS = {
     "maintenance": "maintenance",
     "alerts": "alert rule",
     "availability_profiles": "availability profile",
+    "signatures": "signature",
 }
 
 

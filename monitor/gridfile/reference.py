@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.availability_entries import (
     AvailabilityProfileEntry,
@@ -42,6 +43,7 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     AvailabilityProfileEntry,
     SelectionEntry,
     ServiceEntry,
+    SignatureEntry,
 )
 _TITLES = {
     "GridFile": "The file",

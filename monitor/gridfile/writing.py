@@ -12,6 +12,8 @@ from django.db import models
 from django.utils import timezone
 
 from monitor.availability.versions import record_versions
+from monitor.failures import own_signatures
+from monitor.failures.active_signatures import active_signatures, store
 from monitor.gridfile.definition import (
     AlertDefinition,
     AvailabilityProfileDefinition,
@@ -20,12 +22,13 @@ from monitor.gridfile.definition import (
     SeriesDefinition,
     SuiteDefinition,
 )
-from monitor.gridfile.planning import Change, Plan
+from monitor.gridfile.planning import Change, Plan, to_entry
 from monitor.models import (
     AlertRule,
     AvailabilityProfile,
     Binding,
     MaintenanceWindow,
+    OwnSignature,
     Reporter,
     Resource,
     Series,
@@ -46,6 +49,7 @@ _TABLES: dict[str, Table] = {
     "maintenance": MaintenanceWindow.objects,
     "alerts": AlertRule.objects,
     "availability_profiles": AvailabilityProfile.objects,
+    "signatures": OwnSignature.objects,
 }
 _REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
 _JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
@@ -101,6 +105,19 @@ def write(plan: Plan) -> None:
                 _TABLES[noun].filter(name__in=names).delete()
     if any(change.noun == "availability_profiles" for change in changes):
         record_versions(timezone.now())
+    _record_signatures([change for change in changes if change.noun == "signatures"])
+
+
+def _record_signatures(changes: Sequence[Change]) -> None:
+    """Record the changes of own signatures; what pages list then agrees with them at once."""
+    now = timezone.now()
+    for change in changes:
+        before, after = (
+            None if each is None else to_entry(change.noun, each) for each in (change.before, change.after)
+        )
+        own_signatures.record_grid_file(change.name, before, after, now)
+    if changes:
+        store(active_signatures())
 
 
 def _follows(definition: Definition | None) -> bool:

@@ -2474,6 +2474,19 @@ class Migration(migrations.Migration):
                     models.BooleanField(help_text="whether the adjusted success rate counts it"),
                 ),
                 ("help", models.TextField(blank=True, help_text="what usually removes the cause")),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("shipped", "Shipped"),
+                            ("grid file", "Grid File"),
+                            ("page", "Page"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        default="shipped",
+                        max_length=9,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
@@ -2493,6 +2506,98 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "judged history",
+            },
+        ),
+        migrations.CreateModel(
+            name="OwnSignature",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=50, unique=True)),
+                ("title", models.CharField(max_length=200)),
+                (
+                    "category",
+                    models.CharField(
+                        choices=[
+                            ("user", "User"),
+                            ("credential", "Credential"),
+                            ("middleware", "Middleware"),
+                            ("batch", "Batch"),
+                            ("network", "Network"),
+                            ("resource", "Resource"),
+                            ("storage", "Storage"),
+                            ("probe", "Probe"),
+                            ("unknown", "Unknown"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "severity",
+                    models.CharField(
+                        choices=[("minor", "Minor"), ("major", "Major"), ("critical", "Critical")],
+                        max_length=8,
+                    ),
+                ),
+                ("patterns", models.JSONField()),
+                ("help", models.TextField(blank=True, max_length=2000)),
+                ("counts_against_site", models.BooleanField(null=True)),
+                ("stages", models.JSONField(default=list)),
+                ("tools", models.JSONField(default=list)),
+                ("precedence", models.SmallIntegerField(default=0)),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[
+                            ("shipped", "Shipped"),
+                            ("grid file", "Grid File"),
+                            ("page", "Page"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        default="grid file",
+                        max_length=9,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                ("changed_by", models.CharField(blank=True, max_length=150)),
+            ],
+            options={
+                "ordering": ["name"],
+                "permissions": [
+                    ("manage_signatures", "Can accept, edit and withdraw signatures of failures")
+                ],
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="SignatureChange",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("signature", models.CharField(max_length=50)),
+                (
+                    "action",
+                    models.CharField(
+                        choices=[("added", "Added"), ("changed", "Changed"), ("withdrawn", "Withdrawn")],
+                        max_length=9,
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("user", models.CharField(blank=True, help_text="empty: a grid file", max_length=150)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
+            ],
+            options={
+                "ordering": ["-at", "-id"],
             },
         ),
         migrations.SeparateDatabaseAndState(  # the column is part of PARTITIONED_TABLES

@@ -25,6 +25,7 @@ from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
+from monitor.models.own_signature import OwnSignature, SignatureChange
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
@@ -85,6 +86,7 @@ __all__ = [
     "Metric",
     "Notification",
     "Outcome",
+    "OwnSignature",
     "PendingChange",
     "ProfileVersion",
     "RawReport",
@@ -101,6 +103,7 @@ __all__ = [
     "Sample",
     "Segment",
     "Series",
+    "SignatureChange",
     "Site",
     "SiteDay",
     "SiteMonth",

@@ -29,10 +29,19 @@ class Severity(models.TextChoices):
     CRITICAL = "critical"
 
 
+class Origin(models.TextChoices):
+    """Where a signature comes from; a withdrawn one is no longer used."""
+
+    SHIPPED = "shipped"
+    GRID_FILE = "grid file"
+    PAGE = "page"
+    WITHDRAWN = "withdrawn"
+
+
 class FailureSignature(models.Model):
     """A cause of failures, as it was last used.
 
-    A signature that is no longer shipped stays as long as runs refer to it.
+    A signature that is no longer used stays, because runs and incidents refer to it.
     """
 
     name = models.CharField(max_length=50, unique=True)
@@ -41,6 +50,7 @@ class FailureSignature(models.Model):
     severity = models.CharField(max_length=8, choices=Severity.choices)
     counts_against_site = models.BooleanField(help_text="whether the adjusted success rate counts it")
     help = models.TextField(blank=True, help_text="what usually removes the cause")
+    origin = models.CharField(max_length=9, choices=Origin.choices, default=Origin.SHIPPED)
 
     class Meta:
         ordering = ["name"]

@@ -28,6 +28,7 @@ _EXPECTED = {
     "string_pattern_mismatch": f"a name of {NAME}",
     "string_too_short": "a name",
     "literal_error": "{expected}",
+    "enum": "{expected}",
     "string_too_long": "at most {max_length} characters",
     "too_short": "at least {min_length}",
     "greater_than": "more than {gt:g}",
@@ -36,6 +37,7 @@ _EXPECTED = {
 }
 _BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _ABSOLUTE = "^/"
+DASHED = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 _MERGE = "<<"
 
 Model = type[BaseModel]
@@ -71,6 +73,8 @@ def _unknown_key(key: str, valid_keys: Collection[str]) -> str:
 def _expected(kind: str, context: Mapping[str, Any]) -> str:
     if context.get("pattern") == _ABSOLUTE:
         return "an absolute directory, such as /scratch"
+    if context.get("pattern") == DASHED:
+        return "a name of lower-case letters and digits with dashes between them"
     return _EXPECTED.get(kind, "").format(**context).removeprefix("'', ")
 
 

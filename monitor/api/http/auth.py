@@ -13,6 +13,7 @@ from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
+from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 
@@ -126,6 +127,11 @@ def require_outcome_permission(request: HttpRequest) -> None:
 def require_manage_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may create, enrol and revoke reporters."""
     _require(request, MANAGE, MANAGE_REPORTERS, "manage reporters")
+
+
+def require_signature_permission(request: HttpRequest) -> None:
+    """Raise Refused unless both the user and the token may accept and withdraw signatures."""
+    _require(request, MANAGE, MANAGE_SIGNATURES, "manage signatures")
 
 
 def _require(request: HttpRequest, scope: str, permission: str, action: str) -> None:

@@ -1,4 +1,4 @@
-"""``manage.py failures classify``: name the causes of failure texts."""
+"""``manage.py failures``: name the causes of failure texts, and propose signatures for unknown ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
+from monitor.failures.active_signatures import active_signatures
 from monitor.failures.classifier import Classifier, FailureText
 from monitor.failures.loading import read
 from monitor.failures.shipped import shipped
 from monitor.failures.signature import Signature
+from monitor.failures.unknown_failures import proposals
+from monitor.gridfile.proposing import to_grid_file
+from monitor.models import Run
 from monitor.models.failure_signature import UNKNOWN
 from monitor.yamlfile.problems import InvalidYamlFile
 
@@ -24,26 +29,47 @@ _SHOWN_CHARACTERS = 100
 
 class Command(BaseCommand):
     help = (
-        "Name the causes of failure texts, by the signatures that gridcast ships and those of --signatures."
+        "classify: name the causes of failure texts, by the signatures that gridcast ships, --own ones, and"
+        " those of --signatures.\npropose: print signatures for runs of unknown cause, for a grid file."
     )
 
     def create_parser(self, *args: Any, **options: Any) -> Any:
         return super().create_parser(*args, formatter_class=RawDescriptionHelpFormatter, **options)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("what", choices=["classify"])
+        parser.add_argument("what", choices=["classify", "propose"])
         parser.add_argument(
             "file",
-            help="texts, one per line; a line may also be a JSON object with message, stage, exit_status,"
-            " stderr_tail and tools; - reads standard input",
+            nargs="?",
+            help="classify: texts, one per line; a line may also be a JSON object with message, stage,"
+            " exit_status, stderr_tail and tools; - reads standard input",
         )
         parser.add_argument("--whole", action="store_true", help="the file is one text of several lines")
+        parser.add_argument("--own", action="store_true", help="also use the own signatures of the depot")
         parser.add_argument(
             "--signatures", metavar="FILE", help="YAML file of further signatures; the same names replace"
         )
 
-    def handle(self, *, file: str, whole: bool, signatures: str | None, **_: Any) -> None:
-        classifier = Classifier(_signatures(signatures))
+    def handle(
+        self, *, what: str, file: str | None, whole: bool, own: bool, signatures: str | None, **_: Any
+    ) -> None:
+        if what == "propose":
+            if file is not None or whole or own or signatures is not None:
+                raise CommandError("propose reads the depot; it takes no file and no options")
+            self._propose()
+        elif file is None:
+            raise CommandError("classify: expected a file, or - for standard input")
+        else:
+            self._classify(file, whole, _signatures(signatures, own=own))
+
+    def _propose(self) -> None:
+        found = proposals(Run.objects.all(), timezone.now())
+        if found:
+            self.stdout.write(to_grid_file(found), ending="")
+        self.stderr.write(f"{len(found)} proposals")
+
+    def _classify(self, file: str, whole: bool, signatures: list[Signature]) -> None:
+        classifier = Classifier(signatures)
         unknown = count = 0
         for failure in _failures(_content(file), file, whole):
             signature = classifier.classify(failure)
@@ -53,8 +79,8 @@ class Command(BaseCommand):
         self.stderr.write(f"{count} texts, {unknown} unknown")
 
 
-def _signatures(file: str | None) -> list[Signature]:
-    signatures = {each.name: each for each in shipped()}
+def _signatures(file: str | None, *, own: bool) -> list[Signature]:
+    signatures = {each.name: each for each in (active_signatures() if own else shipped())}
     if file is not None:
         try:
             signatures |= {each.name: each for each in read(_content(file), file)}

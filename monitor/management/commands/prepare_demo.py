@@ -36,7 +36,8 @@ class Command(BaseCommand):
     def handle(self, *, unscheduled: bool, wan: bool, **_: Any) -> None:
         call_command("migrate", verbosity=0)
         viewer = _user("viewer")
-        _user("operator").user_permissions.add(Permission.objects.get(codename="run_series"))
+        permissions = Permission.objects.filter(codename__in=["run_series", "manage_signatures"])
+        _user("operator").user_permissions.add(*permissions)
         ApiToken.objects.keep(viewer, "demo", [READ], env.kept_secret("demo-token"))
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:

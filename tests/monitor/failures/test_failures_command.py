@@ -1,13 +1,25 @@
-"""``manage.py failures classify`` names the causes of texts."""
+"""``manage.py failures`` names the causes of texts, and proposes signatures as a part of a grid file."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from monitor.failures import own_signatures
+from monitor.failures.classify_runs import classify_runs
+from monitor.gridfile.loading import DepotNames, parse
+from monitor.ingest.service import ingest
+from monitor.models import Series
+from reporters import report as wire
+from tests.monitor.builders import failed_circle_report
+from tests.monitor.conftest import NOON
 
 
 def classify(file: Path, *options: str) -> tuple[list[list[str]], str]:
@@ -92,3 +104,48 @@ def test_a_broken_file_of_signatures_is_named_with_its_line(texts: Path, tmp_pat
     mine.write_text("a: {title: A, category: user, severity: minor, patterns: ['(']}\n")
     with pytest.raises(CommandError, match=r"mine\.yaml:1:59: signature a, key .*RE2: missing \): \($"):
         classify(texts, "--signatures", str(mine))
+
+
+def test_own_signatures_of_the_depot_are_used_if_asked_for(texts: Path, circle: Series) -> None:
+    values = {"title": "Cat", "category": "resource", "severity": "minor", "patterns": ["the cat ate"]}
+    own_signatures.accept("cat", values, "chief", NOON)
+    texts.write_text("the cat ate it\n")
+    assert [line[0] for line in classify(texts)[0]] == ["unknown"]
+    assert [line[0] for line in classify(texts, "--own")[0]] == ["cat"]
+
+
+def test_proposed_signatures_are_printed_as_a_section_of_a_grid_file(
+    circle: Series, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = timezone.now()
+    for number in range(3):
+        message = f'the "cat" {number}: {{ate}} it\'s #1 cable\x07\u2028in /x/{number}'
+        report = failed_circle_report(now - timedelta(minutes=number), message=message)
+        assert ingest(wire.to_json(report)).accepted
+    classify_runs(now)
+    call_command("failures", "propose")
+    out, err = capsys.readouterr()
+    assert err == "1 proposals\n"
+    grid = parse(b"version: 1\n" + out.encode(), "printed", DepotNames())
+    (signature,) = grid.signatures.values()
+    assert signature.category == "unknown"
+    assert "# 3 runs of 1 series, from " in out
+    assert re.search(signature.patterns[0], message)
+
+
+def test_without_unknown_runs_nothing_is_proposed(circle: Series, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("failures", "propose")
+    assert capsys.readouterr() == ("", "0 proposals\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["classify"], "expected a file"),
+        (["propose", "x"], "no file"),
+        (["propose", "--own"], "no file and no"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        call_command("failures", *arguments)

@@ -23,6 +23,7 @@ from monitor.gridfile.definition import (
     ReporterDefinition,
     ResourceDefinition,
     SeriesDefinition,
+    SignatureDefinition,
     SiteDefinition,
     SuiteDefinition,
 )
@@ -124,6 +125,24 @@ def profiles(draw: st.DrawFn, name: str, suites: list[str]) -> AvailabilityProfi
     )
 
 
+@st.composite
+def signatures(draw: st.DrawFn, name: str) -> SignatureDefinition:
+    return SignatureDefinition(
+        name,
+        draw(texts.filter(bool)),
+        draw(st.sampled_from(["storage", "unknown"])),
+        draw(st.sampled_from(["minor", "critical"])),
+        tuple(
+            draw(st.lists(st.sampled_from(["no", "1", r"(?:^|:)\s*a \"b\" '#' \d+$", "é{2}"]), min_size=1))
+        ),
+        draw(texts),
+        draw(st.sampled_from([None, True, False])),
+        tuple(draw(st.lists(names, max_size=2))),
+        (),
+        draw(st.integers(-100, 100)),
+    )
+
+
 retentions = st.sampled_from([(), (7,), (None, 90), (1, 7, 90), (400, 30, 30, 36_500)])
 
 
@@ -190,6 +209,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
         by_name([draw(windows(name, sites)) for name in work]),
         by_name([draw(rules(name, existing)) for name in alerts]),
         by_name([draw(profiles(name, suites)) for name in draw(profile_names)]),
+        by_name([draw(signatures(name)) for name in draw(st.sets(st.sampled_from(["no", "1e3", "a-b"])))]),
     )
 
 

@@ -20,6 +20,7 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.live_server_helper import LiveServer
 
 from monitor.alerts import evaluate
+from monitor.failures import own_signatures
 from monitor.failures.classify_runs import classify_runs
 from monitor.ledger import heartbeats, transitions
 from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Series, Site
@@ -139,7 +140,8 @@ def build_page_set() -> PageSet:
     )
     build_reporter(resources[0].site)
     operator = builders.user("operator", may_run=True)
-    operator.user_permissions.add(Permission.objects.get(codename="manage_reporters"))
+    permissions = Permission.objects.filter(codename__in=["manage_reporters", "manage_signatures"])
+    operator.user_permissions.add(*permissions)
     session = Client()
     session.force_login(operator)
     return PageSet(session.cookies["sessionid"].value, failed=runs[-1], passed=runs[-2])
@@ -262,12 +264,57 @@ def test_every_page_fits_every_screen_without_console_errors(visitors: Visitors,
     for path in paths(watched):
         page.goto(visit.base + path)
         expect(page.locator("main h1").first).to_be_attached()
-        for screen, (width, height) in SCREENS.items():
-            page.set_viewport_size({"width": width, "height": height})
-            for scheme in SCHEMES:
-                page.emulate_media(color_scheme=scheme)
-                assert overflow(page) <= 0, (path, screen, scheme)
+        fits_every_screen(page)
     assert [text for text in visit.complaints if "404" not in text] == []
+
+
+@pytest.fixture
+def unnamed(watched: PageSet) -> None:
+    """Three runs of Circle that failed by a hostile text without spaces, and an own signature at length."""
+    circle, now, long = (
+        Series.objects.get(name="circle-ring"),
+        timezone.now(),
+        "a-word-that-does-not-end" * 10,
+    )
+    for number in range(3):
+        sent = builders.report(circle, now - number * MINUTE)
+        text = f"<script>alert({number})</script> jammed the frobnicator {long}"
+        builders.delivered(builders.failed(sent, "transfer_ring", "site2-login", text))
+    classify_runs(now)
+    values = {"title": long[:200], "category": "storage", "severity": "minor", "patterns": [long]}
+    own_signatures.accept("endless-word", values, "chief", now)
+
+
+def test_a_proposal_is_accepted_in_the_browser(visitors: Visitors, unnamed: None) -> None:
+    visit = visitors.come()
+    page = visit.open("/signatures/")
+    fits_every_screen(page)
+    page.get_by_role("link", name="Review").click()
+    fits_every_screen(page)
+    expect(page.get_by_text("Names 3 of 3 runs of unknown cause")).to_be_visible()
+    page.get_by_role("button", name="Accept").click()
+    assert page.get_by_label("Category").evaluate("field => field.validity.valueMissing")
+    page.get_by_label("Category").select_option("resource")
+    page.get_by_label("Patterns").fill("(broken")
+    page.get_by_role("button", name="Preview").press("Enter")
+    expect(page.get_by_text("not a regular expression of RE2")).to_be_visible()
+    fits_every_screen(page)
+    page.get_by_label("Patterns").fill("frobnicator|Connection refused")
+    page.get_by_role("button", name="Accept").click()
+    page.get_by_label("Save although it matches runs of other causes").check()
+    fits_every_screen(page)
+    page.get_by_role("button", name="Accept").click()
+    expect(page.get_by_text("added. Failed runs are judged again.")).to_be_visible()
+    expect(page.locator("#changes-title + .scroll")).to_contain_text("operator")
+    assert [text for text in visit.complaints if "409" not in text] == []
+
+
+def fits_every_screen(page: Page) -> None:
+    for screen, (width, height) in SCREENS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert overflow(page) <= 0, (page.url, screen, scheme)
 
 
 def test_text_has_enough_contrast_in_light_and_dark(visitors: Visitors, watched: PageSet) -> None:
