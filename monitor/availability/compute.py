@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from monitor.availability import results_sql, timelines
 from monitor.availability.profiles import CountedSeries, TestedService, rules_of, services_of
 from monitor.availability.results_sql import NO_RESULT, PASSED, Slots
 from monitor.availability.timelines import Integers, StatusSeconds, Timelines, TimelineStatus, status_seconds
+from monitor.failures.suspicion import suspicion_periods
 from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, ProfileVersion, Series, Site
 
@@ -95,9 +96,9 @@ def compute(wanted: Collection[WantedDay], now: datetime) -> list[ComputedDay]:
         return [ComputedDay(each, edges[-1], StatusSeconds(0, 0, 0, 0), {}) for each in wanted]
     services = _services(wanted)
     members = services.as_arrays()
-    slots = results_sql.slots_of(
-        np.unique(members.series).tolist(), edges[0] - LONGEST_VALID, edges[-1] + _LOOK_AHEAD
-    )
+    first, last = edges[0] - LONGEST_VALID, edges[-1] + _LOOK_AHEAD
+    slots = results_sql.slots_of(np.unique(members.series).tolist(), first, last)
+    slots = _without_failures(slots, suspicion_periods(first, last))
     tested = _combined(slots, members, services, seconds)
     needs_all = np.array(
         [rules_of(version.rules or {}).needs == "all" for _, version in services.units], np.bool_
@@ -206,6 +207,13 @@ def _combined(slots: Slots, members: _Members, services: _Services, edges: Integ
     of_series = _of_members(slots, members, edges)
     counted = timelines.leave_out_unknown(of_series, edges)
     return timelines.combine(counted, members.service, np.array(services.needs_all, np.bool_))
+
+
+def _without_failures(slots: Slots, periods: Iterable[tuple[datetime, datetime]]) -> Slots:
+    """Return *slots* without the failures in *periods*, which are sorted and disjoint: as if not run."""
+    edges = np.array([round(edge.timestamp() * _MICROS) for period in periods for edge in period], np.int64)
+    is_within = np.searchsorted(edges, slots.times, side="right") % 2 == 1
+    return replace(slots, codes=np.where(is_within & (slots.codes != PASSED), NO_RESULT, slots.codes))
 
 
 def _of_members(slots: Slots, members: _Members, edges: Integers) -> Timelines:

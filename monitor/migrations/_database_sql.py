@@ -204,6 +204,15 @@ END $$;
 CREATE TRIGGER days_of_signature AFTER UPDATE OF counts_against_site ON monitor_failuresignature FOR EACH ROW
     WHEN (OLD.counts_against_site <> NEW.counts_against_site) EXECUTE FUNCTION monitor_mark_every_day();
 
+CREATE FUNCTION monitor_mark_suspicion_days() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_dirtyday (first, last)
+        VALUES ((NEW.since AT TIME ZONE 'UTC')::date, (now() AT TIME ZONE 'UTC')::date);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER days_of_suspicion AFTER INSERT OR UPDATE OF resolved_at ON monitor_incident FOR EACH ROW
+    WHEN (NEW.kind = 'monitor') EXECUTE FUNCTION monitor_mark_suspicion_days();
+
 CREATE FUNCTION monitor_mark_window_days(one monitor_maintenancewindow, only_site bigint) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO monitor_dirtyday (site_id, first, last)

@@ -13,7 +13,8 @@ from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
 from monitor.failures.classify_runs import classify_runs
 from monitor.ingest.service import ingest_all
-from monitor.models import MaintenanceWindow, Run, Series, Site
+from monitor.models import Incident, MaintenanceWindow, Run, Series, Site
+from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from reporters import report as wire
 from tests.monitor.availability.computing import computed, seconds_of
@@ -74,6 +75,14 @@ def test_a_failure_at_another_site_says_nothing_about_this_one(circle: Series) -
 def test_a_failure_that_does_not_count_against_a_site_says_nothing(circle: Series) -> None:
     hourly(".x..", message="u@there: Permission denied (publickey).")
     assert hours("site-of-there", MIDNIGHT + 4 * HOUR) == (4, 0, 0, 0)
+
+
+def test_failures_while_the_monitor_is_suspected_say_nothing(circle: Series) -> None:
+    hourly(".xxxx..")
+    since, until = MIDNIGHT + 2 * HOUR, MIDNIGHT + 4 * HOUR
+    Incident.objects.create(kind=MONITOR, since=since, opened_at=since, resolved_at=until)
+    # Down from 1 until the second slot after it, then unknown; the failure at 4 counts again.
+    assert hours("site-of-there", MIDNIGHT + 7 * HOUR) == (3, 1, 0, 3)
 
 
 def test_one_missed_run_is_tolerated_and_after_two_nothing_is_known(circle: Series) -> None:
@@ -165,7 +174,7 @@ def test_the_number_of_statements_does_not_depend_on_sites_and_days(
         for site in Site.objects.all()
         for number in range(3)
     ]
-    with django_assert_num_queries(5):  # sites twice, bindings, series, windows; that of slots is not counted
+    with django_assert_num_queries(6):  # sites twice, bindings, series, windows; that of slots is not counted
         assert len(compute(wanted, NOON)) == 6
 
 

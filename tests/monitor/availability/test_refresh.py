@@ -21,6 +21,7 @@ from monitor.models import (
     AvailabilityProfile,
     DirtyDay,
     FailureSignature,
+    Incident,
     MaintenanceWindow,
     Run,
     Series,
@@ -28,14 +29,28 @@ from monitor.models import (
     SiteDay,
     SiteMonth,
 )
+from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from monitor.series.delete import delete_series
 from reporters import report as wire
+from tests.waiting import eventually
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-# The triggers mark days that lie before the present day of the database.
-TODAY = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-NOW = TODAY + 12 * HOUR
+TODAY = timezone.now()  # its midnight, set for each test
+NOW = TODAY  # noon of today
+
+
+@pytest.fixture(autouse=True)
+def present_day() -> None:
+    """Take today from the clock: triggers mark days that lie before the present day of the database.
+
+    A test that would begin in the last minute of a day begins on the next.
+    """
+    global TODAY, NOW  # noqa: PLW0603 - functions that parametrize a test use them
+    soon = timezone.now() + timedelta(minutes=1)
+    assert eventually(lambda: timezone.now().date() == soon.date(), within_seconds=90)
+    TODAY = soon.replace(hour=0, minute=0, second=0, microsecond=0)
+    NOW = TODAY + 12 * HOUR
 
 
 def run_at(series: Series, slot: datetime, *, failed_at: str = "", state: str = "") -> Run:
@@ -166,6 +181,23 @@ def moved_window(circle: Series) -> None:
     MaintenanceWindow.objects.update(ends_at=TODAY - DAY + 9 * HOUR)
 
 
+def suspicion(circle: Series) -> None:
+    late_report(circle)
+    refresh(NOW)
+    assert stored("site-of-here", TODAY - DAY) == (23, 0, 0, 1)
+    since = TODAY - DAY + 5 * HOUR
+    Incident.objects.create(kind=MONITOR, since=since, opened_at=since, resolved_at=since + HOUR)
+
+
+def suspicion_that_a_user_settled(circle: Series) -> None:
+    suspicion(circle)
+    refresh(NOW)
+    assert stored("site-of-here", TODAY - DAY) == (24, 0, 0, 0)
+    incident = Incident.objects.get()
+    incident.resolved_at, incident.resolved_by = NOW, "ada"
+    incident.save()
+
+
 def removed_window(circle: Series) -> None:
     window(circle)
     refresh(NOW)
@@ -183,6 +215,8 @@ def recurring_window(circle: Series) -> None:
         (reclassification, (24, 0, 0, 0)),
         (signature_that_counts_no_more, (24, 0, 0, 0)),
         (verdict, (24, 0, 0, 0)),
+        (suspicion, (24, 0, 0, 0)),
+        (suspicion_that_a_user_settled, (23, 0, 0, 1)),
         (window, (22, 0, 2, 0)),
         (moved_window, (20, 0, 4, 0)),
         (removed_window, (24, 0, 0, 0)),
