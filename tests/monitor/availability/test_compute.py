@@ -174,7 +174,9 @@ def test_the_number_of_statements_does_not_depend_on_sites_and_days(
         for site in Site.objects.all()
         for number in range(3)
     ]
-    with django_assert_num_queries(6):  # sites twice, bindings, series, windows; that of slots is not counted
+    with django_assert_num_queries(
+        6
+    ):  # sites twice, bindings, series, suspicions, windows; slots are not counted
         assert len(compute(wanted, NOON)) == 6
 
 
