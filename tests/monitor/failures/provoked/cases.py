@@ -1,0 +1,144 @@
+"""Commands that fail here and now, each with the name of the signature that its failure must have.
+
+A file ``*.yaml`` of this folder has the commands of one tool, by signature. A command is run by ``bash`` in an
+empty directory; a command in a mapping with ``root: true`` needs root. What a command needs of its servers, it
+finds in variables.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from monitor.failures.classifier import Classifier, FailureText
+from monitor.failures.shipped import shipped
+from monitor.models.failure_signature import UNKNOWN
+from reporters import process
+from reporters.base import command_failed
+from tests.reporters.needs import needs
+
+FOLDER = Path(__file__).parent
+LIMIT_SECONDS = 120.0
+CONCURRENT = 4
+# Programs that a machine may lack; a command that names one needs it. All have bash, coreutils and Python.
+OPTIONAL = frozenset(
+    "as at atq atrm batch cc cmake cpp crontab curl davix-cp davix-get davix-http davix-ls davix-mkdir davix-put davix-rm"
+    " faketime g++ gcc gfortran git globus-job-run globus-url-copy globusrun grid-proxy-destroy grid-proxy-info"
+    " grid-proxy-init java javac ld make mkfs.ext4 modulecmd munge myproxy-init myproxy-logon node nginx openssl perl"
+    " qacct qalter qconf qdel qhold qmod qrls qrsh qstat qsub rsync ruby sacct salloc sbatch scancel scontrol scp"
+    " sftp sinfo squeue sqlite3 srun ssh ssh-add ssh-agent ssh-keygen tclsh tcsh unmunge unshare unzip voms-proxy-info"
+    " voms-proxy-init wget xrdadler32 xrdcp xrdfs zstd".split()
+)
+_WORD = re.compile(r"[\w.+-]+")
+# Puts an ordinary user in the place of root, whom permissions do not stop.
+_AS_USER = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+
+
+class Case(NamedTuple):
+    signature: str
+    command: str
+    needs_root: bool = False
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(sorted(OPTIONAL.intersection(_WORD.findall(self.command))))
+
+
+class Group(NamedTuple):
+    """The cases of a table that need the same programs: they are provoked, or skipped, together."""
+
+    programs: tuple[str, ...]
+    needs_root: bool
+    cases: tuple[Case, ...]
+
+    def __str__(self) -> str:
+        return "-".join([*self.programs, *(["root"] if self.needs_root else [])]) or "base"
+
+
+@cache
+def cases_of(table: str) -> tuple[Case, ...]:
+    document = yaml.safe_load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"))
+    return tuple(
+        Case(signature, entry["run"], entry["root"]) if isinstance(entry, dict) else Case(signature, entry)
+        for signature, entries in document.items()
+        for entry in entries
+    )
+
+
+def tables() -> list[str]:
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def groups(*names: str) -> list[Group]:
+    found: dict[tuple[tuple[str, ...], bool], list[Case]] = defaultdict(list)
+    for name in names:
+        for case in cases_of(name):
+            found[case.programs, case.needs_root].append(case)
+    return [Group(*key, tuple(cases)) for key, cases in sorted(found.items())]
+
+
+def check(group: Group, variables: Mapping[str, str] | None = None) -> None:
+    """Provoke the failures of *group*, some at once; fail with all that are not named as they should be."""
+    needs(*group.programs)
+    if group.needs_root and os.geteuid() != 0:
+        pytest.skip("these failures are provoked as root")
+    if "unshare" in group.programs and not has_namespaces():
+        pytest.skip("this machine allows no namespaces")
+    wrong = misnamed(group.cases, variables or {})
+    assert not wrong, "\n\n".join(wrong)
+
+
+def misnamed(cases: Sequence[Case], variables: Mapping[str, str]) -> list[str]:
+    """Provoke *cases*; return a message for each that has another signature than it should."""
+    with ThreadPoolExecutor(CONCURRENT) as pool:
+        texts = list(pool.map(lambda case: provoke(case.command, variables), cases))
+    messages = []
+    for case, failure in zip(cases, texts, strict=True):
+        signature = classifier().classify(failure)
+        name = signature.name if signature else UNKNOWN
+        if name != case.signature:
+            messages.append(f"{name}, expected {case.signature}: {case.command}\n{failure.text}")
+    return messages
+
+
+def provoke(command: str, variables: Mapping[str, str]) -> FailureText:
+    """Return the failure of *command* as a report has it. Fails if the command succeeds, or does not end."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o777)
+        argv = ["bash", "-c", command]
+        env = {**os.environ, "LC_ALL": "C", "AS_USER": _AS_USER if os.geteuid() == 0 else "", **variables}
+        done = process.run(argv, timeout_seconds=LIMIT_SECONDS, env=env, cwd=place)
+        _remove(Path(place))
+    assert done.returncode != 0, f"it succeeded: {command}"
+    error = command_failed("the program failed", done, "here")
+    return FailureText(str(error), exit_status=error.exit_status, stderr_tail=error.stderr_tail)
+
+
+def _remove(place: Path) -> None:
+    """Remove what commands made unreadable even to their own user."""
+    subprocess.run(["chmod", "-R", "u+rwX", str(place)], check=False, capture_output=True)
+    for entry in place.iterdir():
+        shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+
+
+@cache
+def classifier() -> Classifier:
+    return Classifier(shipped())
+
+
+@cache
+def has_namespaces() -> bool:
+    done = subprocess.run(["unshare", "-rmn", "true"], check=False, capture_output=True)
+    return done.returncode == 0
