@@ -1,4 +1,4 @@
-"""Ports that do not serve: closed ones, and servers that hang up, reset or say nothing."""
+"""Ports that do not serve: a closed one, one that drops packets, and servers that hang up, reset or say nothing."""
 
 from __future__ import annotations
 
@@ -55,13 +55,25 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextlib.contextmanager
 def endpoints() -> Iterator[dict[str, str]]:
-    """Yield the variables CLOSED, SILENT, RESETTING and HANGING, each a port of 127.0.0.1."""
+    """Yield the variables CLOSED, FILTERED, SILENT, RESETTING and HANGING, each a port of 127.0.0.1."""
     kinds = {"SILENT": _Silent, "RESETTING": _Resetting, "HANGING": _Hanging}
     with contextlib.ExitStack() as stack:
-        ports = {"CLOSED": free_port(ADDRESS)}
+        ports = {"CLOSED": free_port(ADDRESS), "FILTERED": stack.enter_context(_filtered())}
         for name, handler in kinds.items():
             server = stack.enter_context(_Server((ADDRESS, 0), handler))
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
             stack.callback(server.shutdown)
             ports[name] = server.server_address[1]
         yield {name: str(port) for name, port in ports.items()}
+
+
+@contextlib.contextmanager
+def _filtered() -> Iterator[int]:
+    """Yield a port on which the kernel drops the packets of new connections: the queue of its listener is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server((ADDRESS, 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]

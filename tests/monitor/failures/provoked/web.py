@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -59,13 +61,25 @@ class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 100
     context: ssl.SSLContext | None = None
 
-    def finish_request(self, request: object, client_address: object) -> None:
+    def finish_request(self, request: Any, client_address: Any) -> None:
         """Shake hands in the thread of the request: a client that hangs up must not stop the server."""
         with contextlib.suppress(OSError):
-            wrapped = self.context.wrap_socket(request, server_side=True) if self.context else request  # type: ignore[arg-type]
-            super().finish_request(wrapped, client_address)  # type: ignore[arg-type]
-            if self.context:
-                wrapped.close()  # type: ignore[attr-defined]
+            super().finish_request(_secured(request, self.context), client_address)
+
+
+def _secured(request: socket.socket, context: ssl.SSLContext | None) -> socket.socket:
+    if context is None:
+        return request
+    secured = context.wrap_socket(request.dup(), server_side=True, do_handshake_on_connect=False)
+    try:
+        secured.do_handshake()
+    except ssl.SSLError:  # read what the client sends: unread data would turn the alert into a reset
+        request.shutdown(socket.SHUT_WR)
+        request.settimeout(5)
+        while request.recv(65536):
+            pass
+        raise
+    return secured
 
 
 @dataclass(frozen=True)
