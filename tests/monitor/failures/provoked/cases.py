@@ -34,11 +34,11 @@ LIMIT_SECONDS = 120.0
 CONCURRENT = 4
 # Programs that a machine may lack; a command that names one needs it. All have bash, coreutils and Python.
 OPTIONAL = frozenset(
-    "as at atq atrm batch cc cmake cpp crontab curl davix-cp davix-get davix-http davix-ls davix-mkdir davix-put davix-rm"
+    "cmake cpp crontab curl davix-cp davix-get davix-http davix-ls davix-mkdir davix-put davix-rm"
     " faketime g++ gcc gfortran git globus-job-run globus-url-copy globusrun grid-proxy-destroy grid-proxy-info"
-    " grid-proxy-init java javac ld make mkfs.ext4 modulecmd munge myproxy-init myproxy-logon node nginx openssl perl"
+    " grid-proxy-init java javac ld make mkfs.ext4 modulecmd myproxy-init myproxy-logon node nginx openssl perl"
     " qacct qalter qconf qdel qhold qmod qrls qrsh qstat qsub rsync ruby sacct salloc sbatch scancel scontrol scp"
-    " sftp sinfo squeue sqlite3 srun ssh ssh-add ssh-agent ssh-keygen tclsh tcsh unmunge unshare unzip voms-proxy-info"
+    " sftp sinfo squeue sqlite3 srun ssh ssh-add ssh-agent ssh-keygen tclsh tcsh unshare unzip voms-proxy-info"
     " voms-proxy-init wget xrdadler32 xrdcp xrdfs zstd".split()
 )
 _WORD = re.compile(r"[\w.+-]+")

@@ -63,8 +63,8 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Shake hands in the thread of the request: a client that hangs up must not stop the server."""
-        with contextlib.suppress(OSError):
-            super().finish_request(_secured(request, self.context), client_address)
+        with contextlib.suppress(OSError), _secured(request, self.context) as secured:
+            super().finish_request(secured, client_address)
 
 
 def _secured(request: socket.socket, context: ssl.SSLContext | None) -> socket.socket:
@@ -78,6 +78,7 @@ def _secured(request: socket.socket, context: ssl.SSLContext | None) -> socket.s
         request.settimeout(5)
         while request.recv(65536):
             pass
+        secured.close()
         raise
     return secured
 
