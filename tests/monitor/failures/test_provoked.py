@@ -1,6 +1,6 @@
 """Failures provoked here and now, by real programs and servers, have the signatures that they should.
 
-The tables of ``provoked/`` have the commands. A test provokes the cases of one tool that need the same programs.
+The tables of ``provoked/`` have the commands. A test provokes the cases that need the same programs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def test_failures_of_file_systems_are_named(group: Group) -> None:
     check(group)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("group", groups("http"), ids=str)
 def test_answers_of_web_servers_are_named(group: Group, servers: dict[str, str]) -> None:
     check(group, servers)

@@ -43,4 +43,8 @@ def slurm_cluster(directory: Path) -> Iterator[dict[str, str]]:
 def gridengine_cell(directory: Path) -> Iterator[dict[str, str]]:
     """Yield the environment of a cell; for root only."""
     with gridengine.cell(directory) as cell:
-        yield {**cell.environment, "PATH": f"{cell.programs}:{os.environ['PATH']}", "CELL": str(cell.directory)}
+        yield {
+            **cell.environment,
+            "PATH": f"{cell.programs}:{os.environ['PATH']}",
+            "CELL": str(cell.directory),
+        }

@@ -1,8 +1,7 @@
 """Commands that fail here and now, each with the name of the signature that its failure must have.
 
-A file ``*.yaml`` of this folder has the commands of one tool, by signature. A command is run by ``bash`` in an
-empty directory; a command in a mapping with ``root: true`` needs root. What a command needs of its servers, it
-finds in variables.
+A file ``*.yaml`` of this folder has the commands of one tool, by signature. Each is run by ``bash`` in an empty
+directory. What a command needs of servers, it finds in variables.
 """
 
 from __future__ import annotations
@@ -34,12 +33,7 @@ LIMIT_SECONDS = 120.0
 CONCURRENT = 4
 # Programs that a machine may lack; a command that names one needs it. All have bash, coreutils and Python.
 OPTIONAL = frozenset(
-    "cmake cpp crontab curl davix-cp davix-get davix-http davix-ls davix-mkdir davix-put davix-rm"
-    " faketime g++ gcc gfortran git globus-job-run globus-url-copy globusrun grid-proxy-destroy grid-proxy-info"
-    " grid-proxy-init java javac ld make mkfs.ext4 modulecmd myproxy-init myproxy-logon node nginx openssl perl"
-    " qacct qalter qconf qdel qhold qmod qrls qrsh qstat qsub rsync ruby sacct salloc sbatch scancel scontrol scp"
-    " sftp sinfo squeue sqlite3 srun ssh ssh-add ssh-agent ssh-keygen tclsh tcsh unshare unzip voms-proxy-info"
-    " voms-proxy-init wget xrdadler32 xrdcp xrdfs zstd".split()
+    ["cc", "cmake", "cpp", "crontab", "curl", "davix-cp", "davix-get", "davix-ls", "davix-mkdir", "davix-put", "davix-rm", "faketime", "g++", "gcc", "gfortran", "git", "globus-job-run", "globus-url-copy", "globusrun", "grid-proxy-destroy", "grid-proxy-info", "grid-proxy-init", "java", "javac", "ld", "make", "modulecmd", "myproxy-init", "myproxy-logon", "node", "openssl", "perl", "qacct", "qalter", "qconf", "qdel", "qmod", "qstat", "qsub", "rsync", "salloc", "sbatch", "scancel", "scontrol", "scp", "sftp", "sinfo", "sqlite3", "squeue", "srun", "ssh", "ssh-add", "ssh-agent", "ssh-keygen", "tclsh", "tcsh", "unshare", "unzip", "voms-proxy-info", "voms-proxy-init", "wget", "xrdadler32", "xrdcp", "xrdfs"]
 )
 _WORD = re.compile(r"[\w.+-]+")
 # Puts an ordinary user in the place of root, whom permissions do not stop.
@@ -49,7 +43,6 @@ _AS_USER = "setpriv --reuid=65534 --regid=65534 --clear-groups"
 class Case(NamedTuple):
     signature: str
     command: str
-    needs_root: bool = False
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -60,21 +53,16 @@ class Group(NamedTuple):
     """The cases of a table that need the same programs: they are provoked, or skipped, together."""
 
     programs: tuple[str, ...]
-    needs_root: bool
     cases: tuple[Case, ...]
 
     def __str__(self) -> str:
-        return "-".join([*self.programs, *(["root"] if self.needs_root else [])]) or "base"
+        return "-".join(self.programs) or "base"
 
 
 @cache
 def cases_of(table: str) -> tuple[Case, ...]:
     document = yaml.safe_load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"))
-    return tuple(
-        Case(signature, entry["run"], entry["root"]) if isinstance(entry, dict) else Case(signature, entry)
-        for signature, entries in document.items()
-        for entry in entries
-    )
+    return tuple(Case(signature, command) for signature, commands in document.items() for command in commands)
 
 
 def tables() -> list[str]:
@@ -82,18 +70,16 @@ def tables() -> list[str]:
 
 
 def groups(*names: str) -> list[Group]:
-    found: dict[tuple[tuple[str, ...], bool], list[Case]] = defaultdict(list)
+    by_programs: dict[tuple[str, ...], list[Case]] = defaultdict(list)
     for name in names:
         for case in cases_of(name):
-            found[case.programs, case.needs_root].append(case)
-    return [Group(*key, tuple(cases)) for key, cases in sorted(found.items())]
+            by_programs[case.programs].append(case)
+    return [Group(programs, tuple(cases)) for programs, cases in sorted(by_programs.items())]
 
 
 def check(group: Group, variables: Mapping[str, str] | None = None) -> None:
     """Provoke the failures of *group*, some at once; fail with all that are not named as they should be."""
     needs(*group.programs)
-    if group.needs_root and os.geteuid() != 0:
-        pytest.skip("these failures are provoked as root")
     if "unshare" in group.programs and not has_namespaces():
         pytest.skip("this machine allows no namespaces")
     wrong = misnamed(group.cases, variables or {})
@@ -130,7 +116,9 @@ def _remove(place: Path) -> None:
     """Remove what commands made unreadable even to their own user."""
     subprocess.run(["chmod", "-R", "u+rwX", str(place)], check=False, capture_output=True)
     for entry in place.iterdir():
-        shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        shutil.rmtree(
+            entry, ignore_errors=True
+        ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Ports that do not serve: a closed one, one that drops packets, and servers that hang up, reset or say nothing."""
+"""Ports that do not serve: closed, dropping packets, hanging up, resetting, or saying nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def endpoints() -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def _filtered() -> Iterator[int]:
-    """Yield a port on which the kernel drops the packets of new connections: the queue of its listener is full."""
+    """Yield a port on which the kernel drops new connections: the queue of its listener is full."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((ADDRESS, 0), backlog=0))
         for _ in range(4):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,19 +22,29 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 @contextlib.contextmanager
 def grid_servers(directory: Path) -> Iterator[dict[str, str]]:
-    """Yield variables: addresses of servers and contacts of gatekeepers, SUBJECT, proxies and trust directories."""
+    """Yield variables: addresses of servers, contacts of gatekeepers, SUBJECT, proxies, trust directories."""
     security = Security.create(directory / "security")
     variants = {
         "UNMAPPED": _with_gridmap(security, directory / "unmapped", ""),
-        "MISMAPPED": _with_gridmap(security, directory / "mismapped", f'"{security.user.subject}" nobody-at-all\n'),
+        "MISMAPPED": _with_gridmap(
+            security, directory / "mismapped", f'"{security.user.subject}" nobody-at-all\n'
+        ),
         "FOREIGN": Security.create(directory / "foreign"),
     }
     proxy = security.proxy()
     with contextlib.ExitStack() as stack:
-        ends = {name: stack.enter_context(_server(security, directory / name, *options)) for name, options in _OPTIONS.items()}
-        ends |= {name: stack.enter_context(_server(other, directory / f"{name}-server")) for name, other in variants.items()}
+        ends = {
+            name: stack.enter_context(_server(security, directory / name, *options))
+            for name, options in _OPTIONS.items()
+        }
+        ends |= {
+            name: stack.enter_context(_server(other, directory / f"{name}-server"))
+            for name, other in variants.items()
+        }
         keeper = stack.enter_context(gram.gatekeeper(security, "127.0.0.1", directory / "gatekeeper"))
-        closed = stack.enter_context(gram.gatekeeper(variants["UNMAPPED"], "127.0.0.1", directory / "closed-gatekeeper"))
+        closed = stack.enter_context(
+            gram.gatekeeper(variants["UNMAPPED"], "127.0.0.1", directory / "closed-gatekeeper")
+        )
         yield {
             **{name: f"gsiftp://127.0.0.1:{server.port}" for name, server in ends.items()},
             "SUBJECT": ends["SITE"].subject,
@@ -83,5 +92,5 @@ def _with_policy(security: Security, directory: Path) -> Path:
 
 def _loose(proxy: Path, file: Path) -> Path:
     shutil.copy(proxy, file)
-    os.chmod(file, 0o644)
+    file.chmod(0o644)
     return file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +20,10 @@ _SERVERS = {
     "noisy": SshdOptions(lines=['ForceCommand echo Welcome to the grid; eval "$SSH_ORIGINAL_COMMAND"']),
     "forced": SshdOptions(lines=["ForceCommand echo only backups are allowed >&2; exit 3"]),
     "unforwarded": SshdOptions(lines=["DisableForwarding yes"]),
-    "modern": SshdOptions(lines=["KexAlgorithms sntrup761x25519-sha512@openssh.com", "Ciphers aes256-gcm@openssh.com"]),
+    "modern": SshdOptions(
+        lines=["KexAlgorithms sntrup761x25519-sha512@openssh.com", "Ciphers aes256-gcm@openssh.com"]
+    ),
     "certified": SshdOptions(authority=True),
-    "missing-root": SshdOptions(lines=["ChrootDirectory /no/such/root"]),
     "password": SshdOptions(lines=["PubkeyAuthentication no", "AuthenticationMethods any"]),
 }
 _RSYNCD = """\
@@ -58,7 +58,7 @@ max connections = -1
 
 @contextlib.contextmanager
 def ssh_servers(directory: Path) -> Iterator[dict[str, str]]:
-    """Yield variables: CONFIG reaches the servers by name, KEYS is a directory of unusable keys, RSYNCD an URL."""
+    """Yield variables: CONFIG reaches the servers by name, KEYS has unusable keys, RSYNCD is an URL."""
     clients = SshClients(directory / "ssh")
     with contextlib.ExitStack() as stack:
         for name, options in _SERVERS.items():

@@ -1,4 +1,4 @@
-"""An HTTP server that answers each request with the status in its path, and HTTPS servers with faulty certificates."""
+"""Web servers: one answers with the status in the path, others have faulty certificates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         word = self.path.strip("/").partition("/")[0]
         self.close_connection = True
         if word == "short":
@@ -43,8 +43,6 @@ class _Answers(http.server.BaseHTTPRequestHandler):
         else:
             self._answer(200, {})
 
-    do_PUT = do_HEAD = do_DELETE = do_POST = do_MKCOL = do_PROPFIND = do_COPY = do_OPTIONS = do_GET
-
     def _answer(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": "0", "Connection": "close"}.items():
@@ -53,6 +51,10 @@ class _Answers(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """The server's log is not read."""
+
+
+for _method in ("GET", "HEAD", "PUT", "POST", "DELETE", "MKCOL", "PROPFIND", "OPTIONS"):
+    setattr(_Answers, f"do_{_method}", _Answers.answer)
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -67,20 +69,21 @@ class _Server(http.server.ThreadingHTTPServer):
             super().finish_request(secured, client_address)
 
 
-def _secured(request: socket.socket, context: ssl.SSLContext | None) -> socket.socket:
+@contextlib.contextmanager
+def _secured(request: socket.socket, context: ssl.SSLContext | None) -> Iterator[socket.socket]:
     if context is None:
-        return request
-    secured = context.wrap_socket(request.dup(), server_side=True, do_handshake_on_connect=False)
-    try:
-        secured.do_handshake()
-    except ssl.SSLError:  # read what the client sends: unread data would turn the alert into a reset
-        request.shutdown(socket.SHUT_WR)
-        request.settimeout(5)
-        while request.recv(65536):
-            pass
-        secured.close()
-        raise
-    return secured
+        yield request
+        return
+    with context.wrap_socket(request.dup(), server_side=True, do_handshake_on_connect=False) as secured:
+        try:
+            secured.do_handshake()
+        except ssl.SSLError:  # read what the client sends: unread data would turn the alert into a reset
+            request.shutdown(socket.SHUT_WR)
+            request.settimeout(5)
+            while request.recv(65536):
+                pass
+            raise
+        yield secured
 
 
 @dataclass(frozen=True)
