@@ -1,6 +1,6 @@
 """Commands that fail here and now, each with the name of the signature that its failure must have.
 
-A file ``*.yaml`` of this folder has the commands of one tool, by signature. Each is run by ``bash`` in an empty
+A file ``*.yaml`` of this folder has the commands of one tool, by signature. ``bash`` runs each in an empty
 directory. What a command needs of servers, it finds in variables.
 """
 
@@ -32,9 +32,7 @@ FOLDER = Path(__file__).parent
 LIMIT_SECONDS = 120.0
 CONCURRENT = 4
 # Programs that a machine may lack; a command that names one needs it. All have bash, coreutils and Python.
-OPTIONAL = frozenset(
-    ["cc", "cmake", "cpp", "crontab", "curl", "davix-cp", "davix-get", "davix-ls", "davix-mkdir", "davix-put", "davix-rm", "faketime", "g++", "gcc", "gfortran", "git", "globus-job-run", "globus-url-copy", "globusrun", "grid-proxy-destroy", "grid-proxy-info", "grid-proxy-init", "java", "javac", "ld", "make", "modulecmd", "myproxy-init", "myproxy-logon", "node", "openssl", "perl", "qacct", "qalter", "qconf", "qdel", "qmod", "qstat", "qsub", "rsync", "salloc", "sbatch", "scancel", "scontrol", "scp", "sftp", "sinfo", "sqlite3", "squeue", "srun", "ssh", "ssh-add", "ssh-agent", "ssh-keygen", "tclsh", "tcsh", "unshare", "unzip", "voms-proxy-info", "voms-proxy-init", "wget", "xrdadler32", "xrdcp", "xrdfs"]
-)
+OPTIONAL = frozenset((FOLDER / "optional-programs.txt").read_text(encoding="utf-8").split())
 _WORD = re.compile(r"[\w.+-]+")
 # Puts an ordinary user in the place of root, whom permissions do not stop.
 _AS_USER = "setpriv --reuid=65534 --regid=65534 --clear-groups"
@@ -116,9 +114,10 @@ def _remove(place: Path) -> None:
     """Remove what commands made unreadable even to their own user."""
     subprocess.run(["chmod", "-R", "u+rwX", str(place)], check=False, capture_output=True)
     for entry in place.iterdir():
-        shutil.rmtree(
-            entry, ignore_errors=True
-        ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink()
 
 
 @cache
