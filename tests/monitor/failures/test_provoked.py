@@ -40,7 +40,6 @@ def test_failures_of_file_systems_are_named(group: Group) -> None:
     check(group)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("group", groups("http"), ids=str)
 def test_answers_of_web_servers_are_named(group: Group, servers: dict[str, str]) -> None:
     check(group, servers)

@@ -9,8 +9,6 @@ import struct
 import threading
 from collections.abc import Iterator
 
-from monitor.testbed.middleware.server_process import free_port
-
 ADDRESS = "127.0.0.1"
 
 
@@ -58,13 +56,21 @@ def endpoints() -> Iterator[dict[str, str]]:
     """Yield the variables CLOSED, FILTERED, SILENT, RESETTING and HANGING, each a port of 127.0.0.1."""
     kinds = {"SILENT": _Silent, "RESETTING": _Resetting, "HANGING": _Hanging}
     with contextlib.ExitStack() as stack:
-        ports = {"CLOSED": free_port(ADDRESS), "FILTERED": stack.enter_context(_filtered())}
+        ports = {"CLOSED": stack.enter_context(_closed()), "FILTERED": stack.enter_context(_filtered())}
         for name, handler in kinds.items():
             server = stack.enter_context(_Server((ADDRESS, 0), handler))
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
             stack.callback(server.shutdown)
             ports[name] = server.server_address[1]
         yield {name: str(port) for name, port in ports.items()}
+
+
+@contextlib.contextmanager
+def _closed() -> Iterator[int]:
+    """Yield a port that refuses connections and cannot be taken: it is bound, and does not listen."""
+    with socket.socket() as bound:
+        bound.bind((ADDRESS, 0))
+        yield bound.getsockname()[1]
 
 
 @contextlib.contextmanager
