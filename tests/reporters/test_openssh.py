@@ -281,7 +281,7 @@ def test_a_connection_whose_guardian_is_killed_leaves_nothing_and_can_be_reopene
     assert (directory / "master").exists()
     kill([int((master / "stat").read_text().split()[3])])
     assert eventually(lambda: not processes_naming(str(directory)))
-    assert not directory.exists()
+    assert eventually(lambda: not directory.exists())
     with pytest.raises(ConnectionLost, match=r"the connection to .* was lost: the guardian of sh is gone"):
         shell.run(["true"], timeout_seconds=60)
     shell.connect(timeout_seconds=60)

@@ -242,7 +242,7 @@ def test_a_later_change_of_a_past_day_is_computed(
 
 def test_results_of_today_leave_no_marks(circle: Series) -> None:
     run_at(circle, TODAY + HOUR)
-    assert not DirtyDay.objects.exists()
+    assert not DirtyDay.objects.filter(series_id=circle.pk).exists()
 
 
 def test_an_old_history_fills_its_months(circle: Series) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from monitor.failures.classifier import Classifier, FailureText, compile_pattern
 from monitor.failures.loading import read
 from monitor.failures.shipped import FOLDER, shipped
 from monitor.models.failure_signature import UNKNOWN
+from tests.by_night import by_night
 from tests.monitor.failures.labelled_texts import labelled_texts
 
 TEXTS = labelled_texts()
@@ -49,9 +51,12 @@ def test_each_shipped_signature_says_what_helps() -> None:
     assert len(shipped()) >= 120
 
 
-def test_matching_all_patterns_at_once_finds_what_each_finds_alone(classifier: Classifier) -> None:
+@pytest.mark.parametrize("texts", [200, by_night(len(TEXTS))])
+def test_matching_all_patterns_at_once_finds_what_each_finds_alone(
+    classifier: Classifier, texts: int
+) -> None:
     alone = {each.name: [compile_pattern(pattern) for pattern in each.patterns] for each in shipped()}
-    for _, text in TEXTS:
+    for _, text in random.sample(TEXTS, texts):
         failure = FailureText(text)
         expected = [
             name for name, patterns in alone.items() if any(pattern.search(text) for pattern in patterns)
