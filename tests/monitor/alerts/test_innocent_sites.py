@@ -35,6 +35,7 @@ from monitor.models import (
 )
 from monitor.models.run import State
 from reporters.report import run_id
+from tests.by_night import by_night
 from tests.monitor.conftest import NOON
 from tests.monitor.receivers import Hook, hook
 
@@ -164,7 +165,7 @@ def at_fault(fault: GridPart) -> set[str]:
     return set() if fault.kind is PartKind.REPORTER else set(fault.name.split(">"))
 
 
-@pytest.mark.parametrize(("cases", "site_count"), [(4, 6), pytest.param(500, 12, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("cases", "site_count"), [(4, 6), by_night(200, 12)])
 def test_the_incident_names_the_part_at_fault_and_no_innocent_site_is_alerted(
     cases: int, site_count: int, circle: Series, server: Hook
 ) -> None:
