@@ -114,7 +114,7 @@ def _quantiles(statistics: SeriesStatistics) -> StatisticsTable:
         share = statistics.variance_shares.get(name)
         quantiles = (found.quantiles.get(each) for each in QUANTILE_SHARES)
         is_whole = name == "total.seconds" and statistics.variance_shares
-        shown = "100.0 %" if is_whole else UNDEFINED if share is None else f"{100 * share:.1f} %"
+        shown = "100.0 %" if is_whole else percent_text(share)
         rows.append((label(name), *map(number_text, quantiles), number_text(found.skewness), shown))
     quantile_headings = (f"{100 * each:.0f} %" for each in QUANTILE_SHARES)
     title = f"Quantiles, seconds; share of the variance of total (i) in {statistics.complete_runs} runs"
@@ -144,7 +144,7 @@ def class_label(found: SigmaClass) -> str:
 
 
 def _share(found: SigmaClass, histogram: SigmaHistogram) -> str:
-    return f"{100 * found.count / histogram.n:.1f} %"
+    return percent_text(found.count / histogram.n)
 
 
 def _changes(statistics: SeriesStatistics) -> StatisticsTable:
@@ -175,6 +175,11 @@ def correlation_table(
         rows.setdefault(cell.application, [label(cell.application)]).append(text)
     title = f"Correlation with {found.probe}, {lag}: Pearson's r (pairs of runs)"
     return StatisticsTable(title, ("Stage", *map(label, probe_metrics)), list(rows.values()))
+
+
+def percent_text(share: float | None) -> str:
+    """Return *share* of 1 in percent; ``UNDEFINED`` for None."""
+    return UNDEFINED if share is None else f"{100 * share:.1f} %"
 
 
 def number_text(value: float | None) -> str:

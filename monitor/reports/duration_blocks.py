@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from monitor.performance.describe import QUANTILE_SHARES, ColumnDescription
 from monitor.performance.passed_runs import TOTALS
-from monitor.performance.tables import UNDEFINED, class_label, label, number_text
+from monitor.performance.tables import UNDEFINED, class_label, label, number_text, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.published_numbers import GRIDS, PublishedDuration
@@ -88,7 +88,7 @@ def _figures(found: ColumnDescription) -> tuple[str, ...]:
 def _stages(statistics: SeriesStatistics) -> Block:
     shares = statistics.variance_shares
     rows = [
-        (label(name), *_figures(found), _percent(shares.get(name)))
+        (label(name), *_figures(found), percent_text(shares.get(name)))
         for name, found in statistics.stages.items()
     ]
     headings = ("Stage", "n", *_FIGURES, "Share of variance")
@@ -115,7 +115,7 @@ def _variance_shares(statistics: SeriesStatistics) -> Block:
         f"Share of each stage of {statistics.series} in the variance of total (i), percent, "
         f"in {statistics.complete_runs} runs with all stages"
     )
-    column = svg.BarColumn("share", "here", percents, [_percent(share) for share in shares.values()])
+    column = svg.BarColumn("share", "here", percents, [percent_text(share) for share in shares.values()])
     return Block(title, svg=svg.bars([label(name) for name in shares], [column], title))
 
 
@@ -188,10 +188,6 @@ def _classes(series: str, histograms: Mapping[str, SigmaHistogram]) -> Block:
 
 def _position(found: SigmaClass) -> float:
     return float("-inf") if found.lower is None else found.lower
-
-
-def _percent(share: float | None) -> str:
-    return UNDEFINED if share is None else f"{100 * share:.1f} %"
 
 
 def _grid(report: StudyReport) -> str:

@@ -7,7 +7,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from monitor.failures.counts import SuccessRates
-from monitor.performance.tables import UNDEFINED
+from monitor.performance.tables import UNDEFINED, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.published_numbers import COMBINED, GRIDS
@@ -57,7 +57,7 @@ def _rates(report: StudyReport) -> Block:
 
 def _rate(name: str, rates: SuccessRates, published: float | None) -> tuple[str, ...]:
     counts = (rates.passed + rates.failed, rates.failed, rates.excused)
-    return (name, *map(str, counts), *map(_percent, (rates.raw, rates.adjusted, published)))
+    return (name, *map(str, counts), *map(percent_text, (rates.raw, rates.adjusted, published)))
 
 
 def _categories(errors: list[ErrorCounts]) -> Block:
@@ -76,7 +76,7 @@ def _histogram(errors: ErrorCounts) -> Block:
     if len(shown) < len(errors.causes):
         title += f"; the {len(shown)} most frequent causes"
     column = svg.BarColumn("runs", "other", [float(each.runs) for each in shown], [
-        f"{each.runs} ({_percent(each.runs / errors.rates.failed)})" for each in shown
+        f"{each.runs} ({percent_text(each.runs / errors.rates.failed)})" for each in shown
     ])  # fmt: skip
     return Block(title, svg=svg.bars([each.name or each.title for each in shown], [column], title))
 
@@ -88,14 +88,10 @@ def _causes(errors: ErrorCounts) -> Block:
             each.name or UNDEFINED,
             each.category,
             str(each.runs),
-            _percent(each.runs / errors.rates.failed),
+            percent_text(each.runs / errors.rates.failed),
             UNDEFINED,
         )
         for each in errors.causes
     ]
     headings = ("Cause", "Signature", "Category", "Runs", "Share", PUBLISHED)
     return table_block(f"Causes of the failed runs of {errors.probe}", headings, rows, texts=2)
-
-
-def _percent(share: float | None) -> str:
-    return UNDEFINED if share is None else f"{100 * share:.1f} %"
