@@ -97,7 +97,7 @@ distclean: clean ## clean, and remove .venv and the tools' caches
 system-packages: ## install the Debian packages that the tests use (root)
 	@.ci/system-packages test
 
-LOCK := uv pip compile pyproject.toml --extra embedded --extra testbed --extra pdf --generate-hashes --no-emit-index-url \
+LOCK := uv pip compile pyproject.toml --extra embedded --extra testbed --extra pdf --extra otlp --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --universal --python-version 3.11 --no-header --quiet
 
 lock: ## write requirements*.txt for what pyproject.toml says (needs uv; ARGS=--upgrade for newer versions)
