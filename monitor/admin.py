@@ -34,7 +34,7 @@ from monitor.models import (
     Suite,
     Usage,
 )
-from monitor.models.series import IMPORTED
+from monitor.models.series import IMPORTED, REPORTED_PROBE
 from monitor.series.delete import delete_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
@@ -209,9 +209,9 @@ class SuiteAdmin(ReadOnlyBase):
 
 
 def probe_choices() -> list[tuple[str, str]]:
-    """List the probes and, for imported series, the import formats, so that a new file needs no migration."""
+    """List the probes and what other series have instead, so that a new file needs no migration."""
     imported = (f"{IMPORTED}{kind}" for kind in formats.names())
-    return [(name, name) for name in (*probes.names(), *imported)]
+    return [(name, name) for name in (*probes.names(), REPORTED_PROBE, *imported)]
 
 
 class SeriesForm(SeriesFormBase):
@@ -227,8 +227,9 @@ class SeriesForm(SeriesFormBase):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        imported = cleaned.get("probe", "").startswith(IMPORTED)
-        if "probe" in cleaned and "parameters" in cleaned and not imported:
+        probe = cleaned.get("probe", "")
+        has_file = probe != REPORTED_PROBE and not probe.startswith(IMPORTED)
+        if "probe" in cleaned and "parameters" in cleaned and has_file:
             try:
                 checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
             except ProbeError as error:

@@ -14,8 +14,9 @@ from monitor.api.http.auth import SenderAuth, report_rights
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
-from monitor.ingest.group_commit import QueueFull
-from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.api.http.store_reports import ReportsBusy, receipt_fields, refuse_conflict, store
+from monitor.ingest import report_schema
+from monitor.ingest.http_senders import SentReports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from monitor.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
-BUSY_SECONDS = 1
-_ERROR_CHARACTERS = 500
 
 
 class ReceiptOut(Schema):
@@ -49,7 +48,7 @@ class Receipts(Schema):
     refused: list[int]
 
 
-_REPORT = {"type": "object", "description": "a report, version 1"}
+_REPORT = {"type": "object", "description": "a report, version 1: its JSON Schema is /api/v1/reports/schema"}
 _BODY = {
     "required": True,
     "description": (
@@ -65,6 +64,7 @@ _PROBLEMS = {
     400: "Malformed body; nothing was stored",
     401: "No token, or an invalid one",
     403: "The token lacks the scope report or a reporter, or its user the permission to add raw reports",
+    409: "The only report of the request conflicts with one that was stored before: do not send it again",
     413: "Too many bytes or reports in one request; nothing was stored",
     415: "Unsupported Content-Type or Content-Encoding",
     422: "All reports were refused; the receipts name the fields",
@@ -97,32 +97,34 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
         bodies = envelope.reports(read_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise MalformedBody("expected a report, got none")
-        return _answer(sender_commit.submit(SentReports(bodies, rights.reporter, rights.visible)))
+        return _answer(store(SentReports(bodies, rights.reporter, rights.visible)))
     except EnvelopeError as error:
         raise refusal(error) from error
-    except (QueueFull, IngestBusy) as error:
-        answer = problem(503, "busy", f"{error}; try again in a second")
-        answer["Retry-After"] = str(BUSY_SECONDS)
-        return answer
+    except ReportsBusy as error:
+        return error.answer()
+
+
+@router.get(
+    "/reports/schema",
+    auth=None,
+    response=dict[str, Any],
+    operation_id="show_report_schema",
+    summary="Return the JSON Schema of reports",
+)
+def show_report_schema(_request: HttpRequest) -> HttpResponse:
+    """The schema in draft 2020-12; docs/reports.md describes the fields in words."""
+    return HttpResponse(msgspec.json.encode(report_schema.schema()), content_type="application/schema+json")
 
 
 def _answer(receipts: Sequence[ReportReceipt]) -> HttpResponse:
-    fields = [_receipt_fields(receipt) for receipt in receipts]
+    if len(receipts) == 1:
+        refuse_conflict(receipts[0])
+    fields = [receipt_fields(receipt) for receipt in receipts]
     refused = [position for position, receipt in enumerate(receipts) if not receipt.accepted]
     if len(refused) == len(receipts):
         return problem(422, "refused", _first_error(fields), receipts=fields)
     body = msgspec.json.encode({"receipts": fields, "refused": refused})
     return HttpResponse(body, content_type="application/json; charset=utf-8")
-
-
-def _receipt_fields(receipt: ReportReceipt) -> dict[str, Any]:
-    return {
-        "run": str(receipt.run) if receipt.run else None,
-        "accepted": receipt.accepted,
-        "duplicate": receipt.duplicate,
-        "conflict": receipt.conflict,
-        "error": receipt.error[:_ERROR_CHARACTERS],
-    }
 
 
 def _first_error(fields: Sequence[dict[str, Any]]) -> str:

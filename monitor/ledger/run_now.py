@@ -11,7 +11,7 @@ from django.utils import timezone
 from monitor.ledger.holds import InvalidRequest, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run
 from monitor.models.run import PLANNED
-from monitor.models.series import Series, SeriesQuerySet
+from monitor.models.series import REPORTED_PROBE, Series, SeriesQuerySet
 from reporters.report import run_id
 
 if TYPE_CHECKING:
@@ -41,10 +41,13 @@ def run_now(
 
     Raises:
         RunHeld: the series is held and *force* is not set. A forced run ignores the holds in force now.
-        InvalidRequest: *why* is invalid, the series was imported, or it is disabled and run by an agent.
+        InvalidRequest: *why* is invalid, the series was imported, or it is disabled and run by an agent,
+            or programs outside of gridcast run it.
     """
     if series.is_imported:
         raise InvalidRequest(f"{series.name} was imported: no reporter can run it")
+    if series.is_reported:
+        raise InvalidRequest(f"{series.name} is reported from outside: no reporter can run it")
     if series.reporter.is_remote and not series.enabled:
         raise InvalidRequest(f"{series.name} is disabled: the agent of {series.reporter} does not have it")
     slot = now or timezone.now()
@@ -76,7 +79,7 @@ def run_all(
     """
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
-    enabled = scope.series().filter(enabled=True)
+    enabled = scope.series().filter(enabled=True).exclude(probe=REPORTED_PROBE)
     visible = enabled.visible_to(user) if user is not None else enabled
     by_key = {series.pk: series for series in visible.order_by("name")}
     if not by_key:
