@@ -1,12 +1,14 @@
-"""Filters of log records."""
+"""Filters and the format of log records."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 
 _BUSY = (503, 507)  # answers that ask the client to try again
+_PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog may get such answers
 
 
@@ -30,3 +32,10 @@ class BusyAnswers(logging.Filter):
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = None
         return True
+
+
+class LineFormatter(logging.Formatter):
+    """Formats records, tracebacks included, without the ping keys in addresses."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _PING_KEY.sub(r"\1...", super().format(record))

@@ -200,7 +200,12 @@ GRIDCAST_SUSPECT_WINDOW_SECONDS = env.suspect_window_seconds()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "monitor.log.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
+    },
     "filters": {"busy": {"()": "monitor.log.BusyAnswers"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "loggers": {"django.request": {"filters": ["busy"]}},

@@ -42,6 +42,7 @@ LEVELS = ("debug", "info", "warning", "error")
 _NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
 NAME_CHARACTERS = 200
 UNIT_CHARACTERS = 50
+STAGE_CHARACTERS = NAME_CHARACTERS - len("stage..seconds")  # the name of its metric is one, too
 MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
 
 Item = TypeVar("Item")
@@ -270,7 +271,7 @@ def _report(fields: Fields) -> Report:
         seconds=fields.number("seconds", minimum=0),
         outcome=fields.choice("outcome", OUTCOMES),
         reason=fields.text("reason"),
-        stages=_distinct(fields.each("stages"), _stage),
+        stages=_distinct(fields.each("stages"), _stage, STAGE_CHARACTERS),
         metrics=_distinct(fields.each("metrics"), _metric),
         failure=_failure(fields),
         log=tuple(_log_line(line) for line in fields.each("log")),
@@ -290,11 +291,13 @@ def _probe(fields: Fields) -> ProbeIdentity:
     )
 
 
-def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[Item, ...]:
-    """Return ``read(fields)`` for each of *each*, whose ``name`` must be unique."""
+def _distinct(
+    each: Sequence[Fields], read: Callable[[Fields], Item], maximum: int = NAME_CHARACTERS
+) -> tuple[Item, ...]:
+    """Return ``read(fields)`` for each of *each*, whose ``name``, of *maximum* characters, must be unique."""
     seen: set[str] = set()
     for fields in each:
-        name = fields.text("name", maximum=NAME_CHARACTERS, empty=False)
+        name = fields.text("name", maximum=maximum, empty=False)
         if name in seen:
             raise fields.refuse("name", "a unique name")
         seen.add(name)

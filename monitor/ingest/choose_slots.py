@@ -13,7 +13,7 @@ from monitor.models.run import IN_FLIGHT, REPORTED, SCHEDULE
 
 EARLY = timedelta(minutes=1)  # a run that starts so little before a slot is the run of this slot
 _STARTS = """
-SELECT series_id, rid, slot, started_at FROM monitor_reportedstart AS start
+SELECT start.series_id, start.rid, slot, started_at FROM monitor_reportedstart AS start
 JOIN unnest(%b::bigint[], %b::text[]) AS wanted (series, rid)
     ON (start.series_id, start.rid) = (wanted.series, wanted.rid)
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from monitor.ingest import choose_slots
 from monitor.ingest.choose_slots import ChosenSlot, ReportedRun
 from monitor.ingest.fast_parser import ParsedReport, parsed
-from monitor.ingest.short_reports import NEEDED, ReportedSeries, ShortReport, complete, read
+from monitor.ingest.short_reports import ReportedSeries, ShortReport, complete, read
 from monitor.models import Series
 from monitor.models.series import REPORTED_PROBE
 from monitor.series.segments import current_bindings
@@ -52,11 +52,11 @@ def parse_sent(
     series = _series(((each.series, sent[number][1]) for number, each in short.items()), visible)
     known: dict[int, tuple[ShortReport, ReportedSeries]] = {}
     for number, each in short.items():
-        its = series.get((each.series, sent[number][1]))
-        if isinstance(its, ReportedSeries):
+        key = each.series, sent[number][1]
+        if (its := series.get(key)) is not None:
             known[number] = each, its
         else:
-            results[number] = _refusal(each, sent[number][1], is_known=its is not None)
+            results[number] = _refusal(each, sent[number][1], is_known=key in series)
     return results | _completed(known, now)
 
 
@@ -109,10 +109,9 @@ def _series(
 def _refusal(short: ShortReport, sender: str | None, *, is_known: bool) -> wire.MalformedReport:
     if not is_known:
         return wire.MalformedReport(unknown_series(short.series, sender))
-    missing = next((name for name in sorted(NEEDED) if name not in short.document), "a part of a field")
     return wire.MalformedReport(
-        f"{missing}: it is missing; a short report needs a series with 'probe: {REPORTED_PROBE}' in the grid"
-        f" file, but the reporter of {short.series!r} runs a probe"
+        f"{short.lacks}; only a series with 'probe: {REPORTED_PROBE}' in the grid file has short reports, and"
+        f" {short.series!r} is measured by its reporter"
     )
 
 

@@ -47,7 +47,7 @@ class _Plain(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Stage(_Plain):
-    name: _Name
+    name: Annotated[str, Meta(min_length=1, max_length=wire.STAGE_CHARACTERS)]
     category: Literal["setup", "transfer", "queue", "compute", "cleanup"]
     seconds: _Seconds
     started_after_seconds: _Seconds

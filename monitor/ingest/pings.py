@@ -12,6 +12,7 @@ from monitor.ingest.choose_slots import find_starts, nearest_slots, slot_states
 from monitor.ledger import outside_runs
 from monitor.models import ReportedStart, Run, Series
 from monitor.models.run import REPORTED, State
+from reporters.fields import clean_text
 from reporters.report import run_id
 from reporters.truncate import clip
 
@@ -79,6 +80,7 @@ def end_report(series: str, signal: str, rid: str, text: str) -> bytes:
     *signal* is "" for success, ``fail``, or an exit status; *text* is the end of the program's output. Equal
     pings have equal reports.
     """
+    text = clean_text(text)
     report: dict[str, Any] = {"series": series, "outcome": "failed" if _is_failure(signal) else "passed"}
     if rid:
         report["rid"] = rid

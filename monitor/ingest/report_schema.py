@@ -137,7 +137,8 @@ def _definitions() -> Mapping[str, Schema]:
             {"name": name, "version": short, "sha256": {"type": "string", "pattern": "^([0-9a-f]{64})?$"}}
         ),
         "stage": _object(
-            {"name": name, "category": {"enum": list(CATEGORIES), "default": "compute"}, "seconds": seconds,
+            {"name": {**name, "maxLength": wire.STAGE_CHARACTERS},
+             "category": {"enum": list(CATEGORIES), "default": "compute"}, "seconds": seconds,
              "started_after_seconds": seconds},
             "name", "seconds",
         ),

@@ -29,7 +29,7 @@ FIELDS = (
 )  # fmt: skip
 ONLY_SHORT = ("ended_at", "rid")
 _NESTED = ("stages", "metrics", "log", "usage")  # fields with many objects
-NEEDED = frozenset(FIELDS) - {"run"}
+NEEDED = tuple(name for name in FIELDS if name != "run")
 _TIMES = ("started_at", "ended_at", "seconds")
 _FAILURES = {"failed": "failed", "broken": "broke", "timed_out": "ran out of time"}
 _MOST_LOG_LINES = 2_000
@@ -53,6 +53,7 @@ class ShortReport:
     Attributes:
         sha256: of the body; equal bodies are the same report, although the server completes each anew.
         rid: the sender's id of the run; "": none.
+        lacks: what it lacks of a whole report.
     """
 
     document: Mapping[str, Any]
@@ -62,6 +63,7 @@ class ShortReport:
     slot: datetime | None
     started_at: datetime | None
     seconds: float | None
+    lacks: str
 
     def at(self, now: datetime) -> datetime:
         """Return when the run started, for a report that was received at *now*."""
@@ -77,13 +79,15 @@ def read(body: bytes) -> ShortReport | wire.Report:
     try:
         document = parse_object(body, max_bytes=wire.MAX_BYTES)
         _refuse_unknown(document)
-        if document.keys() >= NEEDED and not document.keys() & set(ONLY_SHORT):
+        lacks = next((f"{name}: it is missing" for name in NEEDED if name not in document), "")
+        if not lacks and not document.keys() & set(ONLY_SHORT):
             try:
                 return _read_whole(document)
-            except wire.MalformedReport:
-                if not _is_short(document):  # only parts of fields are missing
+            except wire.MalformedReport as error:
+                if not _is_short(document):
                     raise
-        return _short(document, hashlib.sha256(body).hexdigest())
+                lacks = str(error)  # a part of a field
+        return _short(document, hashlib.sha256(body).hexdigest(), lacks)
     except Unfit as error:
         raise wire.MalformedReport(str(error)) from None
 
@@ -122,7 +126,7 @@ def _refuse_unread(extra: Mapping[str, Any]) -> None:
             raise Unfit(f"{path[: wire.NAME_CHARACTERS]}: a report has no such field")
 
 
-def _short(document: dict[str, Any], sha256: str) -> ShortReport:
+def _short(document: dict[str, Any], sha256: str, lacks: str) -> ShortReport:
     fields = Fields(document)
     given = [name for name in _TIMES if name in document]
     started_at = fields.time("started_at") if "started_at" in document else None
@@ -147,6 +151,7 @@ def _short(document: dict[str, Any], sha256: str) -> ShortReport:
         slot=fields.time("slot") if "slot" in document else None,
         started_at=started_at,
         seconds=seconds,
+        lacks=lacks or "ended_at and rid: a whole report has neither",
     )
 
 
