@@ -66,8 +66,11 @@ class ShortReport:
     lacks: str
 
     def at(self, now: datetime) -> datetime:
-        """Return when the run started, for a report that was received at *now*."""
-        return self.started_at or now - timedelta(seconds=self.seconds or 0.0)
+        """Return when the run started, for a report that was received at *now*; *now* if it is no time."""
+        try:
+            return self.started_at or now - timedelta(seconds=self.seconds or 0.0)
+        except OverflowError:  # ``complete`` refuses the duration
+            return now
 
 
 def read(body: bytes) -> ShortReport | wire.Report:
