@@ -25,6 +25,7 @@ from monitor.models import (
     MaintenanceWindow,
     Metric,
     Notification,
+    PingKey,
     Reporter,
     Resource,
     Run,
@@ -394,6 +395,15 @@ class ApiTokenAdmin(ReadOnlyBase):
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
+
+
+@admin.register(PingKey)
+class PingKeyAdmin(ReadOnly):
+    """Keys can be viewed; ``manage.py ping_key`` and the API create and revoke them."""
+
+    list_display = ("series", "name", "prefix", "created_by", "used_at", "revoked_at")
+    list_select_related = ("series",)
+    exclude = ("sha256",)
 
 
 @admin.register(Heartbeat)

@@ -51,7 +51,7 @@ class ShortReport:
     """A short report as it was sent; None: not given.
 
     Attributes:
-        sha256: of the body; equal bodies are the same report, although the server completes each anew.
+        sha256: of the body; equal bodies are the same report, although the server completes each for itself.
         rid: the sender's id of the run; "": none.
         lacks: what it lacks of a whole report.
     """

@@ -82,6 +82,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
     keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
     assignment, codes = details.assignment_state(reporter), reporter.enrolment_codes
     open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
+    conflicts = details.conflict_count(reporter)
     open_alerts = listed(Alert.objects.open().filter(reporter=reporter))
     seen = [
         (summary.state, summary.seen_at, summary.outcomes, summary.held, len(series), assignment, open_codes),
@@ -89,11 +90,13 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         [(row.pk, row.state) for row in (*runs, *skipped)],
         [(row.pk, row.revoked_at) for row in keys],
         [row.alert.pk for row in open_alerts],
+        conflicts.total if conflicts else 0,
     ]
     return {
         "summary": summary,
         "assignment": assignment,
         "chains": chains,
+        "conflicts": conflicts,
         "runs": runs,
         "skipped": skipped,
         "keys": keys,
