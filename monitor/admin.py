@@ -25,7 +25,6 @@ from monitor.models import (
     MaintenanceWindow,
     Metric,
     Notification,
-    PingKey,
     Reporter,
     Resource,
     Run,
@@ -228,9 +227,8 @@ class SeriesForm(SeriesFormBase):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        probe = cleaned.get("probe", "")
-        has_file = probe != REPORTED_PROBE and not probe.startswith(IMPORTED)
-        if "probe" in cleaned and "parameters" in cleaned and has_file:
+        has_no_file = cleaned.get("probe", "").startswith((IMPORTED, REPORTED_PROBE))
+        if "probe" in cleaned and "parameters" in cleaned and not has_no_file:
             try:
                 checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
             except ProbeError as error:
@@ -395,15 +393,6 @@ class ApiTokenAdmin(ReadOnlyBase):
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
-
-
-@admin.register(PingKey)
-class PingKeyAdmin(ReadOnly):
-    """Keys can be viewed; ``manage.py ping_key`` and the API create and revoke them."""
-
-    list_display = ("series", "name", "prefix", "created_by", "used_at", "revoked_at")
-    list_select_related = ("series",)
-    exclude = ("sha256",)
 
 
 @admin.register(Heartbeat)

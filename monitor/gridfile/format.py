@@ -166,8 +166,7 @@ class SeriesEntry(Entry):
 
     suite: str = Field(description="Suite of the series, one of `suites`.")
     probe: str = Field(
-        description="Name of the probe or application (docs/probes.md), or `reported`: programs outside of "
-        "gridcast run it and report its runs (docs/reports.md)."
+        description="Name of the probe or application (docs/probes.md), or `reported` (docs/reports.md)."
     )
     kind: Literal["", "grid", "application"] = Field(
         "",

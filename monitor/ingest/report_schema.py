@@ -120,25 +120,31 @@ def _properties() -> Mapping[str, Schema]:
 
 
 def _definitions() -> Mapping[str, Schema]:
-    text, name, short, seconds = _ref("text"), _ref("name"), _ref("short"), {"type": "number", "minimum": 0}
-    count = {"type": "integer", "minimum": 0, "maximum": _MOST}
-    status = {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": -_MOST - 1, "maximum": _MOST}]}
-    most = wire.NAME_CHARACTERS
+    most, time = wire.NAME_CHARACTERS, "RFC 3339 with a zone, such as 2026-03-01T03:00:00Z."
     return {
         "text": {"type": "string", "pattern": _NO_NUL},
         "short": {"type": "string", "pattern": _NO_NUL, "maxLength": most},
         "name": {"type": "string", "pattern": _NO_NUL, "minLength": 1, "maxLength": most},
-        "time": {
-            "type": "string",
-            "pattern": _TIME,
-            "description": "RFC 3339 with a zone, such as 2026-03-01T03:00:00Z.",
-        },
-        "probe": _object(
-            {"name": name, "version": short, "sha256": {"type": "string", "pattern": "^([0-9a-f]{64})?$"}}
-        ),
+        "time": {"type": "string", "pattern": _TIME, "description": time},
+        "seconds": {"type": "number", "minimum": 0},
+        "count": {"type": "integer", "minimum": 0, "maximum": _MOST},
+        **_parts(),
+    }
+
+
+def _parts() -> Mapping[str, Schema]:
+    """Return the schemas of the objects in a report."""
+    name, text, seconds, null = _ref("name"), _ref("text"), _ref("seconds"), {"type": "null"}
+    status = {"anyOf": [null, {"type": "integer", "minimum": -_MOST - 1, "maximum": _MOST}]}
+    sha256 = {"type": "string", "pattern": "^([0-9a-f]{64})?$"}
+    category = {"enum": list(CATEGORIES), "default": "compute"}
+    level = {"enum": list(wire.LEVELS), "default": "info"}
+    clock = {"sent_at": _ref("time"), "synchronised": {"type": "boolean"}}
+    tools = {"type": "object", "propertyNames": text, "additionalProperties": text}
+    return {
+        "probe": _object({"name": name, "version": _ref("short"), "sha256": sha256}),
         "stage": _object(
-            {"name": {**name, "maxLength": wire.STAGE_CHARACTERS},
-             "category": {"enum": list(CATEGORIES), "default": "compute"}, "seconds": seconds,
+            {"name": {**name, "maxLength": wire.STAGE_CHARACTERS}, "category": category, "seconds": seconds,
              "started_after_seconds": seconds},
             "name", "seconds",
         ),
@@ -147,22 +153,14 @@ def _definitions() -> Mapping[str, Schema]:
             "name", "value", "unit",
         ),
         "failure": _object(
-            {"stage": name, "resource": {"anyOf": [{"type": "null"}, short]}, "message": text,
+            {"stage": name, "resource": {"anyOf": [null, _ref("short")]}, "message": text,
              "exit_status": status, "stderr_tail": text}
         ),
-        "line": _object(
-            {"level": {"enum": list(wire.LEVELS), "default": "info"}, "seconds": seconds, "text": text},
-            "text",
-        ),
-        "environment": _object(
-            {"hostname": text, "kernel": text, "python": text,
-             "tools": {"type": "object", "propertyNames": text, "additionalProperties": text}}
-        ),
-        "clock": _object(
-            {"sent_at": _ref("time"), "synchronised": {"type": "boolean"}}, "sent_at", "synchronised"
-        ),
+        "line": _object({"level": level, "seconds": seconds, "text": text}, "text"),
+        "environment": _object({"hostname": text, "kernel": text, "python": text, "tools": tools}),
+        "clock": _object(clock, *clock),
         "usage": _object(
-            {"bytes_sent": count, "bytes_received": count,
+            {"bytes_sent": _ref("count"), "bytes_received": _ref("count"),
              "cpu_seconds": {**seconds, "maximum": wire.MOST_CPU_SECONDS}},
             "bytes_sent", "bytes_received", "cpu_seconds",
         ),

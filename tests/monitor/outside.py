@@ -26,6 +26,13 @@ def reported_series(schedule: str = "", **fields: Any) -> Series:
     return Series.objects.select_related("reporter").get(name=NAME)
 
 
+def outside_reporter(series: Series) -> Reporter:
+    """Give *series* a reporter of its own, of which no worker runs."""
+    reporter = Reporter.objects.create(name="outside")
+    Series.objects.filter(pk=series.pk).update(reporter=reporter)
+    return reporter
+
+
 def expanded(series: Series, since: datetime, now: datetime) -> Series:
     """Return *series* with its slots after *since*; the scheduler has ticked ever since."""
     Series.objects.filter(pk=series.pk).update(created_at=since)
