@@ -168,6 +168,7 @@ def test_options_that_cannot_work_are_refused_before_anything_starts(
 
 def test_an_address_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDCAST_HOSTS", "gridcast.example.org")
+    monkeypatch.setenv("GRIDCAST_TLS", "1")
     with pytest.raises(CommandError, match=r"cannot listen on 192\.0\.2\.1:8000: Cannot assign requested"):
         call_command("serve", "--bind=192.0.2.1:8000")
 
@@ -175,4 +176,11 @@ def test_an_address_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_an_address_of_the_network_needs_the_names_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRIDCAST_HOSTS", raising=False)
     with pytest.raises(CommandError, match="set GRIDCAST_HOSTS to the host names"):
+        call_command("serve", "--bind=0.0.0.0:19500")
+
+
+def test_an_address_of_the_network_needs_a_decision_on_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_HOSTS", "localhost")
+    monkeypatch.delenv("GRIDCAST_TLS", raising=False)
+    with pytest.raises(CommandError, match="set GRIDCAST_TLS to 1 behind a TLS proxy, or to 0"):
         call_command("serve", "--bind=0.0.0.0:19500")
