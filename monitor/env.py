@@ -4,6 +4,8 @@
 ``DATABASE_URL``         an existing PostgreSQL server; unset: the embedded server under GRIDCAST_VAR
 ``GRIDCAST_TIMESCALEDB`` directory of TimescaleDB's files, which the embedded PostgreSQL then loads:
                          ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
+``GRIDCAST_DB_WEB_PASSWORD``, ``GRIDCAST_DB_REPORTER_PASSWORD``  passwords of the accounts that
+                         ``manage.py depot accounts`` creates in the database
 ``REDIS_URL``            an existing server that speaks the Redis protocol; unset: the embedded server
 ``GRIDCAST_SECRET_KEY``  Django's secret key; unset: a random key, generated once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
@@ -68,6 +70,21 @@ def has_marker(var: Path) -> bool:
 
 def database_url() -> str | None:
     return os.environ.get("DATABASE_URL") or None
+
+
+def database_passwords() -> dict[str, str]:
+    """Return the passwords of the services' accounts in the database by service, in lower case: ``web``.
+
+    Raises:
+        InvalidVariable: a password is missing or short.
+    """
+    passwords = {}
+    for service in ("web", "reporter"):
+        name = f"GRIDCAST_DB_{service.upper()}_PASSWORD"
+        passwords[service] = os.environ.get(name, "")
+        if len(passwords[service]) < 12:
+            raise InvalidVariable(f"{name}: expected a password of at least 12 characters")
+    return passwords
 
 
 def redis_url() -> str | None:

@@ -1,7 +1,7 @@
 """Randomly disturbed runs over every way: no disturbance may leave files, jobs or processes.
 
-``make soak`` does two hundred with a new seed each time. GRIDCAST_SOAK_RUNS sets their number, GRIDCAST_SOAK_SEED
-the seed.
+``make soak`` does two hundred with a new seed each time. GRIDCAST_SOAK_RUNS sets their number,
+GRIDCAST_SOAK_SEED the seed.
 """
 
 from __future__ import annotations
