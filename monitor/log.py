@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 _BUSY = (503, 507)  # answers that ask the client to try again
 _PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
-EVERY_SECONDS = 60.0  # hundreds of agents with a backlog may get such answers
+EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
 
 
-class BusyAnswers(logging.Filter):
-    """Turn the records of busy answers into warnings of one line, one a minute; other records stay.
+class OneAMinute(logging.Filter):
+    """Keep one record a minute, as a warning of one line without traceback.
 
     *steady* returns seconds.
     """
@@ -24,8 +24,6 @@ class BusyAnswers(logging.Filter):
         self._next = steady()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "status_code", None) not in _BUSY:
-            return True
         if self._steady() < self._next:
             return False
         self._next = self._steady() + EVERY_SECONDS
@@ -39,3 +37,10 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return _PING_KEY.sub(r"\1...", super().format(record))
+
+
+class BusyAnswers(OneAMinute):
+    """Keep one record a minute of the answers that ask the client to try again; other records stay."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return getattr(record, "status_code", None) not in _BUSY or super().filter(record)
