@@ -66,6 +66,7 @@ class ReporterSummary:
         outcomes: ended runs of these series in the last ``OUTCOMES_WINDOW``, by state.
         held: the reason of a hold of the reporter; empty if it is not held.
         alerts: the number of open alerts about the reporter.
+        is_outside: whether it is no process of gridcast: programs outside report all of its series.
     """
 
     reporter: Reporter
@@ -76,6 +77,7 @@ class ReporterSummary:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     held: str = ""
     alerts: int = 0
+    is_outside: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +114,7 @@ class _Standing:
     state: ReporterState
     seen_at: datetime | None
     status: ReporterStatus | None
+    is_outside: bool = False
 
 
 @functools.cache
@@ -170,7 +173,7 @@ def _last_reports(reporters: Sequence[int]) -> dict[int, datetime | None]:
 def _outside(row: Reporter, reported_at: datetime | None) -> _Standing:
     """Return the state of programs outside of gridcast: they send no heartbeats, so none is missing."""
     state = ReporterState.NEVER_SEEN if reported_at is None else ReporterState.REPORTING
-    return _Standing(row, state, reported_at, None)
+    return _Standing(row, state, reported_at, None, is_outside=True)
 
 
 def _standing(row: Reporter, heartbeat_at: datetime | None, now: datetime) -> _Standing:
@@ -201,6 +204,7 @@ def _summaries(
             outcomes=_ordered(outcomes[each.reporter.pk]),
             held=holds.get(each.reporter.name, ""),
             alerts=alerts[each.reporter.pk],
+            is_outside=each.is_outside,
         )
         for each in standings
     ]

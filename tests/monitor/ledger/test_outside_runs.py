@@ -15,7 +15,17 @@ from monitor.ledger.claim import claim_due
 from monitor.ledger.holds import InvalidRequest
 from monitor.ledger.outside_runs import GRACE
 from monitor.ledger.run_now import run_now
-from monitor.models import Heartbeat, Hold, MaintenanceWindow, ReportedStart, Run, Series, Site
+from monitor.models import (
+    Alert,
+    AlertRule,
+    Heartbeat,
+    Hold,
+    MaintenanceWindow,
+    ReportedStart,
+    Run,
+    Series,
+    Site,
+)
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.run import State
 from monitor.tick import tick
@@ -67,6 +77,17 @@ def test_a_slot_without_a_report_is_missed_and_a_late_report_corrects_it(
     assert state(noon) == (State.MISSED, "no report came within 2,400 s of its slot")
     report(noon)
     assert state(noon) == (State.PASSED, "")
+
+
+def test_an_alert_opens_when_no_report_comes_and_closes_with_the_late_report(
+    series: Series, noon: datetime
+) -> None:
+    AlertRule.objects.create(name="one", everything=True, condition="failures_in_row", threshold=1)
+    tick_at(noon + OVERDUE)
+    assert Alert.objects.open().get().series == series
+    report(noon)
+    tick_at(noon + OVERDUE + 2 * SECOND)
+    assert not Alert.objects.open().exists()
 
 
 def test_a_start_without_an_end_is_lost_after_the_limit_and_a_late_end_corrects_it(
