@@ -206,13 +206,13 @@ def _check_series(series: SeriesDefinition, names: KnownNames) -> Iterator[Fault
         yield from _check_bindings(series.bindings, probe)
         yield from _check_parameters(series.parameters, probe)
     elif series.probe == REPORTED_PROBE:
-        yield from _check_reported(series, names)
+        yield from _check_reported(series)
     elif series.probe not in _import_probes():
         nearest = suggestion(series.probe, [*_probe_names(), REPORTED_PROBE])
         yield ("probe",), f"there is no probe {quoted(series.probe)}{nearest}"
 
 
-def _check_reported(series: SeriesDefinition, names: KnownNames) -> Iterator[Fault]:
+def _check_reported(series: SeriesDefinition) -> Iterator[Fault]:
     """Check that nothing else is to start runs of *series*, which programs outside of gridcast start."""
     for key in STARTS_RUNS:
         if getattr(series, key) != getattr(DEFAULT_SERIES, key):
@@ -220,8 +220,6 @@ def _check_reported(series: SeriesDefinition, names: KnownNames) -> Iterator[Fau
                 (key,),
                 f"expected none: programs outside of gridcast start runs of {REPORTED_PROBE}",
             )
-    if (names.reporters or {}).get(series.reporter) is not None:
-        yield ("reporter",), f"{series.reporter} is an agent; expected no site: its runs come from outside"
 
 
 def _check_leader(

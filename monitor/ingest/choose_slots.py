@@ -9,8 +9,9 @@ from typing import NamedTuple
 from monitor.db import binary
 from monitor.ingest.conflicts import stored_body
 from monitor.ingest.short_reports import sent_sha256
-from monitor.models.run import IN_FLIGHT, REPORTED, SCHEDULE
+from monitor.models.run import IN_FLIGHT, REPORTED, SCHEDULE, State
 
+LATE = timedelta(days=1)
 EARLY = timedelta(minutes=1)  # a run that starts so little before a slot is the run of this slot
 _STARTS = """
 SELECT start.series_id, start.rid, slot, started_at FROM monitor_reportedstart AS start
@@ -73,8 +74,8 @@ def choose(runs: Sequence[ReportedRun], now: datetime) -> list[ChosenSlot]:
     """Return the slot of each of *runs*, which have ended, in order.
 
     A run with an id has the slot of the start, or of the report, that named the id first. Without an id it is
-    the run that announced its start last and has not ended. Else it is the run of the schedule's slot at its
-    start, unless this slot has another report or another run: then, and without a schedule, it is an
+    the run that announced its start last, if that has not ended. Else it is the run of the schedule's slot at
+    its start, unless this slot has another report or another run: then, and without a schedule, it is an
     additional run with the time of its start as its slot. An equal report has the slot of the first one.
     """
     starts = find_starts([(run.series, rid) for run in runs for rid in {run.rid, ""}])
@@ -102,7 +103,7 @@ def _choose(
         return start
     if start is not None and (run.series, start.slot) not in taken:
         state = states.get((run.series, start.slot))
-        if state is None or state.state not in REPORTED:
+        if state is not None and _has_not_ended(start, state.state, scheduled, run.at):
             return start
     if scheduled is None:
         return ChosenSlot(run.at)
@@ -114,6 +115,19 @@ def _choose(
         is_busy = stored is not None and stored.state in (*IN_FLIGHT, *REPORTED)
         is_open = not is_busy or (stored is not None and stored.sha256 == run.sha256)
     return ChosenSlot(scheduled if is_open else run.at)
+
+
+def _has_not_ended(start: ChosenSlot, state: str, scheduled: datetime | None, at: datetime) -> bool:
+    """Return whether a run that starts no later than *at* is the one that announced its *start*.
+
+    A run that was lost may still end, but not in a later slot, nor a day later: that is another run.
+    """
+    if state in REPORTED:
+        return False
+    if state == State.RUNNING:
+        return True
+    is_recent = start.announced_at is not None and at - start.announced_at <= LATE
+    return start.slot == scheduled if scheduled is not None else is_recent
 
 
 def _named(

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from monitor.ingest.pings import KEEP_STARTS, end_report, prune_starts, start_run
 from monitor.ingest.service import ingest_all
+from monitor.ledger import heartbeats
 from monitor.ledger.audit import audit
 from monitor.ledger.claim import claim_due
 from monitor.ledger.holds import InvalidRequest
@@ -90,9 +92,7 @@ def test_an_alert_opens_when_no_report_comes_and_closes_with_the_late_report(
     assert not Alert.objects.open().exists()
 
 
-def test_a_start_without_an_end_is_lost_after_the_limit_and_a_late_end_corrects_it(
-    series: Series, noon: datetime
-) -> None:
+def test_a_start_without_an_end_is_lost_after_the_limit(series: Series, noon: datetime) -> None:
     started_at = noon + MINUTE
     start_run(series, "", started_at)
     assert state(noon)[0] == State.RUNNING
@@ -100,9 +100,33 @@ def test_a_start_without_an_end_is_lost_after_the_limit_and_a_late_end_corrects_
     assert state(noon)[0] == State.RUNNING
     tick_at(started_at + LIMIT + SECOND)
     assert state(noon) == (State.LOST, "its end was not reported within 1,800 s of its start")
+
+
+@pytest.mark.parametrize(("hours", "runs"), [(2, 1), (25, 2)])
+def test_a_late_end_corrects_a_lost_run_of_the_last_day(db: None, hours: int, runs: int) -> None:
+    now = timezone.now()
+    started_at = now - hours * HOUR
+    start_run(reported_series(limit_seconds=LIMIT.total_seconds()), "", started_at)
+    heartbeats.record(heartbeats.SCHEDULER, started_at)
+    tick_at(started_at + OVERDUE)
+    assert state(started_at)[0] == State.LOST
     (receipt,) = ingest_all([end_report(NAME, "", "", "")], from_outside=True)
-    assert receipt.stored == (Run.objects.get(slot=noon).pk, noon)
-    assert state(noon) == (State.PASSED, "")
+    assert receipt.accepted
+    assert Run.objects.count() == runs
+    assert state(started_at)[0] == (State.PASSED if runs == 1 else State.LOST)
+
+
+def test_an_end_after_the_next_slot_is_that_of_the_next_slot(db: None) -> None:
+    now = timezone.now()
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    series = reported_series("0 * * * *", limit_seconds=600.0)
+    expanded(series, hour - 2 * HOUR, now)
+    start_run(series, "", hour - HOUR + MINUTE)
+    tick_at(hour)
+    (receipt,) = ingest_all([end_report(NAME, "", "", "")], from_outside=True)
+    assert receipt.stored is not None
+    assert receipt.stored[1] in (hour, hour + HOUR)  # the latter in the last minute of an hour
+    assert state(hour - HOUR)[0] == State.LOST
 
 
 def test_a_second_start_in_a_slot_replaces_the_first(series: Series, noon: datetime) -> None:
