@@ -15,18 +15,12 @@ from monitor.models.token import digest
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
 PREFIX = "gcping"
 MAX_RID_CHARACTERS = 100
 USE_RECORDED_EVERY = timedelta(minutes=1)
 
 
 class PingKeyQuerySet(models.QuerySet["PingKey"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> PingKeyQuerySet:
-        """Return the keys of the series that *user* may see."""
-        return self.filter(series__in=Series.objects.visible_to(user))
-
     def find(self, text: str, now: datetime) -> PingKey | None:
         """Return the key *text* with its series, and record its use; None if it is unknown or revoked."""
         key = self.filter(sha256=digest(text), revoked_at=None).select_related("series__reporter").first()
