@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_LINGERING_BYTES = 64 * 1024 * 1024
 
 
-class State(enum.Enum):
+class Phase(enum.Enum):
     READING = enum.auto()  # a request, or nothing between two requests
     RUNNING = enum.auto()  # a thread answers
     SENDING = enum.auto()  # the rest of an answer; then the next request is read
@@ -44,7 +44,7 @@ class Connection:
         self.reader, self.sock, self._limits = reader, outgoing, limits
         self.request: Any = None
         self.is_watched_for = 0  # the events of the selector
-        self.enter(State.READING)
+        self.enter(Phase.READING)
         self.requests = 0
         self._lingered_bytes = 0
 
@@ -59,10 +59,14 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Return whether the client has sent no byte of a further request."""
-        return self.state is State.READING and self.reader.is_idle
+        return self.phase is Phase.READING and self.reader.is_idle
 
-    def enter(self, state: State) -> None:
-        self.state, self.since = state, time.monotonic()
+    @property
+    def is_between_requests(self) -> bool:
+        return self.is_idle and self.requests > 0
+
+    def enter(self, phase: Phase) -> None:
+        self.phase, self.since = phase, time.monotonic()
 
     def receive(self, most_bytes: int) -> int | None:
         """Read what the client has sent; return the number of bytes, 0 at the end, None if there is nothing.
@@ -76,7 +80,7 @@ class Connection:
             return None
         except OSError:
             return 0
-        if self.state is State.LINGERING:
+        if self.phase is Phase.LINGERING:
             self._lingered_bytes += len(data)
             return len(data) if self._lingered_bytes <= MOST_LINGERING_BYTES else 0
         if not data and not self.reader.is_idle:
@@ -106,20 +110,20 @@ class Connection:
             if self._limits.body.is_too_slow(seconds, self.reader.body_bytes):
                 detail = f"the body did not arrive in time: {self.reader.body_bytes} bytes in {seconds:.0f} s"
                 return Refusal(408, "too_slow", detail)
-        elif seconds > (idle_seconds if self.is_idle and self.requests else self._limits.head_seconds):
+        elif seconds > (idle_seconds if self.is_between_requests else self._limits.head_seconds):
             return Refusal(408, "too_slow", f"the headers did not arrive within {seconds:.0f} s")
         return None
 
     def is_overdue(self, now: float) -> bool:
         """Return whether the connection is to be closed at *now* without a further word."""
-        if self.state is State.LINGERING:
+        if self.phase is Phase.LINGERING:
             return now - self.since > self._limits.lingering_seconds
         return self.sock.is_broken or self.sock.is_too_slow(now)
 
     def linger(self) -> None:
         """Tell the client that nothing follows. Raises OSError if the client has gone."""
         self.raw.shutdown(socket.SHUT_WR)
-        self.enter(State.LINGERING)
+        self.enter(Phase.LINGERING)
 
     def close(self) -> None:
         self.sock.break_off()

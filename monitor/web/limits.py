@@ -10,7 +10,7 @@ MOST_BODY_BYTES = 8 * MEBIBYTE  # the largest batch of reports
 
 
 @dataclass(frozen=True)
-class Pace:
+class TransferPace:
     """The slowest accepted transfer: *bytes_per_second* on average after the first *grace_seconds*.
 
     No transfer may last longer than *most_seconds*.
@@ -44,8 +44,8 @@ class Limits:
     """
 
     head_seconds: float = 15.0
-    body: Pace = Pace(20.0, 1024.0, most_seconds=300.0)
-    answer: Pace = Pace(60.0, 1024.0)
+    body: TransferPace = TransferPace(20.0, 1024.0, most_seconds=300.0)
+    answer: TransferPace = TransferPace(60.0, 1024.0)
     most_head_bytes: int = 64 * 1024
     most_body_bytes: int = MOST_BODY_BYTES
     most_chunks: int = 65_536

@@ -18,19 +18,15 @@ _PIECE_BYTES = 256 * 1024
 class Outgoing:
     """Takes the place of the socket for gunicorn's response: a write waits only if too much is unsent.
 
-    ``flush`` sends the rest, called by the event loop whenever the socket can take more. *wake* asks the loop
-    for that. A thread that has to wait needs one of *waiting_threads*; without one the answer is broken off,
-    so that slow clients never hold all threads.
+    The event loop calls ``flush`` to send the rest, whenever the socket can take more; ``wake``, which the
+    loop sets, asks for the first such call. A thread that has to wait needs one of *waiting_threads*; without
+    one the answer is broken off, so that slow clients never hold all threads.
     """
 
-    def __init__(
-        self,
-        sock: socket.socket,
-        limits: Limits,
-        waiting_threads: threading.Semaphore,
-        wake: Callable[[], None],
-    ) -> None:
-        self._sock, self._limits, self._waiting_threads, self._wake = sock, limits, waiting_threads, wake
+    wake: Callable[[], None]
+
+    def __init__(self, sock: socket.socket, limits: Limits, waiting_threads: threading.Semaphore) -> None:
+        self._sock, self._limits, self._waiting_threads = sock, limits, waiting_threads
         self._unsent: deque[memoryview] = deque()
         self._changed = threading.Condition()
         self._waits_since = 0.0  # the client keeps an answer waiting since then
@@ -64,7 +60,7 @@ class Outgoing:
             self._send()
             is_unsent = bool(self._unsent)
         if is_unsent:
-            self._wake()
+            self.wake()
 
     def sendfile(self, file: BinaryIO, offset: int = 0, count: int | None = None) -> int:
         """Send *count* bytes of *file* from *offset*, as ``socket.sendfile`` does; return how many."""

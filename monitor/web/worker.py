@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from gunicorn.workers.gthread import ThreadWorker
 
-from monitor.web.connection import Connection, State
+from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
 from monitor.web.refusal import Refusal
@@ -58,14 +58,14 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
                 raise
             return
         raw.setblocking(False)
-        wake = partial(self.method_queue.defer, lambda: self._flush(connection))
-        outgoing = Outgoing(raw, self.limits, self._waiting_threads, wake)
+        outgoing = Outgoing(raw, self.limits, self._waiting_threads)
         reader = RequestReader(self.cfg, address, self.limits)
         connection = Connection(raw, address, listener.getsockname(), reader, outgoing, self.limits)
+        outgoing.wake = partial(self.method_queue.defer, self._flush, connection)
+        if len(self._connections) >= self.worker_connections - 1:
+            self._end_oldest()
         self._connections.add(connection)
         self.nr_conns = len(self._connections)
-        if self.nr_conns >= self.worker_connections:
-            self._end_oldest()
         self._watch(connection, selectors.EVENT_READ)
 
     def handle(self, conn: Connection) -> bool:
@@ -87,7 +87,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         conn.request = None
         conn.requests += 1
         stays_open = not fs.cancelled() and fs.exception() is None and fs.result()
-        conn.enter(State.SENDING if stays_open else State.CLOSING)
+        conn.enter(Phase.SENDING if stays_open else Phase.CLOSING)
         self._flush(conn)
 
     def murder_keepalived(self, force: bool = False) -> None:
@@ -116,14 +116,14 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
                 self._close(connection)
             elif received is not None:
                 self._received_bytes += received
-                if connection.state is State.READING:
+                if connection.phase is Phase.READING:
                     self._advance(connection)
 
     def _advance(self, connection: Connection) -> None:
         """Start a thread for the next request of *connection*, or wait for the rest of it."""
         if connection.next_request():
             self._watch(connection, 0)
-            connection.enter(State.RUNNING)
+            connection.enter(Phase.RUNNING)
             self.enqueue_req(connection)
             return
         if connection.reader.wants_continue:
@@ -144,27 +144,27 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._end(connection)
 
     def _flush(self, connection: Connection) -> None:
-        """Send more of the answer; if all is sent, go on as the state of *connection* says."""
+        """Send more of the answer; if all is sent, go on as the phase of *connection* says."""
         if connection not in self._connections:
             return
         connection.sock.flush()
         if connection.sock.is_broken:
-            if connection.state is not State.RUNNING:
+            if connection.phase is not Phase.RUNNING:
                 self._close(connection)
         elif connection.sock.unsent_bytes:
             self._watch(connection, selectors.EVENT_WRITE)
-        elif connection.state is State.SENDING:
-            connection.enter(State.READING)
+        elif connection.phase is Phase.SENDING:
+            connection.enter(Phase.READING)
             with self._ending_at_errors(connection):
                 self._advance(connection)
-        elif connection.state is State.CLOSING:
+        elif connection.phase is Phase.CLOSING:
             self._linger(connection)
-        elif connection.state is State.RUNNING:
+        elif connection.phase is Phase.RUNNING:
             self._watch(connection, 0)
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
         self.log.info("%s %s from %s: %s", refusal.status, refusal.code, connection.host, refusal.detail)
-        connection.enter(State.CLOSING)
+        connection.enter(Phase.CLOSING)
         with contextlib.suppress(OSError):
             connection.sock.sendall(refusal.answer())
         self._flush(connection)
@@ -200,9 +200,9 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     # Deadlines and limits.
 
     def _check(self, now: float) -> None:
-        """End the connections whose deadlines are over at *now*, and the oldest if too many bytes are held."""
+        """End overdue connections, and the oldest while all connections hold too many bytes."""
         for connection in list(self._connections):
-            if connection.state is State.READING:
+            if connection.phase is Phase.READING:
                 self._check_reading(connection, now)
             elif connection.is_overdue(now):
                 self._end(connection)
@@ -222,7 +222,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     def _end(self, connection: Connection) -> None:
         """End *connection* now; a thread that is answering it finds out at its next write."""
         connection.sock.break_off()
-        if connection.state is not State.RUNNING:
+        if connection.phase is not Phase.RUNNING:
             self._close(connection)
 
     def _end_oldest(self) -> bool:
@@ -231,12 +231,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         First those between two requests, then those of the address with the most connections: one client
         with many slow connections loses its own.
         """
-        waiting = [each for each in self._connections if each.state is not State.RUNNING or each.held_bytes]
+        waiting = [each for each in self._connections if each.phase is not Phase.RUNNING or each.held_bytes]
         if not waiting:
             return False
         count = Counter(each.host for each in waiting)
-        oldest = min(waiting, key=lambda each: (not each.is_idle, -count[each.host], each.since))
-        if oldest.state is State.READING and not oldest.is_idle:
+        oldest = min(waiting, key=lambda each: (not each.is_between_requests, -count[each.host], each.since))
+        if oldest.phase is Phase.READING and not oldest.is_idle:
             self._refuse(oldest, _BUSY)
         self._end(oldest)
         return True
