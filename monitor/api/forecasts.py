@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from django.conf import settings
 from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import AwareDatetime
@@ -152,7 +153,8 @@ def forecast(
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
     """Return the requested forecast. Raises Refused if no forecast can be trusted."""
     try:
-        return service.answer_question(request.user, question, now)
+        budget = settings.GRIDCAST_FORECAST_SECONDS
+        return service.answer_question(request.user, question, now, within_seconds=budget)
     except UnknownSeries as error:
         detail = f"there is no series {question.series!r} that you may see"
         raise Refused(404, "unknown_series", detail) from error

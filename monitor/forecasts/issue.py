@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MOST_VALUES = 300  # that a method without a stored state uses, while a client waits
 MOST_PREDICTOR_VALUES = 1_000  # of each predictor
 MOST_PREDICTORS = 32
-WITHIN_SECONDS = 0.5  # that a client waits for a forecast that has not been computed yet
 RETRY_SECONDS = 2  # the interval of the task that calls ``refresh``
 
 
@@ -43,7 +42,7 @@ def issue(
     *,
     method: str = METHOD,
     at: datetime | None = None,
-    until: float | None = None,
+    until: float = math.inf,
 ) -> Forecast:
     """Return the forecast of the next value of *metric*, or of a run that starts in the minute of *at*.
 
@@ -52,14 +51,13 @@ def issue(
     no state, a state is created, so that the forecast of the next run is kept up to date from now on.
 
     Raises:
-        NotReady: the values cannot be used before the monotonic time *until*, by default in
-            ``WITHIN_SECONDS``; ``refresh`` goes on with them.
+        NotReady: the values cannot be used before the monotonic time *until*; ``refresh`` goes on with them.
         forecasting.base.Abstained: too few values.
         forecasting.base.UnknownMethod: no such method.
     """
     state = _state(metric)
     if state is None or state.forecast is None:
-        if not refresh_requested(metric, now, time.monotonic() + WITHIN_SECONDS if until is None else until):
+        if not refresh_requested(metric, now, until):
             raise NotReady("its values are being read; this takes a few seconds for each thousand values")
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from forecasting.base import Abstained
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
-from monitor.forecasts.issue import WITHIN_SECONDS, issue
+from monitor.forecasts.issue import issue
 from monitor.forecasts.lookup import ForecastAnswer, look_up
 from monitor.forecasts.refresh import refresh_companions
 from monitor.forecasts.score import record_of
@@ -76,7 +76,7 @@ def answer_question(
     question: ForecastQuestion,
     now: datetime,
     *,
-    within_seconds: float = WITHIN_SECONDS,
+    within_seconds: float,
 ) -> ForecastAnswer:
     """Return the answer, and record its delivery: *user* may report an outcome of the forecast later.
 

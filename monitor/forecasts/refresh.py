@@ -93,9 +93,10 @@ def refresh_requested(metric: Metric, now: datetime, until: float) -> bool:
     reads. If another process is reading them, the call waits for it no longer than that.
     """
     is_complete = _read_requested(MetricUpdate(metric), now, until)
-    if not is_complete:
-        ForecastState.objects.filter(metric=metric).update(is_requested=True)
     with _giving_up_at_locks(until):
+        if not is_complete:
+            states.lock_or_create(ForecastState, [metric.pk])
+            ForecastState.objects.filter(metric=metric).update(is_requested=True)
         _keep_current([metric])
         _update_times([metric], ())
     return is_complete
@@ -243,11 +244,16 @@ def _giving_up_at_locks(until: float) -> Iterator[None]:
     The process that holds the lock does the same work.
     """
     try:
-        with transaction_lock_timeout(max(round((until - time.monotonic()) * 1000), 1)):
+        with transaction_lock_timeout(_milliseconds(until - time.monotonic())):
             yield
     except OperationalError as error:
         if not is_lock_timeout(error):
             raise
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return *seconds* as a lock_timeout, of at most a minute; 0 would mean no timeout."""
+    return max(round(min(seconds, 60.0) * 1000), 1)
 
 
 def _read_success(series: Iterable[int], now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""The web server reads requests in any pieces, and refuses malformed ones before the application sees them."""
+"""The web server reads requests in any pieces, and refuses malformed ones itself."""
 
 from __future__ import annotations
 
