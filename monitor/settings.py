@@ -189,6 +189,9 @@ GRIDCAST_RECEIVE_AT_ONCE = 4
 # The maximum number of requests in a web process that wait for the next group commit.
 GRIDCAST_RECEIVE_WAITING = 64
 
+# How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
+GRIDCAST_FORECAST_SECONDS = 0.5
+
 # Reports are refused while less than the reserve is free, on the disk or below the size limit of the
 # database.
 GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
