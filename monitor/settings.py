@@ -47,6 +47,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "monitor.pages.http.audit.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -67,6 +68,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "monitor.pages.http.context.service_problems",
                 "monitor.pages.http.context.open_alerts",
+                "monitor.pages.http.context.rights",
             ],
         },
     },
@@ -183,6 +185,9 @@ GRIDCAST_GRACE_SECONDS = 120
 
 # The availability of a month is final this many days after the month; then only recomputations change it.
 GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS = env.availability_final_after_days()
+
+# Events of the audit record are deleted after this many days.
+GRIDCAST_AUDIT_KEEP_DAYS = env.audit_keep_days()
 
 # The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4

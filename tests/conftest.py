@@ -75,6 +75,7 @@ _EMPTY = """
 DO $$
 DECLARE name text; has_rows boolean;
 BEGIN
+    PERFORM set_config('gridcast.audit_retention', 'on', true);
     FOREACH name IN ARRAY '{%s}'::text[] LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', name) INTO has_rows;
         IF has_rows THEN EXECUTE format('DELETE FROM %%I', name); END IF;

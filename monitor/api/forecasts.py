@@ -16,6 +16,7 @@ import forecasting.methods
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
 from monitor.api.http.answers import answer
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.problems import Refused, problem
 from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
 from monitor.api.http.start_time import MOST_SECONDS, start_time
@@ -37,7 +38,7 @@ _PARAMETERS = {
     *("quantiles", "at", "horizon", "max_age"),
 }
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 
 class Interval(Schema):

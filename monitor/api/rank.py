@@ -13,7 +13,7 @@ from django.utils import timezone
 from ninja import Router, Schema
 
 from monitor.api.http.answers import answer
-from monitor.api.http.auth import require_read
+from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import checked, path, resource_set
 from monitor.api.http.start_time import start_time
@@ -25,7 +25,7 @@ from monitor.forecasts.rank import Ranked, Unranked, rank
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 Bindings = dict[str, list[str]]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_site_permission
 from monitor.api.http.filters import SeriesFilter, WindowFilter
 from monitor.api.http.hold_problems import KindName, refused
 from monitor.api.http.lists import ListOut, Page, list_rows
@@ -116,7 +116,7 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
 def queue_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
     """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
     with *force* they run too."""
-    require_run_permission(request)
+    require_site_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)

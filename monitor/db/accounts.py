@@ -30,8 +30,8 @@ SERVICES = ("web", "reporter")
 CREDENTIALS = (
     "^(auth|django|account|mfa|socialaccount|usersessions)_|^monitor_(apitoken|reporterkey|enrolment)"
 )
-# Records that a service adds to and never changes.
-APPEND_ONLY = "^monitor_audit"
+# The record that a service adds to, and whose events it counts again.
+AUDIT = "^monitor_auditevent$"
 
 _TABLES = """
 SELECT relname, relname ~ %s, relname ~ %s FROM pg_class
@@ -84,16 +84,17 @@ def _keep_role(role: str, password: str) -> None:
 
 def _grant_rows(service: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_TABLES, [CREDENTIALS, APPEND_ONLY])
+        cursor.execute(_TABLES, [CREDENTIALS, AUDIT])
         tables = cursor.fetchall()
     role = sql.Identifier(role_of(service))
     _execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # an older server's default
     _execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}", role=role)
     _execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}", role=role)
-    for name, has_credentials, is_append_only in tables:
-        if service == "reporter" and (has_credentials or is_append_only):
+    for name, has_credentials, is_audit in tables:
+        if service == "reporter" and (has_credentials or is_audit):
             continue
-        rights = "SELECT, INSERT" if is_append_only else "SELECT, INSERT, UPDATE, DELETE"
+        counted = "SELECT, INSERT, UPDATE (repeats, last_at)"
+        rights = counted if is_audit else "SELECT, INSERT, UPDATE, DELETE"
         _execute("GRANT " + rights + " ON {table} TO {role}", table=sql.Identifier(name), role=role)
 
 

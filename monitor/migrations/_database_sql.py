@@ -269,6 +269,24 @@ BEGIN
 END $$
 """
 
+# Events of the audit record are counted again and expire; nothing else may change them.
+AUDIT = """
+CREATE FUNCTION monitor_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        IF NEW.repeats >= OLD.repeats AND to_jsonb(NEW) - '{repeats,last_at}'::text[]
+                = to_jsonb(OLD) - '{repeats,last_at}'::text[] THEN
+            RETURN NEW;
+        END IF;
+    ELSIF current_setting('gridcast.audit_retention', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit record cannot be changed' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH ROW
+    EXECUTE FUNCTION monitor_keep_audit();
+"""
+
 STATEMENTS = (
     ATTACH_PARTITION,
     _REFERENCES,
@@ -280,4 +298,5 @@ STATEMENTS = (
     FORMER_REPORTERS,
     HOLDS,
     DIRTY_DAYS,
+    AUDIT,
 )

@@ -260,7 +260,7 @@ def test_a_token_without_a_reporter_sends_nothing(circle: Series, sender: User, 
     answer = send(Client(headers={"authorization": f"Bearer {token}"}), bodies(noon, 1)[0])
     assert answer.status_code == 403
     assert problem(answer)["code"] == "no_reporter"
-    assert "manage.py token USER --scope report --reporter NAME" in problem(answer)["detail"]
+    assert "manage.py token issue USER --scope report --reporter NAME" in problem(answer)["detail"]
     assert not Run.objects.exists()
 
 
