@@ -1,9 +1,10 @@
-"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, retention."""
+"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, sessions, retention."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from monitor.accounts import sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -27,4 +28,5 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_forecasts(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
+        sessions.clear_expired()
         return apply_retention(now, within_seconds=RETENTION_SECONDS)
