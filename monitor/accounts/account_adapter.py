@@ -21,7 +21,7 @@ _MESSAGES = {
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
     "mfa/messages/webauthn_added.txt": "Passkey added.",
     "mfa/messages/webauthn_removed.txt": "Passkey removed.",
-    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: the earlier ones no longer work.",
+    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: keep them, and throw earlier ones away.",
     "socialaccount/messages/account_connected.txt": "Connected: you can log in there from now on.",
     "socialaccount/messages/account_connected_updated.txt": "This account is connected already.",
     "socialaccount/messages/account_connected_other.txt": "This account belongs to another user here.",
@@ -70,8 +70,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             return "::"
 
     def add_message(
-        self, request: HttpRequest, level: int, message_template: str = "", **kwargs: Any
+        self,
+        request: HttpRequest,
+        level: int,
+        message_template: str = "",
+        *_: Any,
+        message: str = "",
+        **__: Any,
     ) -> None:
         """Say what has changed; a login and a logout need no message."""
-        if message := kwargs.pop("message", None) or _MESSAGES.get(message_template):
-            super().add_message(request, level, message=message)
+        if text := message or _MESSAGES.get(message_template):
+            super().add_message(request, level, message=text)

@@ -1,4 +1,4 @@
-"""The admin site's pages of second factors, connected accounts and sessions: shown without secrets, removed."""
+"""The admin site's pages of second factors, connected accounts and sessions: read and removed, not edited."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
         faults.append(
             _error(
                 11,
-                f"GRIDCAST_OIDC_URL: expected https, got {configured.url!r}: any host on the way could log in as"
-                " any user.",
+                f"GRIDCAST_OIDC_URL: expected https, got {configured.url!r}: any host on the way could log"
+                " in as any user.",
             )
         )
     faults += [
@@ -64,7 +64,8 @@ def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
             _error(
                 14,
                 "GRIDCAST_REMOTE_USER_HEADER: expected letters, digits and hyphens, got"
-                f" {configured.header!r}: servers drop headers with an underscore, which clients use to forge them.",
+                f" {configured.header!r}: servers drop headers with an"
+                " underscore, by which clients could forge it.",
             )
         )
     elif configured.header.lower() in _TAKEN:

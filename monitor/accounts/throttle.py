@@ -1,8 +1,8 @@
 """Limits of failed attempts to log in, counted in windows of time.
 
 An attempt counts as failed from its beginning, so that many at once cannot pass a limit together; success
-takes the count back. A window ends by the clock, whatever happens in it, so no lock lasts longer. And the
-limits keep a way open for the owner of an account under attack:
+takes the count back. A window begins with the first failure and ends by the clock, whatever happens in it, so
+no lock lasts longer. And the limits keep a way open for the owner of an account under attack:
 
 - A single address can use up only its own few attempts at an account.
 - Many addresses together can use up those of all unknown browsers; a browser in which the user has logged in
@@ -72,22 +72,22 @@ def begin(cache: BaseCache, counted: Sequence[Counted], now: float | None = None
     Raises:
         TooManyFailures: one of the limits is reached; those that come later are then not counted.
     """
-    time_seconds = time.time() if now is None else now
-    window, passed_seconds = divmod(time_seconds, WINDOW_SECONDS)
-    keys = tuple((limit, _key(limit, value, int(window))) for limit, value in counted)
-    for limit, key in keys:
+    time_seconds = int(time.time() if now is None else now)
+    keys = []
+    for limit, value in counted:
+        until = _end_of_window(cache, _key(limit, value), time_seconds)
+        key = f"{_key(limit, value)}:{until}"
         failures = _count(cache, key, 1)
         if failures > limit.failures:
-            retry_seconds = int(WINDOW_SECONDS - passed_seconds) + 1
-            raise TooManyFailures(limit, retry_seconds, is_news=failures == limit.failures + 1)
-    return Attempt(cache, keys)
+            raise TooManyFailures(limit, until - time_seconds, is_news=failures == limit.failures + 1)
+        keys.append((limit, key))
+    return Attempt(cache, tuple(keys))
 
 
-def forgive(cache: BaseCache, counted: Sequence[Counted], now: float | None = None) -> None:
-    """Delete the failures counted under *counted* in the current window."""
-    window = int((time.time() if now is None else now) // WINDOW_SECONDS)
+def forgive(cache: BaseCache, counted: Sequence[Counted]) -> None:
+    """Forget the failures counted under *counted*: the next one begins a window."""
     for limit, value in counted:
-        cache.delete(_key(limit, value, window))
+        cache.delete(f"{_key(limit, value)}:until")
 
 
 def networks(address: str) -> list[Counted]:
@@ -105,13 +105,23 @@ def networks(address: str) -> list[Counted]:
     return [(ADDRESS, str(getattr(parsed, "ipv4_mapped", None) or parsed))]
 
 
-def _key(limit: FailureLimit, value: str, window: int) -> str:
+def _key(limit: FailureLimit, value: str) -> str:
     digest = hashlib.sha256(value.encode()).hexdigest()[:32]  # of any length, and no name is stored
-    return f"failures:{limit.name.replace(' ', '-')}:{digest}:{window}"
+    return f"failures:{limit.name.replace(' ', '-')}:{digest}"
+
+
+def _end_of_window(cache: BaseCache, key: str, now: int) -> int:
+    """Return when the current window of *key* ends; begin one if there is none."""
+    until = now + WINDOW_SECONDS
+    if cache.add(f"{key}:until", until, timeout=WINDOW_SECONDS):
+        return until
+    current = int(cache.get(f"{key}:until", until))
+    if current <= now:
+        cache.set(f"{key}:until", until, timeout=WINDOW_SECONDS)
+        return until
+    return current
 
 
 def _count(cache: BaseCache, key: str, change: int) -> int:
-    cache.add(
-        key, 0, timeout=2 * WINDOW_SECONDS
-    )  # longer than its window: it cannot expire between the two calls
+    cache.add(key, 0, timeout=2 * WINDOW_SECONDS)  # longer than its window: it cannot expire between the calls
     return cache.incr(key, change)

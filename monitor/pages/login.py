@@ -53,7 +53,7 @@ def cancel(request: HttpRequest) -> HttpResponse:
 
 
 def admin_login(request: HttpRequest) -> HttpResponseBase:
-    """Send visitors of the admin site to the login of all pages, which throttles and asks for second factors."""
+    """Send visitors of the admin site to the login of all pages: it throttles and asks for second factors."""
     if request.user.is_authenticated:
         raise PermissionDenied("Your account may not open the admin site.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
