@@ -86,7 +86,7 @@ def answer_question(
     Raises:
         UnknownSeries, UnknownMetric: the user can see no such series or metric.
         NoAnswer: no forecast can be trusted now.
-        monitor.forecasts.issue.NotReady: the forecast is being computed.
+        monitor.forecasts.not_ready.NotReady: the forecast is being computed.
         forecasting.base.UnknownMethod: there is no such method.
     """
     if question.at is not None and question.at < now - CLOCK_TOLERANCE:
