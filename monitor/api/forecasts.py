@@ -17,13 +17,12 @@ from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
 from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH
-from monitor.api.http.problems import Refused, problem
+from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
 from monitor.api.http.start_time import MOST_SECONDS, start_time
 from monitor.api.http.strict import takes_other_parameters
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.issue import NotReady
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
 from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
@@ -143,13 +142,7 @@ def forecast(
         max_age=None if max_age is None else timedelta(seconds=max_age),
     )
     probabilities = _probabilities(quantiles)
-    try:
-        forecast_answer = _query(request, question, now)
-    except NotReady as error:
-        detail = f"the forecast of {question.metric} of {question.series} is being computed: {error}"
-        response = problem(503, "not_ready", detail)
-        response["Retry-After"] = str(error.retry_seconds)
-        return response
+    forecast_answer = _query(request, question, now)
     return answer(_forecast_fields(question, forecast_answer, round(level, 2), probabilities, now))
 
 

@@ -15,6 +15,7 @@ from monitor.forecasts import states
 from monitor.forecasts.answer import compute, store
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.metric_state import STAGE
+from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.refresh import refresh_requested
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
 MOST_VALUES = 300  # that a method without a stored state uses, while a client waits
 MOST_PREDICTOR_VALUES = 1_000  # of each predictor
 MOST_PREDICTORS = 32
-RETRY_SECONDS = 2  # the interval of the task that calls ``refresh``
-
-
-class NotReady(Exception):
-    """The forecast is being computed. A retry after *retry_seconds* may succeed."""
-
-    retry_seconds = RETRY_SECONDS
 
 
 def issue(
@@ -58,7 +52,7 @@ def issue(
     state = _state(metric)
     if state is None or state.forecast is None:
         if not refresh_requested(metric, now, until):
-            raise NotReady("its values are being read; this takes a few seconds for each thousand values")
+            raise NotReady(f"the forecast of {metric.name} of {metric.series.name} is being computed")
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
+COMPANION_SECONDS = 0.1  # for success and stages, even if the forecast has taken all the time
 CLOCK_TOLERANCE = timedelta(seconds=60)  # by which the clocks of clients may be slow
 Code = Literal["too_few", "stale", "past", "segment_changed", "site_down"]
 
@@ -85,7 +86,7 @@ def answer_question(
     Raises:
         UnknownSeries, UnknownMetric: the user can see no such series or metric.
         NoAnswer: no forecast can be trusted now.
-        monitor.forecasts.issue.NotReady: the forecast is being computed.
+        monitor.forecasts.not_ready.NotReady: the forecast is being computed.
         forecasting.base.UnknownMethod: there is no such method.
     """
     if question.at is not None and question.at < now - CLOCK_TOLERANCE:
@@ -132,7 +133,8 @@ def _issued(
     """Issue the forecast that *question* asks for and the depot does not have; return its key.
 
     Such a forecast is for the time *at*, by another method than the default, or the first of its metric.
-    Nothing else is computed, and no work begins after the monotonic time *until*.
+    No work for it begins after the monotonic time *until*. Other metrics are not computed, but for the stages
+    of a first forecast of the total.
     """
     metric = Metric.objects.select_related("segment").get(pk=cast("int", answer.metric))
     try:
@@ -142,7 +144,7 @@ def _issued(
             raise _too_few(answer.series, str(error), metric) from error
         raise NoAnswer(error.reason, str(error)) from error
     if answer.mean is None:
-        refresh_companions(metric, now, until)
+        refresh_companions(metric, now, max(until, time.monotonic() + COMPANION_SECONDS))
     return forecast.pk
 
 

@@ -36,16 +36,24 @@ from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE, MetricUpdate, followed, metrics_of
 from monitor.forecasts.success_state import SuccessHistory, SuccessUpdate, update_times
 from monitor.forecasts.update import StateUpdate, read_part, use_changes
-from monitor.models import CurrentSegment, ForecastPredictor, ForecastState, PendingChange, SuccessState
+from monitor.models import (
+    CurrentSegment,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    PendingChange,
+    SuccessState,
+)
 from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
-    from monitor.models import Metric, Outcome
+    from monitor.models import Outcome
 
 WITHIN_SECONDS = 1.0  # approximate limit of a call
 CHANGES_AT_ONCE = 500
 METRICS_AT_ONCE = 50  # approximate size of a transaction
 REQUESTED_INPUTS = 100  # a part that a request reads: about a tenth of a second
+REQUESTED_STAGES = 50
 
 
 @dataclass
@@ -108,14 +116,15 @@ def refresh_companions(metric: Metric, now: datetime, until: float) -> None:
     This is the success of the series and, if *metric* is the total, the stages of its segment. *until* is as
     in ``refresh_requested``.
     """
-    updates: list[StateUpdate] = [SuccessUpdate(metric.segment.series_id)]
-    if metric.name == HEADLINE:
-        stages = followed(segment=metric.segment, name__startswith=STAGE, forecast_state__forecast=None)
-        updates += map(MetricUpdate, stages)
-    for update in updates:
+    _read_requested(SuccessUpdate(metric.segment.series_id), now, until)
+    if metric.name != HEADLINE:
+        return
+    stages = Metric.objects.filter(segment=metric.segment, name__startswith=STAGE, name__endswith=".seconds")
+    without = stages.filter(forecast_state__forecast=None).select_related("segment").order_by("pk")
+    for stage in without[:REQUESTED_STAGES]:
         if time.monotonic() >= until:
             return
-        _read_requested(update, now, until)
+        _read_requested(MetricUpdate(stage), now, until)
 
 
 def record_outcome(outcome: Outcome) -> None:

@@ -50,7 +50,13 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        return self.reader.held_bytes + self.sock.unsent_bytes
+        in_thread = self.reader.body_bytes if self.phase is Phase.RUNNING else 0
+        return self.reader.held_bytes + in_thread + self.sock.unsent_bytes
+
+    @property
+    def can_be_ended(self) -> bool:
+        """Return whether ending the connection frees bytes: a thread keeps its request."""
+        return self.phase is not Phase.RUNNING or self.sock.unsent_bytes > 0
 
     @property
     def host(self) -> str:

@@ -14,10 +14,11 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
 from monitor.web.connection import Connection, Phase
@@ -29,7 +30,6 @@ from monitor.web.request_reader import RequestReader
 _RECEIVE_BYTES = 64 * 1024
 _RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_STOP_SECONDS = 2.0  # for what a client is sending when the worker stops
 _BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
 
 
@@ -46,6 +46,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._received_bytes = 0  # since then
         self._stops_at: float | None = None
 
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        super().check_config(cfg, log)
+        if cfg.is_ssl:
+            raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
+
     # What the event loop of gunicorn calls.
 
     def accept(self, listener: socket.socket) -> None:
@@ -53,7 +59,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             raw, address = listener.accept()
         except OSError as error:
             if error.errno in {errno.EMFILE, errno.ENFILE}:  # gunicorn's answer is to exit
-                self._end_oldest()
+                self._make_room()
             elif error.errno not in {errno.EAGAIN, errno.ECONNABORTED}:
                 raise
             return
@@ -63,7 +69,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         connection = Connection(raw, address, listener.getsockname(), reader, outgoing, self.limits)
         outgoing.wake = partial(self.method_queue.defer, self._flush, connection)
         if len(self._connections) >= self.worker_connections - 1:
-            self._end_oldest()
+            self._make_room()
         self._connections.add(connection)
         self.nr_conns = len(self._connections)
         self._watch(connection, selectors.EVENT_READ)
@@ -72,10 +78,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         """Answer the request of *conn*, in a thread; return whether the connection stays open."""
         try:
             return bool(self.handle_request(conn.request, conn))
-        except (
-            OSError,
-            StopIteration,
-        ):  # the client has gone, or the answer failed midway: gunicorn logged it
+        except (OSError, StopIteration):  # the client has gone, or gunicorn has logged the failure
             conn.sock.break_off()
         except Exception as error:  # noqa: BLE001  # Django answers its own errors
             with contextlib.suppress(OSError):
@@ -107,6 +110,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     # Events of a connection.
 
     def _on_ready(self, connection: Connection, _raw: Any) -> None:
+        if not connection.is_watched_for:
+            return  # an earlier event has started a thread, or closed it
         if connection.is_watched_for == selectors.EVENT_WRITE:
             self._flush(connection)
             return
@@ -207,8 +212,10 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             elif connection.is_overdue(now):
                 self._end(connection)
         while sum(each.held_bytes for each in self._connections) > self.limits.most_buffered_bytes:
-            if not self._end_oldest():
+            holding = [each for each in self._connections if each.held_bytes and each.can_be_ended]
+            if not holding:
                 return
+            self._end_oldest(holding)
 
     def _check_reading(self, connection: Connection, now: float) -> None:
         refusal = connection.late(now, self.cfg.keepalive)
@@ -225,18 +232,19 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if connection.phase is not Phase.RUNNING:
             self._close(connection)
 
-    def _end_oldest(self) -> bool:
-        """End the oldest connection that no thread works for; return whether there was one.
+    def _make_room(self) -> None:
+        """End one connection that no thread works for, if there is one; first those between two requests."""
+        waiting = [each for each in self._connections if each.phase is not Phase.RUNNING]
+        if waiting:
+            self._end_oldest([each for each in waiting if each.is_between_requests] or waiting)
 
-        First those between two requests, then those of the address with the most connections: one client
-        with many slow connections loses its own.
+    def _end_oldest(self, connections: Sequence[Connection]) -> None:
+        """End the oldest of *connections* of the address that has the most of them.
+
+        One client with many slow connections loses its own.
         """
-        waiting = [each for each in self._connections if each.phase is not Phase.RUNNING or each.held_bytes]
-        if not waiting:
-            return False
-        count = Counter(each.host for each in waiting)
-        oldest = min(waiting, key=lambda each: (not each.is_between_requests, -count[each.host], each.since))
+        count = Counter(each.host for each in connections)
+        oldest = min(connections, key=lambda each: (-count[each.host], each.since))
         if oldest.phase is Phase.READING and not oldest.is_idle:
             self._refuse(oldest, _BUSY)
         self._end(oldest)
-        return True

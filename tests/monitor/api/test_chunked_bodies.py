@@ -44,7 +44,7 @@ def answer(request: bytes) -> tuple[int, Any]:
     received = reader.take()
     assert received is not None
     _, environ = wsgi.create(received, None, ("127.0.0.1", 1), ("127.0.0.1", 80), Config())
-    response = ClientHandler(enforce_csrf_checks=True)(environ)
+    response: Any = ClientHandler(enforce_csrf_checks=True)(environ)
     shown = json.loads(response.content)
     shown.pop("server_time", None)
     return response.status_code, shown

@@ -28,7 +28,11 @@ class Server:
         client.settimeout(SECONDS)
         if reads_bytes is not None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, reads_bytes)
-        client.connect(self.address)
+        try:
+            client.connect(self.address)
+        except OSError:
+            client.close()
+            raise
         return client
 
     def ask(self, path: str = "/", body: bytes | None = None) -> http.client.HTTPResponse:

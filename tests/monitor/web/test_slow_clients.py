@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.errors import ConfigError
 
 from monitor.serving.services import GUNICORN
+from monitor.web.worker import BufferedWorker
 from tests.monitor.web.application import BIG, PART, PARTS
 from tests.monitor.web.clients import Server, gunicorn_with, rest, serving, slow_clients
 from tests.waiting import eventually
@@ -107,3 +110,10 @@ def test_more_bytes_than_permitted_end_the_oldest_connections() -> None:
     with serving(crowded, APPLICATION) as server, slow_clients(server, half, 6) as senders:
         rest(senders[0])
         assert server.ask().status == 200
+
+
+def test_a_certificate_is_refused_instead_of_serving_without_tls() -> None:
+    config = Config()
+    config.set("certfile", __file__)
+    with pytest.raises(ConfigError, match="end TLS at a proxy"):
+        BufferedWorker.check_config(config, None)
