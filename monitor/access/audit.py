@@ -41,11 +41,23 @@ class Action:
     status: int
 
 
-def write(actor: Actor, action: Action, now: datetime, changes: Trail | None = None) -> AuditEvent | None:
-    """Write the event; if the database refuses it, log it as an error and return None."""
+def write(
+    actor: Actor,
+    action: Action,
+    now: datetime,
+    changes: Trail | None = None,
+    *,
+    at: datetime | None = None,
+    repeats: int = 1,
+) -> AuditEvent | None:
+    """Write the event; if the database refuses it, log it as an error and return None.
+
+    *repeats* attempts between *at* and *now* are one event.
+    """
     event = AuditEvent(
-        at=now,
+        at=at or now,
         last_at=now,
+        repeats=repeats,
         outcome=action.outcome,
         channel=action.channel,
         user=_text(actor.user, 200),

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 SERVICES = ("web", "reporter")
 # Tables of credentials and rights. A home reporter needs none of them.
-CREDENTIALS = (
-    "^(auth|django|account|mfa|socialaccount|usersessions)_|^monitor_(apitoken|reporterkey|enrolment)"
-)
-# The record that a service adds to, and whose events it counts again.
-AUDIT = "^monitor_auditevent$"
+CREDENTIALS = "^(auth|django|account|mfa|socialaccount|usersessions)_|^monitor_(apitoken|siteadministrator|reporterkey|enrolment)"
+# Records that a service adds to and never changes.
+APPEND_ONLY = "^monitor_audit"
 
 _TABLES = """
 SELECT relname, relname ~ %s, relname ~ %s FROM pg_class
@@ -84,17 +82,16 @@ def _keep_role(role: str, password: str) -> None:
 
 def _grant_rows(service: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_TABLES, [CREDENTIALS, AUDIT])
+        cursor.execute(_TABLES, [CREDENTIALS, APPEND_ONLY])
         tables = cursor.fetchall()
     role = sql.Identifier(role_of(service))
     _execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")  # an older server's default
     _execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}", role=role)
     _execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}", role=role)
-    for name, has_credentials, is_audit in tables:
-        if service == "reporter" and (has_credentials or is_audit):
+    for name, has_credentials, is_append_only in tables:
+        if service == "reporter" and (has_credentials or is_append_only):
             continue
-        counted = "SELECT, INSERT, UPDATE (repeats, last_at)"
-        rights = counted if is_audit else "SELECT, INSERT, UPDATE, DELETE"
+        rights = "SELECT, INSERT" if is_append_only else "SELECT, INSERT, UPDATE, DELETE"
         _execute("GRANT " + rights + " ON {table} TO {role}", table=sql.Identifier(name), role=role)
 
 

@@ -247,6 +247,19 @@ CREATE TRIGGER days_of_window_site AFTER INSERT OR DELETE ON monitor_maintenance
     EXECUTE FUNCTION monitor_window_site_changed();
 """  # noqa: S608 - constants from above
 
+# Events of the audit record expire; nothing else may change them.
+AUDIT = """
+CREATE FUNCTION monitor_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('gridcast.audit_retention', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit record cannot be changed' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH ROW
+    EXECUTE FUNCTION monitor_keep_audit();
+"""
+
 # The accounts of services (db/accounts.py) own no table, and late reports need partitions all the same: the
 # function runs with the rights of the owner. A table is created, then attached: unlike CREATE ... PARTITION OF,
 # this blocks no reader and no writer.
@@ -267,24 +280,6 @@ BEGIN
     EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
         parent, partition, starts, ends);
 END $$
-"""
-
-# Events of the audit record are counted again and expire; nothing else may change them.
-AUDIT = """
-CREATE FUNCTION monitor_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'UPDATE' THEN
-        IF NEW.repeats >= OLD.repeats AND to_jsonb(NEW) - '{repeats,last_at}'::text[]
-                = to_jsonb(OLD) - '{repeats,last_at}'::text[] THEN
-            RETURN NEW;
-        END IF;
-    ELSIF current_setting('gridcast.audit_retention', true) = 'on' THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'the audit record cannot be changed' USING ERRCODE = 'integrity_constraint_violation';
-END $$;
-CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH ROW
-    EXECUTE FUNCTION monitor_keep_audit();
 """
 
 STATEMENTS = (

@@ -35,10 +35,6 @@ class AuditEventQuerySet(models.QuerySet["AuditEvent"]):
         may_view = user.is_active and isinstance(user, PermissionsMixin) and user.has_perm(VIEW_AUDIT)
         return self if may_view else self.none()
 
-    def repeat(self, pk: int, times: int, now: datetime) -> None:
-        """Count *times* repetitions of the event, of which the last was at *now*."""
-        self.filter(pk=pk).update(repeats=models.F("repeats") + times, last_at=now)
-
     def expire(self, before: datetime) -> int:
         """Delete up to ``BATCH`` events whose last repetition was *before*; return their number.
 
@@ -55,7 +51,7 @@ class AuditEvent(models.Model):
     """A request or command that changed something or was denied.
 
     Attributes:
-        at, last_at, repeats: a denial that is repeated within an hour is one event.
+        at, last_at, repeats: denials of one kind are counted, and those of some minutes are one event.
         user: the name of the user; of a failed login, the name that was given; of a command, that of the user
             of the operating system. Users may be renamed or deleted: the event keeps the name.
         token: the first characters of the API token, if one authenticated the request.
