@@ -128,6 +128,8 @@ MFA_FORMS = {
 
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = env.identity_provider()
 GRIDCAST_REMOTE_USER = env.remote_user()
 
