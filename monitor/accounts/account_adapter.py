@@ -10,7 +10,7 @@ from django.contrib.auth import authenticate
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 
-from monitor.accounts import attempts, events, known_browsers
+from monitor.accounts import attempts, events, known_browsers, sessions
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -52,6 +52,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return user
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        sessions.note_login(request)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

@@ -18,8 +18,8 @@ from gunicorn.http.parser import RequestParser
 from pytest_django import Settings
 
 from monitor.accounts import remote_user
+from monitor.accounts.environment import RemoteUser
 from monitor.accounts.remote_user import RemoteUserMiddleware
-from monitor.env import RemoteUser
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders
 

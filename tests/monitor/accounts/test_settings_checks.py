@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from monitor import env
-from monitor.accounts import settings_checks
-from monitor.env import IdentityProvider, InvalidVariable, RemoteUser
+from monitor.accounts import environment, settings_checks
+from monitor.accounts.environment import IdentityProvider, RemoteUser
+from monitor.env import InvalidVariable
 
 PROVIDER = IdentityProvider(
     "https://id.example.org/realms/grid",
@@ -81,10 +81,10 @@ OIDC = {
 
 
 def test_the_provider_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert env.identity_provider() is None
+    assert environment.identity_provider() is None
     for name, value in OIDC.items():
         monkeypatch.setenv(name, value)
-    provider = env.identity_provider()
+    provider = environment.identity_provider()
     assert provider is not None
     assert provider.url == "https://id.example.org/realms/grid"
     assert provider.roles == (("administrator", "/grid/admins"), ("viewer", "cn=users,ou=grid"))
@@ -96,13 +96,13 @@ def test_half_a_provider_is_refused(monkeypatch: pytest.MonkeyPatch, missing: st
     for name, value in OIDC.items():
         monkeypatch.setenv(name, value if name != missing else "")
     with pytest.raises(InvalidVariable, match=missing):
-        env.identity_provider()
+        environment.identity_provider()
 
 
 @pytest.mark.parametrize("text", ["viewer", "viewer=", "=users", ";", "viewer=a;b"])
 def test_roles_without_groups_are_refused(text: str) -> None:
     with pytest.raises(InvalidVariable, match="expected role=group"):
-        env.parse_roles(text)
+        environment.parse_roles(text)
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,18 @@ def test_roles_without_groups_are_refused(text: str) -> None:
 def test_a_header_without_its_proxies_is_refused(
     monkeypatch: pytest.MonkeyPatch, proxies: str, text: str
 ) -> None:
-    assert env.remote_user() is None
+    assert environment.remote_user() is None
     monkeypatch.setenv("GRIDCAST_REMOTE_USER_HEADER", "Remote-User")
     monkeypatch.setenv("GRIDCAST_REMOTE_USER_PROXIES", proxies)
     with pytest.raises(InvalidVariable, match=text):
-        env.remote_user()
+        environment.remote_user()
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "8761", "1.5"])
 def test_sessions_last_hours(monkeypatch: pytest.MonkeyPatch, hours: str) -> None:
-    assert env.session_seconds() == 14 * 24 * 3600
+    assert environment.session_seconds() == 14 * 24 * 3600
     monkeypatch.setenv("GRIDCAST_SESSION_HOURS", "8")
-    assert env.session_seconds() == 8 * 3600
+    assert environment.session_seconds() == 8 * 3600
     monkeypatch.setenv("GRIDCAST_SESSION_HOURS", hours)
     with pytest.raises(InvalidVariable, match="expected hours from 1 to 8760"):
-        env.session_seconds()
+        environment.session_seconds()

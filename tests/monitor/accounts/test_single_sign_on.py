@@ -18,7 +18,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from monitor.accounts import events, group_roles
-from monitor.env import IdentityProvider
+from monitor.accounts.environment import IdentityProvider
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
