@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from monitor import env
+from monitor.accounts import environment
 from monitor.embedded import urls
 
 
@@ -130,8 +131,10 @@ MFA_FORMS = {
 
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
-GRIDCAST_IDENTITY_PROVIDER = env.identity_provider()
-GRIDCAST_REMOTE_USER = env.remote_user()
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
+GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
+GRIDCAST_REMOTE_USER = environment.remote_user()
 
 # Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
 CACHES = {
@@ -155,7 +158,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = env.session_seconds()
+SESSION_COOKIE_AGE = environment.session_seconds()
 # Only behind a proxy that sets the header: clients could forge it otherwise.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = env.behind_tls()

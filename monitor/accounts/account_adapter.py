@@ -10,7 +10,7 @@ from django.contrib.auth import authenticate
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 
-from monitor.accounts import attempts, events, known_browsers
+from monitor.accounts import attempts, events, known_browsers, sessions
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -21,7 +21,7 @@ _MESSAGES = {
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
     "mfa/messages/webauthn_added.txt": "Passkey added.",
     "mfa/messages/webauthn_removed.txt": "Passkey removed.",
-    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: keep them, and throw earlier ones away.",
+    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: throw earlier ones away.",
     "socialaccount/messages/account_connected.txt": "Connected: you can log in there from now on.",
     "socialaccount/messages/account_connected_updated.txt": "This account is connected already.",
     "socialaccount/messages/account_connected_other.txt": "This account belongs to another user here.",
@@ -52,6 +52,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return user
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        sessions.note_login(request)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialAccount, SocialLogin
     from django.http import HttpRequest
 
-    from monitor.env import IdentityProvider
+    from monitor.accounts.environment import IdentityProvider
 
 PROVIDER = "openid_connect"
 PROVIDER_ID = "oidc"

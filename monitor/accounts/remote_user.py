@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponseBase
 
-    from monitor.env import RemoteUser
+    from monitor.accounts.environment import RemoteUser
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 WRITE_SECONDS = 300.0
+_LISTED = "gridcast_listed"  # in a session that began with a login
 _MOST_NOTED = 10_000
 
 
@@ -36,7 +36,7 @@ class SessionUseMiddleware:
         response = self.get_response(request)
         session = request.session
         is_outage = response.status_code >= 500  # the session may be unreadable, too
-        if not is_outage and session.accessed and session.session_key and SESSION_KEY in session:
+        if not is_outage and session.accessed and session.session_key and _LISTED in session:
             self._note(session.session_key)
         return response
 
@@ -51,6 +51,11 @@ class SessionUseMiddleware:
         UserSession.objects.filter(session_key=key, last_seen_at__lt=stale).update(
             last_seen_at=timezone.now()
         )
+
+
+def note_login(request: HttpRequest) -> None:
+    """Note the use of the session of *request* from now on."""
+    request.session[_LISTED] = True
 
 
 def of_user(user: AbstractBaseUser) -> QuerySet[UserSession]:

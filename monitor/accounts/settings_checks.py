@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -11,9 +10,10 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from monitor.accounts.group_roles import ROLES
+from monitor.env import is_loopback
 
 if TYPE_CHECKING:
-    from monitor.env import IdentityProvider, RemoteUser
+    from monitor.accounts.environment import IdentityProvider, RemoteUser
 
 # Headers that clients, or proxies for other reasons, send by themselves.
 _TAKEN = {"authorization", "cookie", "host", "origin", "referer", "user-agent", "x-forwarded-for"}
@@ -37,7 +37,7 @@ def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
     parts = urlsplit(configured.url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         faults.append(_error(10, f"GRIDCAST_OIDC_URL: expected https://host/path, got {configured.url!r}."))
-    elif parts.scheme == "http" and not _is_loopback(parts.hostname):
+    elif parts.scheme == "http" and not is_loopback(parts.hostname):
         faults.append(
             _error(
                 11,
@@ -94,10 +94,3 @@ def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
 
 def _error(number: int, message: str) -> Error:
     return Error(message, id=f"monitor.E{number:03}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -123,5 +123,5 @@ def _end_of_window(cache: BaseCache, key: str, now: int) -> int:
 
 
 def _count(cache: BaseCache, key: str, change: int) -> int:
-    cache.add(key, 0, timeout=2 * WINDOW_SECONDS)  # longer than its window: it cannot expire between the calls
+    cache.add(key, 0, timeout=2 * WINDOW_SECONDS)  # longer than its window: it never ends between the calls
     return cache.incr(key, change)

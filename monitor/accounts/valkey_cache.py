@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 PAUSE_SECONDS = 5.0  # between two attempts to reach a server that did not answer
-ANSWER_SECONDS = 1.0
+ANSWER_SECONDS = 3.0
 MOST_IN_MEMORY = 100_000  # by default a few hundred other names would push a counter out
 
 

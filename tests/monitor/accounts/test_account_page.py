@@ -19,7 +19,7 @@ from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
 
 Browsers = Callable[[], Client]
-NEW_PASSWORD = "another long secret"  # noqa: S105
+NEW_PASSWORD = "another long secret"
 
 
 def logged_in(browser: Client, user: User) -> Client:

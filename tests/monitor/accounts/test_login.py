@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.hashers import check_password, identify_hasher
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
@@ -35,7 +34,9 @@ def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
         fail(browser, reader, 3)
     assert 0 < int(answer["Retry-After"]) <= throttle.WINDOW_SECONDS
     assert "You can try again in" in answer.content.decode()
-    refusals = [record.getMessage() for record in caplog.records if "too many failures" in record.getMessage()]
+    refusals = [
+        record.getMessage() for record in caplog.records if "too many failures" in record.getMessage()
+    ]
     assert len(refusals) == 1, refusals
     assert f"user {str(reader)!r} from 198.18." in refusals[0]
     assert not is_logged_in(browser)
@@ -43,7 +44,11 @@ def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
 
 def test_another_spelling_of_a_name_has_no_attempts_of_its_own(browser: Client, reader: User) -> None:
     fail(browser, reader, throttle.USER_AT_ADDRESS.failures)
-    for spelling in (str(reader).upper(), f" {reader} ", str(reader).replace("r", "\N{FULLWIDTH LATIN SMALL LETTER R}")):
+    for spelling in (
+        str(reader).upper(),
+        f" {reader} ",
+        str(reader).replace("r", "\N{FULLWIDTH LATIN SMALL LETTER R}"),
+    ):
         assert fail(browser, spelling) == [429], spelling
 
 
@@ -62,9 +67,7 @@ def test_neighbouring_ipv6_addresses_count_as_one(db: None) -> None:
     assert fail(Client(REMOTE_ADDR="2001:db8:0:2::1"), "ada") == [200]
 
 
-def test_one_address_cannot_lock_the_owner_out_elsewhere(
-    browser_elsewhere: Browsers, reader: User
-) -> None:
+def test_one_address_cannot_lock_the_owner_out_elsewhere(browser_elsewhere: Browsers, reader: User) -> None:
     fail(browser_elsewhere(), reader, throttle.USER_AT_ADDRESS.failures + 5)
     owner = browser_elsewhere()
     log_in(owner, reader)
@@ -163,7 +166,9 @@ def test_the_admin_site_has_no_login_of_its_own(browser: Client, reader: User) -
 
 
 def test_the_login_and_the_api_see_the_same_address() -> None:
-    request = RequestFactory().get("/", REMOTE_ADDR="192.0.2.1", HTTP_X_FORWARDED_FOR="203.0.113.9, 203.0.113.7")
+    request = RequestFactory().get(
+        "/", REMOTE_ADDR="192.0.2.1", HTTP_X_FORWARDED_FOR="203.0.113.9, 203.0.113.7"
+    )
     assert events.client_address(request) == client_address(request) == "192.0.2.1"
 
 

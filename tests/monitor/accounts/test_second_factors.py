@@ -42,7 +42,9 @@ def test_a_login_asks_for_the_code(browser_elsewhere: Browsers, reader: User, se
     assert is_logged_in(browser)
 
 
-def test_neither_the_admin_site_nor_the_api_let_a_half_login_in(browser: Client, reader: User, secret: str) -> None:
+def test_the_password_alone_opens_neither_the_admin_site_nor_the_api(
+    browser: Client, reader: User, secret: str
+) -> None:
     User.objects.filter(pk=reader.pk).update(is_staff=True, is_superuser=True)
     log_in(browser, reader)
     assert browser.get("/admin/")["Location"] == "/admin/login/?next=/admin/"

@@ -54,7 +54,7 @@ def test_only_the_first_refusal_of_a_window_is_news(cache: BaseCache) -> None:
 
 
 def test_success_takes_back_its_own_count_and_no_other(cache: BaseCache) -> None:
-    """Else an attacker with an account could wipe out his failures by a login in between."""
+    """Else an attacker with an account could wipe out failures by a login in between."""
     fail(cache, USER.failures - 1)
     throttle.begin(cache, [(USER, "ada")], NOON).succeed()
     fail(cache, 1)

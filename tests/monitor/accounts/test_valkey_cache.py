@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache, caches
 from django.conf import settings
+from django.core.cache import cache, caches
 
 from monitor.accounts import throttle
 from monitor.accounts.valkey_cache import PAUSE_SECONDS, ValkeyCache
@@ -46,7 +46,9 @@ def test_without_valkey_limits_hold_for_the_process(caplog: pytest.LogCaptureFix
             throttle.begin(lonely, [(throttle.USER, "ada")])
         with pytest.raises(throttle.TooManyFailures):
             throttle.begin(lonely, [(throttle.USER, "ada")])
-    assert caplog.text.count("Valkey is unreachable") == 1, "it is asked once in some seconds, and waits for none"
+    assert caplog.text.count("Valkey is unreachable") == 1, (
+        "it is asked once in some seconds, and waits for none"
+    )
 
 
 def test_valkey_is_used_again_when_it_answers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 
@@ -25,9 +26,9 @@ ARGUMENTS = [
 DEADLINE_MILLISECONDS = 60_000
 
 
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    """One browser for all tests.
+@contextlib.contextmanager
+def launched() -> Iterator[Browser]:
+    """Run a browser during a block.
 
     The event loop of Playwright runs in the thread of the tests: Django then takes every query for a mistake,
     and uses other connections than without it. Earlier connections must not be among those that a test cuts.

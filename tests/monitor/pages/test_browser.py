@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
@@ -26,7 +26,7 @@ from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Serie
 from monitor.models.run import State
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
-from tests.monitor.pages.chromium import CHROMIUM, DEADLINE_MILLISECONDS, chromium  # noqa: F401 - a fixture
+from tests.monitor.pages.chromium import CHROMIUM, DEADLINE_MILLISECONDS
 from tests.waiting import eventually
 
 SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
