@@ -20,7 +20,7 @@ _HEAD_END = b"\r\n\r\n"
 _FRAMING = ("CONTENT-LENGTH", "TRANSFER-ENCODING", "TRAILER")
 
 
-class Body(Protocol):
+class UnreadBody(Protocol):
     """The body of a request, as far as it was received."""
 
     data: bytearray
@@ -47,7 +47,7 @@ class RequestReader:
         self._received = bytearray()
         self._searched = 0  # bytes of a head in which its end was not found
         self._request: Any = None
-        self._body: Body | None = None
+        self._body: UnreadBody | None = None
         self.body_bytes = 0
         self.wants_continue = False
 
@@ -79,7 +79,7 @@ class RequestReader:
         if self._request is None and not self._take_head():
             return None
         before = len(self._received)
-        body: Body = self._body  # type: ignore[assignment]  # set with the request
+        body: UnreadBody = self._body  # type: ignore[assignment]  # set with the request
         is_complete = body.take(self._received)
         self.body_bytes += before - len(self._received)
         if not is_complete:
@@ -110,7 +110,7 @@ class RequestReader:
         self._request._expected_100_continue = False  # noqa: SLF001
         return True
 
-    def _body_of(self, head: bytes) -> Body:
+    def _body_of(self, head: bytes) -> UnreadBody:
         headers = dict(self._request.headers)
         if "TRANSFER-ENCODING" in headers:
             return ChunkedBody(head, self._limits)
