@@ -31,6 +31,7 @@ _RECEIVE_BYTES = 64 * 1024
 _RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
+_STOPPING = Refusal(503, "busy", "the web server stops; try again", retry_seconds=1)
 
 
 class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -225,7 +226,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if refusal is None and (self._stops_at is None or now < self._stops_at):
             return
         if not connection.is_idle:
-            self._refuse(connection, refusal or _BUSY)
+            self._refuse(connection, refusal or _STOPPING)
             return
         self._on_ready(connection, connection.raw)  # bytes that arrived before this check count
         if connection.is_idle:
