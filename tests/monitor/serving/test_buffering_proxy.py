@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from monitor.env import ROOT
-from tests.monitor.web.clients import Server, gunicorn_with, serving, slow_clients
+from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving, slow_clients
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
@@ -76,7 +76,7 @@ def test_slow_senders_do_not_reach_the_web_server(servers: tuple[Server, Server]
 def test_too_large_a_body_is_answered_with_a_problem(servers: tuple[Server, Server]) -> None:
     proxy, _ = servers
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
-    answer = proxy.answers(head, ends=False)
+    with slow_clients(proxy, head, 1) as (client,):
+        answer = received_until(client, b'"code": "too_large"')
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer
-    assert b'"code": "too_large"' in answer
