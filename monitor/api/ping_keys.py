@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 from django.conf import settings
 from django.utils import timezone
-from ninja import Path, Router, Schema, Status
+from ninja import Path, Query, Router, Schema, Status
 from pydantic import Field
 
-from monitor.api.http.auth import require_manage_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.lists import ListOut, Page, list_rows
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body
 from monitor.models import PingKey, Series
+from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.series import REPORTED_PROBE
+from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["reports"])
 Name = Annotated[str, Path(description="The name of a series.", examples=["nightly-backup"])]
 
 
-class PingKeyIn(Schema):
+class PingKeyIn(Body):
     name: str = Field("", max_length=100, description="The program that will use the key.")
 
 
@@ -40,9 +44,8 @@ class PingKeyOut(Schema):
     revoked_by: str
 
 
-class PingKeys(Schema):
+class PingKeyList(ListOut):
     ping_keys: list[PingKeyOut]
-    next: str | None = None
 
 
 class NewPingKey(PingKeyOut):
@@ -54,15 +57,13 @@ class NewPingKey(PingKeyOut):
 
 @router.get(
     "/series/{name}/ping-keys",
-    response=PingKeys,
+    response=PingKeyList,
     operation_id="list_ping_keys",
     summary="List the ping keys of a series, newest first",
 )
-def list_ping_keys(request: HttpRequest, name: Name) -> PingKeys:
-    require_manage_permission(request)
-    return PingKeys(
-        ping_keys=[_out(key) for key in _series(request, name).ping_keys.select_related("series")]
-    )
+def list_ping_keys(request: HttpRequest, name: Name, query: Query[Page]) -> HttpResponse:
+    rows = PingKey.objects.filter(series=_series(request, name)).select_related("series")
+    return list_rows(query, rows, PingKeyList, order=["-pk"], show=_out)
 
 
 @router.post(
@@ -72,7 +73,6 @@ def list_ping_keys(request: HttpRequest, name: Name) -> PingKeys:
     summary="Create a ping key for a series",
 )
 def create_ping_key(request: HttpRequest, name: Name, order: PingKeyIn) -> Status[NewPingKey]:
-    require_manage_permission(request)
     series = _series(request, name)
     if not series.is_reported:
         detail = f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
@@ -94,7 +94,6 @@ def revoke_ping_key(
     name: Name,
     key_id: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
 ) -> PingKeyOut:
-    require_manage_permission(request)
     keys = _series(request, name).ping_keys.filter(pk=key_id)
     keys.revoke(who=request.user.get_username(), now=timezone.now())
     key = keys.select_related("series").first()
@@ -104,10 +103,13 @@ def revoke_ping_key(
 
 
 def _series(request: HttpRequest, name: str) -> Series:
+    """Return the series *name*. Raises Refused unless the caller may manage reporters at its sites."""
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
     visible = Series.objects.visible_to(request.user).select_related("reporter")
     series = visible.filter(name=name).first() if "\x00" not in name else None
     if series is None:
         raise Refused(404, "unknown_series", f"there is no series {name!r} that you may see")
+    require_manageable(series, Series.objects.manageable_by(request.user))
     return series
 
 

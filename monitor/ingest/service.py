@@ -16,6 +16,7 @@ from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
+from monitor.ingest.resolve_metrics import TooManyMetrics
 from monitor.ingest.write import store
 from reporters import report as wire
 
@@ -93,10 +94,7 @@ def ingest_all(
     require_space()
     now = timezone.now()
     sent_by = [None] * len(bodies) if senders is None else list(senders)
-    if from_outside:
-        parsed, bodies = _parse_sent(bodies, sent_by, visible, now)
-    else:
-        parsed = [_parse(body, sender, now) for body, sender in zip(bodies, sent_by, strict=True)]
+    parsed, bodies = _parse_all(bodies, sent_by, visible, now, from_outside=from_outside)
     receipts = {
         number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, ReportReceipt)
     }
@@ -114,6 +112,11 @@ def ingest_all(
             }
             try:
                 ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
+            except TooManyMetrics as error:
+                within = [number for number in matched if reports[number].run not in error.refused]
+                for number in matched.keys() - set(within):
+                    receipts[number] = _refused(reports[number], error.refused[reports[number].run])
+                batches.append(batch._replace(numbers=within))
             except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
                 if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
                     (number,) = matched
@@ -149,10 +152,17 @@ def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | Rep
         return ReportReceipt(run=None, accepted=False, error=str(error))
 
 
-def _parse_sent(
-    bodies: Sequence[bytes], senders: Sequence[str | None], visible: SeriesQuerySet | None, now: datetime
-) -> tuple[list[ParsedReport | ReportReceipt], list[bytes]]:
-    """Parse the reports of programs outside of gridcast; return the results and the bodies to store."""
+def _parse_all(
+    bodies: Sequence[bytes],
+    senders: Sequence[str | None],
+    visible: SeriesQuerySet | None,
+    now: datetime,
+    *,
+    from_outside: bool,
+) -> tuple[list[ParsedReport | ReportReceipt], Sequence[bytes]]:
+    """Parse each report, and complete those *from_outside*; return the results and the bodies to store."""
+    if not from_outside:
+        return [_parse(body, sender, now) for body, sender in zip(bodies, senders, strict=True)], bodies
     results: dict[int, ParsedReport | ReportReceipt] = {}
     stored = list(bodies)
     others: dict[int, complete.Sent] = {}

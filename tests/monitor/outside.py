@@ -45,8 +45,8 @@ def expanded(series: Series, since: datetime, now: datetime) -> Series:
 def sender(*scopes: str) -> Client:
     """Return a program with a token of the reporter home."""
     user = User.objects.create_user("program")
-    user.user_permissions.add(Permission.objects.get(codename="add_rawreport"))
-    user.user_permissions.add(Permission.objects.get(codename="manage_reporters"))
+    names = ("add_rawreport", "manage_reporters", "run_series")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
     home = Reporter.objects.get_or_create(name=HOME)[0]
     text = ApiToken.objects.issue(user, "program", list(scopes) or [REPORT, MANAGE], home)
     return Client(headers={"authorization": f"Bearer {text}"})
