@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import MiddlewareNotUsed
 from django.shortcuts import render
@@ -78,11 +79,12 @@ class RemoteUserMiddleware:
             return None
         user = User.objects.filter(username=name).first()
         if user is None and self.configured.role:
-            user = User(username=name)
-            user.set_unusable_password()
-            user.save()
-            group_roles.set_roles(user, [self.configured.role])
-            logger.info("remote user %r: account made with the role %s", name, self.configured.role)
+            user, is_new = User.objects.get_or_create(
+                username=name, defaults={"password": make_password(None)}
+            )
+            if is_new:  # else a request at the same time has made it
+                group_roles.set_roles(user, [self.configured.role])
+                logger.info("remote user %r: account made with the role %s", name, self.configured.role)
         if user is None or not user.is_active:
             logger.warning("remote user refused: %r has no account, or it is disabled", name)
             return None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client, RequestFactory
 
 from monitor.accounts import attempts, events, throttle
@@ -58,6 +59,15 @@ def test_one_address_cannot_try_names_without_end(browser: Client, db: None) -> 
     answer = log_in(browser, "one-more", "wrong")
     assert answer.status_code == 429
     assert "from your network" in answer.content.decode()
+
+
+def test_one_address_cannot_start_logins_without_end(browser: Client, db: None) -> None:
+    """Each start stores a session."""
+    challenge = {"accept": "application/json"}
+    for _ in range(throttle.START.failures):
+        throttle.begin(cache, [(throttle.START, browser.defaults["REMOTE_ADDR"])])
+    answer = browser.get("/login/passkey/", headers=challenge)
+    assert (answer.status_code, int(answer["Retry-After"]) > 0) == (429, True)
 
 
 def test_neighbouring_ipv6_addresses_count_as_one(db: None) -> None:

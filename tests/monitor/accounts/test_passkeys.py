@@ -104,7 +104,7 @@ def test_a_security_key_is_the_second_factor(visitor: Visitor, reader: User) -> 
     expect(visitor.page).to_have_url(f"{visitor.url}/")
 
 
-def test_a_device_that_does_not_know_its_user_logs_nobody_in(visitor: Visitor, reader: User) -> None:
+def test_a_device_that_does_not_recognise_its_user_does_not_log_in(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=True)
     visitor.press("Log out")
     visitor.verifies(user=False)

@@ -68,7 +68,7 @@ def test_the_header_of_any_other_client_is_ignored_and_logged(
     assert f"{STRANGER} is none of GRIDCAST_REMOTE_USER_PROXIES" in lines[0]
 
 
-def test_without_the_header_nobody_is_logged_in(visit: Visit, reader: User) -> None:
+def test_without_the_header_there_is_no_user(visit: Visit, reader: User) -> None:
     browser = Client()
     assert user_of(visit(browser=browser, remote_user=str(reader))) == str(reader)
     assert visit(browser=browser)["Location"] == "/login/?next=/account/"

@@ -62,7 +62,7 @@ def test_an_identity_provider_that_cannot_work_is_refused(
         ({"networks": (ipaddress.ip_network("::/0"),)}, ["any host of ::/0"]),
     ],
 )
-def test_a_header_that_anybody_could_send_is_refused(changes: dict[str, object], texts: list[str]) -> None:
+def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, object], texts: list[str]) -> None:
     faults = settings_checks.remote_user_faults(replace(REMOTE, **changes))  # type: ignore[arg-type]
     assert len(faults) == len(texts)
     assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
