@@ -37,7 +37,8 @@ def record(request: HttpRequest, name: str, event: str) -> None:
 
 def refuse(request: HttpRequest, name: str, reason: str) -> None:
     """Log that a login as *name* was refused."""
-    logger.warning("login refused: user %r from %s: %s", name, client_address(request), reason)
+    one_line = " ".join(reason.split())  # it may have the text of an identity provider
+    logger.warning("login refused: user %r from %s: %s", name, client_address(request), one_line)
 
 
 def client_address(request: HttpRequest) -> str:
