@@ -274,8 +274,16 @@ def depot_reserve_bytes() -> int:
 
 def availability_final_after_days() -> int:
     """Return how many days after its end the availability of a month is final."""
-    name = "GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS"
-    text = os.environ.get(name) or "10"
+    return _days("GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS", default=10)
+
+
+def audit_keep_days() -> int:
+    """Return for how many days events of the audit record are kept."""
+    return _days("GRIDCAST_AUDIT_KEEP_DAYS", default=400)
+
+
+def _days(name: str, *, default: int) -> int:
+    text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) <= 4):
         raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
     return int(text)

@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "monitor.pages.http.audit.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -77,6 +78,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "monitor.pages.http.context.service_problems",
                 "monitor.pages.http.context.open_alerts",
+                "monitor.pages.http.context.rights",
             ],
         },
     },
@@ -237,10 +239,16 @@ GRIDCAST_GRACE_SECONDS = 120
 # The availability of a month is final this many days after the month; then only recomputations change it.
 GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS = env.availability_final_after_days()
 
+# Events of the audit record are deleted after this many days.
+GRIDCAST_AUDIT_KEEP_DAYS = env.audit_keep_days()
+
 # The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4
 # The maximum number of requests in a web process that wait for the next group commit.
 GRIDCAST_RECEIVE_WAITING = 64
+
+# How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
+GRIDCAST_FORECAST_SECONDS = 0.5
 
 # Reports are refused while less than the reserve is free, on the disk or below the size limit of the
 # database.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.problems import Refused
 from monitor.models import Alert
 
@@ -90,11 +90,12 @@ def list_alerts(
 
 @router.post("/alerts/{alert}/acknowledge", response=AlertOut, summary="Acknowledge an open alert")
 def acknowledge_alert(request: HttpRequest, alert: int) -> Alert:
-    require_run_permission(request)
+    require_site_permission(request)
     visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
     found = visible.filter(pk=alert).first() if 0 < alert < MOST_ID else None
     if found is None:
         raise Refused(404, "unknown_alert", f"there is no alert {alert} that you may see")
+    require_manageable(found, Alert.objects.manageable_by(request.user))
     if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.problems import Refused
 from monitor.availability import report
 from monitor.availability.months import InvalidMonth, month_after, parse_month
@@ -179,7 +179,7 @@ def list_recomputations(
     summary="Recompute the availability of a month",
 )
 def request_recomputation(request: HttpRequest, order: RecomputationIn) -> Status[RecomputationOut]:
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     if len(order.sites) > MOST_SITES:
         raise Refused(422, "invalid", f"sites: expected at most {MOST_SITES}, got {len(order.sites)}")
@@ -187,8 +187,11 @@ def request_recomputation(request: HttpRequest, order: RecomputationIn) -> Statu
     version = find_version(order.profile) if order.profile is not None else None
     if order.profile is not None and version is None:
         raise Refused(422, "invalid", f"profile: there is no version {order.profile!r} of a profile")
+    sites = [_site(request, name) for name in sorted(set(order.sites))]
+    for site in sites:
+        require_manageable(site, Site.objects.manageable_by(request.user))
     recomputation_request = RecomputationRequest(
-        sites=[_site(request, name) for name in sorted(set(order.sites))],
+        sites=sites,
         first=first,
         last=month_after(first) - timedelta(days=1),
         requester=request.user.get_username(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_site_permission
 from monitor.api.http.hold_problems import HoldOut, KindName, hold_out, refused
 from monitor.api.http.problems import Refused
 from monitor.ledger import holds as holding
@@ -56,7 +56,7 @@ def list_holds(
     summary="Pause or drain a series, suite, site or reporter",
 )
 def begin_hold(request: HttpRequest, order: HoldIn) -> Status[HoldOut]:
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     until = order.until
     if until is not None and until.tzinfo is None:
@@ -73,7 +73,7 @@ def begin_hold(request: HttpRequest, order: HoldIn) -> Status[HoldOut]:
 
 @router.post("/holds/{kind}/{name}/resume", response=HoldOut, summary="End a hold")
 def resume(request: HttpRequest, kind: str, name: str, order: Why) -> HoldOut:
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     try:
         scope = _scope(request, kind, name)

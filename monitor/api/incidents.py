@@ -13,7 +13,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import StringConstraints
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.problems import Refused
 from monitor.failures import incident_actions
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
@@ -151,8 +151,9 @@ def comment_incident(request: HttpRequest, incident: int, order: Comment) -> Sta
 
 def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Incident:
     """Call *act* with the incident *key*, the caller and the time; return the incident."""
-    require_run_permission(request)
+    require_site_permission(request)
     found = _found(request, key)
+    require_manageable(found, Incident.objects.manageable_by(request.user))
     try:
         act(found.pk, user=request.user.get_username(), now=timezone.now())
     except incident_actions.IncidentIsResolved as error:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja import Router, Schema, Status
 
-from monitor.api.http.auth import require_outcome_permission
+from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
 from monitor.api.http.find_metrics import in_utc
 from monitor.api.http.problems import Refused
 from monitor.forecasts.job_outcomes import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 ME = "me"
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
     ConflictingOutcome: (409, "already_told"),

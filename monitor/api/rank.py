@@ -13,7 +13,7 @@ from django.utils import timezone
 from ninja import Router, Schema
 
 from monitor.api.http.answers import answer
-from monitor.api.http.auth import require_read
+from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import checked, path, resource_set
 from monitor.api.http.start_time import start_time
@@ -25,7 +25,7 @@ from monitor.forecasts.rank import Ranked, Unranked, rank
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 Bindings = dict[str, list[str]]
 
@@ -119,7 +119,8 @@ _BODY = {
 def rank_paths(request: HttpRequest) -> HttpResponse:
     """Rank candidates by the time until a run has passed, the fastest first. Candidates that cannot be ranked
     are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
-    at that time are not ranked, and the probability of passing is given for that time."""
+    at that time are not ranked, and the probability of passing is given for that time. While the paths of
+    thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After."""
     require_read(request)
     query = _read(request)
     now = timezone.now()

@@ -11,12 +11,13 @@ from django.conf import settings
 from django.utils import timezone
 from ninja import Router, Schema, Status
 
-from monitor.api.http.auth import require_manage_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.problems import Refused
 from monitor.fleet import enrolment
-from monitor.fleet.create import InvalidReporter, create_reporter
-from monitor.models import Reporter
+from monitor.fleet.create import ForeignSite, InvalidReporter, create_reporter
+from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
 from monitor.overview.reporters import ReporterSummary, list_reporters
 
@@ -157,12 +158,15 @@ def every_reporter(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/reporters", response={201: ReporterOut}, summary="Create a reporter for a site")
 def add_reporter(request: HttpRequest, order: ReporterIn) -> Status[dict[str, Any]]:
-    require_manage_permission(request)
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+    manageable = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     try:
-        reporter = create_reporter(order.name, order.site, order.capacity)
+        reporter = create_reporter(order.name, order.site, order.capacity, manageable)
     except InvalidReporter as error:
         code = "name_taken" if error.is_taken else "invalid"
         raise Refused(409 if error.is_taken else 422, code, str(error)) from error
+    except ForeignSite as error:
+        raise Refused(403, "not_allowed", str(error)) from error
     return Status(201, _fields(_summary(request, reporter)))
 
 
@@ -175,7 +179,7 @@ def one_reporter(request: HttpRequest, name: str) -> dict[str, Any]:
          "declared": row.chain.declared_next, "received": row.received}
         for row in details.chain_states(reporter)
     ]  # fmt: skip
-    may_manage = request.user.has_perm(MANAGE_REPORTERS)
+    may_manage = Reporter.objects.manageable_by(request.user).filter(pk=reporter.pk).exists()
     status = summary.status
     return {
         **_fields(summary),
@@ -190,10 +194,9 @@ def one_reporter(request: HttpRequest, name: str) -> dict[str, Any]:
 
 @router.post("/reporters/{name}/codes", response={201: CodeOut}, summary="Make an enrolment code")
 def add_code(request: HttpRequest, name: str) -> Status[dict[str, Any]]:
-    require_manage_permission(request)
-    now = timezone.now()
+    reporter, now = _find_manageable(request, name), timezone.now()
     try:
-        code = enrolment.create_code(_find(request, name), request.user, now)  # type: ignore[arg-type]  # logged in
+        code = enrolment.create_code(reporter, request.user, now)  # type: ignore[arg-type]  # logged in
     except enrolment.NotRemote as error:
         raise Refused(409, "not_remote", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
@@ -205,9 +208,8 @@ def add_code(request: HttpRequest, name: str) -> Status[dict[str, Any]]:
     "/reporters/{name}/revoke", response=RevokedOut, summary="Revoke the key and the enrolment codes"
 )
 def revoke_reporter(request: HttpRequest, name: str) -> dict[str, int]:
-    require_manage_permission(request)
-    who = request.user.get_username()
-    return {"revoked_keys": enrolment.revoke(_find(request, name), who, timezone.now())}
+    reporter, who = _find_manageable(request, name), request.user.get_username()
+    return {"revoked_keys": enrolment.revoke(reporter, who, timezone.now())}
 
 
 def _find(request: HttpRequest, name: str) -> Reporter:
@@ -215,6 +217,13 @@ def _find(request: HttpRequest, name: str) -> Reporter:
     reporter = visible.filter(name=name).first() if "\x00" not in name else None
     if reporter is None:
         raise Refused(404, "unknown_reporter", f"there is no reporter {name!r} that you may see")
+    return reporter
+
+
+def _find_manageable(request: HttpRequest, name: str) -> Reporter:
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+    reporter = _find(request, name)
+    require_manageable(reporter, Reporter.objects.manageable_by(request.user))
     return reporter
 
 

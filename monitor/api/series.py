@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.hold_problems import refused
 from monitor.api.http.problems import Refused
 from monitor.depot.samples.read import history
@@ -127,8 +127,9 @@ def _current_number(series: Series) -> int | None:
 )
 def queue_run(request: HttpRequest, name: str, why: str = "", force: bool = False) -> Status[RunAccepted]:
     """*why* is stored with the run. A held series (409) runs only with *force*."""
-    require_run_permission(request)
+    require_site_permission(request)
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
+    require_manageable(series, Series.objects.manageable_by(request.user))
     try:
         run = run_now(series, who=request.user.get_username(), why=why, force=force)
     except HoldError as error:
