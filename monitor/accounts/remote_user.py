@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import MiddlewareNotUsed
 from django.shortcuts import render
 
@@ -53,6 +54,8 @@ class RemoteUserMiddleware:
             self._log_untrusted(request, name)
             return self.get_response(request)
         user = self._user(name)
+        if user is None:
+            user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         request.user = user or AnonymousUser()
         request.is_named_by_proxy = True  # type: ignore[attr-defined]  # the pages then offer no logout
         if user is None and not request.path.startswith("/api/"):
@@ -83,7 +86,7 @@ class RemoteUserMiddleware:
                 username=name, defaults={"password": make_password(None)}
             )
             if is_new:  # else a request at the same time has made it
-                group_roles.set_roles(user, [self.configured.role])
+                group_roles.give_roles(user, [self.configured.role])
                 logger.info("remote user %r: account made with the role %s", name, self.configured.role)
         if user is None or not user.is_active:
             logger.warning("remote user refused: %r has no account, or it is disabled", name)
@@ -91,6 +94,7 @@ class RemoteUserMiddleware:
         return user
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:
+        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         now = time.monotonic()
         if now >= self._log_at:  # one line a minute
             self._log_at = now + LOG_SECONDS
