@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Max
+from django.db.models import Count, Max
 
 from monitor.db import binary
 from monitor.ingest.extract_metrics import units
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.segment import Identity
 
-MOST_METRICS = 2_000  # distinct names in all segments of a series
+MOST_IN_SEGMENT = 2_000  # metrics
+MOST_IN_SERIES = 20_000  # in all its segments
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
 # Read by position: this runs for every report.
@@ -78,11 +80,11 @@ class TooManyMetrics(Exception):
         self.refused = refused
 
 
-def metric_ids(measured: Sequence[MeasuredReport], *, at_most: int | None = None) -> list[Mapping[str, int]]:
+def metric_ids(measured: Sequence[MeasuredReport], *, is_limited: bool = True) -> list[Mapping[str, int]]:
     """Return, for each report, the keys of its segment's metrics by name; must be called in a transaction.
 
-    Missing segments and metrics are created. A series may have *at_most* metrics, or a few more if
-    concurrent transactions add some.
+    Missing segments and metrics are created; if *is_limited*, up to ``MOST_IN_SEGMENT`` and
+    ``MOST_IN_SERIES``, or somewhat more if concurrent transactions add some.
 
     Raises:
         TooManyMetrics: roll the transaction back, and store the other reports.
@@ -97,8 +99,8 @@ def metric_ids(measured: Sequence[MeasuredReport], *, at_most: int | None = None
         known_segments.update(_known(missing))
     _begin_earlier((known_segments[key], wanted[key].earliest) for key in wanted)
     if lacking := _lacking(wanted, known_segments):
-        if at_most is not None:
-            _refuse_beyond(at_most, measured, {series for series, _ in lacking})
+        if is_limited:
+            _refuse_beyond_limits(zip(segments, measured, strict=True), lacking, known_segments)
         known_segments.update(_with_new_metrics(lacking, wanted, known_segments))
     return [known_segments[key].metric_ids for key in segments]
 
@@ -183,24 +185,32 @@ def _lacking(
     ]
 
 
-def _refuse_beyond(at_most: int, measured: Iterable[MeasuredReport], series: Collection[int]) -> None:
-    """Raise TooManyMetrics if a report would give one of *series* more than *at_most* metrics."""
-    names: dict[int, set[str]] = {key: set() for key in series}
-    rows = Metric.objects.filter(segment__series__in=series).order_by()
-    for key, name in rows.values_list("segment__series", "name").distinct():
-        names[key].add(name)
+def _refuse_beyond_limits(
+    reports: Iterable[tuple[SegmentKey, MeasuredReport]],
+    lacking: Iterable[SegmentKey],
+    known_segments: Mapping[SegmentKey, KnownSegment],
+) -> None:
+    """Raise TooManyMetrics if reports of the segments *lacking* metrics add more than permitted."""
+    names = {key: set(known_segments[key].metric_ids) for key in lacking}
+    rows = Metric.objects.filter(segment__series__in={series for series, _ in names}).order_by()
+    in_series = Counter(dict(rows.values_list("segment__series").annotate(Count("pk"))))
     refused = {}
-    for report in measured:
-        known = names.get(report.series)
-        if known is None or not (new := report.values.keys() - known):
+    for key, report in reports:
+        new = report.values.keys() - names.get(key, report.values.keys())
+        if not new:
             continue
-        if len(known) + len(new) <= at_most:
-            known |= new
+        known, of_series = len(names[key]), in_series[report.series]
+        if known + len(new) > MOST_IN_SEGMENT:
+            limit = f"{MOST_IN_SEGMENT:,} metrics between two changes of its setup, and has {known:,}"
+        elif of_series + len(new) > MOST_IN_SERIES:
+            limit = f"{MOST_IN_SERIES:,} metrics in total, and has {of_series:,}"
+        else:
+            names[key] |= new
+            in_series[report.series] += len(new)
             continue
         shown = ", ".join(sorted(new)[:3])
         refused[report.parsed.run] = (
-            f"metrics: a series may have {at_most:,} metrics in all its reports; this one has {len(known):,},"
-            f" and the report adds {len(new):,}: {shown}"
+            f"metrics: a series may have {limit}; the report adds {len(new):,}: {shown}"
         )
     if refused:
         raise TooManyMetrics(refused)

@@ -143,7 +143,7 @@ def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:
         for report in reports
         if (values := extract_metrics.values(report.parsed))
     ]
-    metric_ids = resolve_metrics.metric_ids(measured, at_most=resolve_metrics.MOST_METRICS)
+    metric_ids = resolve_metrics.metric_ids(measured)
     return [
         write.RunSamples(
             [ids[name] for name in report.values],

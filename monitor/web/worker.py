@@ -31,6 +31,7 @@ _RECEIVE_BYTES = 64 * 1024
 _RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
+_STOPPING = Refusal(503, "busy", "the web server stops; try again", retry_seconds=1)
 
 
 class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -103,6 +104,9 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if is_due or self._received_bytes > _RECEIVED_BETWEEN_CHECKS:
             self._checked_at, self._received_bytes = now, 0
             self._check(now)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        super().wait_for_and_dispatch_events(min(timeout, self.limits.check_seconds))
 
     def _cap_keepalive(self, deadline: float) -> None:
         self._stops_at = deadline
@@ -221,10 +225,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         refusal = connection.late(now, self.cfg.keepalive)
         if refusal is None and (self._stops_at is None or now < self._stops_at):
             return
+        if not connection.is_idle:
+            self._refuse(connection, refusal or _STOPPING)
+            return
+        self._on_ready(connection, connection.raw)  # bytes that arrived before this check count
         if connection.is_idle:
             self._close(connection)
-        else:
-            self._refuse(connection, refusal or _BUSY)
 
     def _end(self, connection: Connection) -> None:
         """End *connection* now; a thread that is answering it finds out at its next write."""

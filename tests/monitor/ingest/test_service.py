@@ -15,6 +15,7 @@ import pytest
 from django.db import connection, transaction
 
 from monitor.depot.samples.read import history, of_run
+from monitor.ingest import resolve_metrics
 from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.ledger.expand import AHEAD, expand
 from monitor.ledger.reap import reap
@@ -388,11 +389,33 @@ def test_reports_with_ever_new_metrics_are_refused_at_the_limit_of_the_series(
     receipts = ingest_all([*bodies, usual])
     assert [receipt.accepted for receipt in receipts] == [True, True, False, False, True]
     assert receipts[2].error == (
-        "metrics: a series may have 2,000 metrics in all its reports; this one has 1,807,"
-        " and the report adds 900: 2.0, 2.1, 2.10"
+        "metrics: a series may have 2,000 metrics between two changes of its setup, and has 1,807;"
+        " the report adds 900: 2.0, 2.1, 2.10"
     )
     assert {run.slot for run in Run.objects.all()} == {noon, noon + MINUTE, noon + 9 * MINUTE}
     assert RawReport.objects.count() == 3
     assert not Metric.objects.filter(name__startswith="2.").exists()
     again = ingest(with_metrics(noon, 10, ["0.1", "1.1"]))  # known names
     assert again.accepted
+
+
+def test_reports_with_ever_new_setups_are_refused_at_the_limit_of_the_series(
+    circle: Series, noon: datetime
+) -> None:
+    ingest(with_metrics(noon, 0, []))
+    before = Metric.objects.count()
+    segment = Segment.objects.create(
+        **{**Segment.objects.values("series_id", "probe", "bindings", "began_at").get(), "number": 2},
+        parameters={},
+        fingerprint="other",
+    )
+    free = 10
+    Metric.objects.bulk_create(
+        Metric(segment=segment, name=f"n{number}", unit="count")
+        for number in range(resolve_metrics.MOST_IN_SERIES - before - free)
+    )
+    assert ingest(with_metrics(noon, 1, [f"m{number}" for number in range(free)])).accepted
+    refused = ingest(with_metrics(noon, 2, ["one more"]))
+    assert refused.error == (
+        "metrics: a series may have 20,000 metrics in total, and has 20,000; the report adds 1: one more"
+    )

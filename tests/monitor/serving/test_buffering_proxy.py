@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,16 +11,18 @@ import pytest
 import yaml
 
 from monitor.env import ROOT
-from tests.monitor.web.clients import Server, gunicorn_with, serving, slow_clients
+from monitor.testbed.middleware.programs import locate
+from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving, slow_clients
+from tests.reporters.needs import needs
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 SLOW = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nsome"
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """The proxy and the web server behind it."""
+    needs("nginx")
     directory = tmp_path_factory.mktemp("proxy")
     worker = gunicorn_with("monitor.web.worker.BufferedWorker")
     with serving(worker, "tests.monitor.web.application:application") as web:
@@ -29,7 +30,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
             proxy = Server(free.getsockname())
         file = directory / "nginx.conf"
         file.write_text(_configuration(directory, proxy, web), encoding="utf-8")
-        argv = ["nginx", "-p", str(directory), "-e", str(directory / "error.log"), "-c", str(file)]
+        argv = [locate("nginx"), "-p", str(directory), "-e", str(directory / "error.log"), "-c", str(file)]
         with subprocess.Popen([*argv, "-g", "daemon off;"]) as nginx:
             assert eventually(lambda: _accepts(proxy) or nginx.poll() is not None)
             assert nginx.poll() is None, (directory / "error.log").read_text(encoding="utf-8")
@@ -76,7 +77,7 @@ def test_slow_senders_do_not_reach_the_web_server(servers: tuple[Server, Server]
 def test_too_large_a_body_is_answered_with_a_problem(servers: tuple[Server, Server]) -> None:
     proxy, _ = servers
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
-    answer = proxy.answers(head, ends=False)
+    with slow_clients(proxy, head, 1) as (client,):
+        answer = received_until(client, b'"code": "too_large"')
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer
-    assert b'"code": "too_large"' in answer

@@ -24,6 +24,7 @@ def test_forty_slow_clients_of_each_kind_do_not_silence_the_service() -> None:
             stack.enter_context(slow_clients(server, request))
         stack.enter_context(slow_clients(server, SCRIPT, reads_bytes=4096))
         assert server.ask("/healthz").status == 200
+        assert server.ask("/static/plotly/plotly.min.js").status == 200
         assert server.ask("/api/v1/forecasts?series=circle").status == 401
 
 

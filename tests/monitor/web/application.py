@@ -14,14 +14,19 @@ PART = b"x" * 1_000_000
 PARTS = 30
 
 
+class StrictWorker(BufferedWorker):
+    """Accepts small bodies only."""
+
+    limits = Limits(most_body_bytes=1_000_000)
+
+
 class HurriedWorker(BufferedWorker):
-    """Has deadlines that are over at once, and small limits."""
+    """Has deadlines that are over at once."""
 
     limits = Limits(
         head_seconds=0.2,
         body=TransferPace(0.2, 1e9),
         answer=TransferPace(0.2, 1e9),
-        most_body_bytes=1_000_000,
         check_seconds=0.05,
     )
 

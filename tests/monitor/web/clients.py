@@ -83,6 +83,16 @@ def gunicorn_with(worker: str, *options: str) -> list[str]:
     return [*argv, "--no-control-socket", "--graceful-timeout=1", *options]
 
 
+def received_until(client: socket.socket, mark: bytes) -> bytes:
+    """Return what *client* receives, up to the first part that completes *mark*."""
+    received = bytearray()
+    while mark not in received:
+        data = client.recv(65536)
+        assert data, f"the server closed after {bytes(received)!r}"
+        received += data
+    return bytes(received)
+
+
 def rest(client: socket.socket) -> bytes:
     """Return what *client* receives until the server closes, in whatever way."""
     received = bytearray()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monitor.web.limits import Limits
 from monitor.web.refusal import Refusal
 from monitor.web.request_reader import RequestReader
-from tests.monitor.web.clients import Server, gunicorn_with, serving
+from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving
 
 HEAD = b"POST /api/v1/reports HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -24,7 +24,7 @@ LIMITS = Limits(most_head_bytes=2_000, most_body_bytes=1_000_000, most_chunks=10
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    worker = "tests.monitor.web.application.HurriedWorker"
+    worker = "tests.monitor.web.application.StrictWorker"
     with serving(gunicorn_with(worker), "tests.monitor.web.application:application") as web:
         yield web
 
@@ -74,9 +74,9 @@ def test_the_application_sees_a_chunked_body_as_one_of_known_length() -> None:
 def test_a_client_that_expects_to_be_asked_for_the_body_is_asked(server: Server) -> None:
     with server.connect() as client:
         client.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n")
-        assert client.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert received_until(client, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"some body")
-        assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+        assert received_until(client, b'"some body"').startswith(b"HTTP/1.1 200 ")
 
 
 def test_requests_that_are_sent_at_once_are_answered_in_order(server: Server) -> None:

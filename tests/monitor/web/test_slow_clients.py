@@ -12,7 +12,7 @@ from gunicorn.errors import ConfigError
 from monitor.serving.services import GUNICORN
 from monitor.web.worker import BufferedWorker
 from tests.monitor.web.application import BIG, PART, PARTS
-from tests.monitor.web.clients import Server, gunicorn_with, rest, serving, slow_clients
+from tests.monitor.web.clients import Server, gunicorn_with, received_until, rest, serving, slow_clients
 from tests.waiting import eventually
 
 APPLICATION = "tests.monitor.web.application:application"
@@ -61,9 +61,7 @@ def test_requests_are_answered_while_slow_readers_are_attached(server: Server, r
 def test_a_slow_sender_gets_its_answer_when_it_has_sent_everything(server: Server) -> None:
     with slow_clients(server, SLOW["chunked body"], 1) as (sender,):
         sender.sendall(b"5\r\n body\r\n0\r\n\r\n")
-        answer = sender.recv(65536)
-        assert answer.startswith(b"HTTP/1.1 200 ")
-        assert b'"some body"' in answer
+        assert received_until(sender, b'"some body"').startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_slow_reader_gets_its_whole_answer(server: Server) -> None:
