@@ -17,7 +17,8 @@ from django.urls import path, reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from monitor.accounts import attempts, events, group_roles, sessions
+from monitor.access import roles
+from monitor.accounts import attempts, events, sessions
 from monitor.pages.http.access import members_only
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def account(request: HttpRequest) -> HttpResponse:
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
     context = {
-        "roles": user.groups.filter(name__in=group_roles.ROLES).order_by("name"),
+        "grants": roles.grants_of(user),
         "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
         "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
         "has_recovery_codes": bool(codes),

@@ -18,6 +18,7 @@ from django.http import Http404
 from django.shortcuts import render
 from django.urls import path
 
+from monitor.accounts import attempts
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
 from monitor.pages.http.access import members_only
 
@@ -58,6 +59,7 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 
 def _redirect(request: HttpRequest, provider_id: str, process: str) -> HttpResponse:
+    attempts.start(request)
     try:
         provider = get_adapter().get_provider(request, provider_id)
         response: HttpResponse = provider.redirect(
