@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 SERVICES = ("web", "reporter")
 # Tables of credentials and rights. A home reporter needs none of them.
-CREDENTIALS = "^(auth|django|account|mfa|socialaccount|usersessions)_|^monitor_(apitoken|siteadministrator|reporterkey|enrolment)"
+CREDENTIALS = (
+    "^(auth|django|account|mfa|socialaccount|usersessions)_"
+    "|^monitor_(apitoken|siteadministrator|reporterkey|enrolment)"
+)
 # Records that a service adds to and never changes.
 APPEND_ONLY = "^monitor_audit"
 
