@@ -55,6 +55,7 @@ class Special:
 
 ACCOUNT = Decision(ALL_ROLES)
 READING = Decision(READERS)
+HOME = Decision(ALL_ROLES, answers=frozenset({302}))  # leads a scheduler to its tokens
 OUTCOMES = Decision(OPERATORS | {SCHEDULER}, (OUTCOME,))
 AT_SITES = Decision(MANAGERS, (RUN,), is_own=True)
 REPORTERS = Decision(MANAGERS, (MANAGE,), is_own=True)
@@ -137,7 +138,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
 
 # Pages by their routes: the decisions on opening them and on sending their form. None: there is none.
 PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]] = {
-    "": (READING, None),
+    "": (HOME, None),
     "access/": (ADMINISTRATORS, ADMINISTRATORS),
     "alerts/": (READING, None),
     "alerts/<int:pk>/acknowledge/": (None, AT_SITES),
@@ -149,7 +150,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "availability/recomputations/": (READING, None),
     "availability/sites/<slug:name>/": (READING, None),
     "availability/sites/<slug:name>/recompute/": (None, AT_SITES),
-    "banner/": (READING, None),
+    "banner/": (ACCOUNT, None),
     "failures/": (READING, None),
     "failures/<slug:name>/": (READING, None),
     "failures/breakdown/": (READING, None),

@@ -247,7 +247,8 @@ def test_roles_and_tokens_are_managed_by_command() -> None:
     assert timedelta(days=6) < token.expires_at - timezone.now() < timedelta(days=8)
     call_command("token", "rotate", text[:10], "--grace-hours=0", stdout=printed)
     new = printed.getvalue().split()[-1]
-    assert ApiToken.objects.find(text) is None
+    token.refresh_from_db()
+    assert token.state(timezone.now()) == "expired"
     assert ApiToken.objects.find(new) is not None
     call_command("token", "revoke", new[:10], stdout=StringIO())
     assert ApiToken.objects.find(new) is None

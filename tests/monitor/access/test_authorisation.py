@@ -45,7 +45,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """One state for all tests; each request is rolled back."""
-    engine = {**settings.TEMPLATES[0], "APP_DIRS": False}
+    engine: dict[str, Any] = {**settings.TEMPLATES[0], "APP_DIRS": False}
     engine["OPTIONS"] = {**engine["OPTIONS"], "loaders": ["tests.monitor.access.blank_templates.Loader"]}
     with override_settings(TEMPLATES=[engine]), django_db_blocker.unblock():
         yield build()
@@ -185,7 +185,7 @@ def rolled_back(identity: Identity, method: str, *arguments: Any, **options: Any
 def filled(world: World, path: str, place: str, identity: Identity) -> str:
     """Return *path* with names of objects at *place*."""
     token = world.tokens[identity.role.value] if identity.role else 1
-    values = {
+    values: dict[str, Any] = {
         "series": world.series[place].name,
         "site": place,
         "reporter": world.reporters[place].name,
@@ -195,7 +195,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "run": world.runs[place].pk,
         "token": token,
     }
-    by_noun = {
+    by_noun: dict[str, dict[str, Any]] = {
         "series": {"name": values["series"], "form": "csv", "metric": "total.seconds"},
         "reporters": {"name": values["reporter"]},
         "availability": {"name": place},
