@@ -21,6 +21,17 @@
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
+``GRIDCAST_SESSION_HOURS``        hours after a login until its session ends (default: 336, 14 days)
+``GRIDCAST_OIDC_URL``             issuer of an OpenID Connect provider, by which users then log in as well
+``GRIDCAST_OIDC_CLIENT_ID``       gridcast's id at the provider
+``GRIDCAST_OIDC_CLIENT_SECRET``   and its secret
+``GRIDCAST_OIDC_ROLES``           roles of the provider's groups: ``administrator=admins;viewer=users``
+``GRIDCAST_OIDC_GROUPS_CLAIM``    the claim that has the groups of a user (default: groups)
+``GRIDCAST_OIDC_NAME``            the provider's name on the login page (default: single sign-on)
+``GRIDCAST_OIDC_SCOPES``          scopes to ask for (default: openid profile email)
+``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
+``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
+``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -153,7 +164,7 @@ def hosts() -> list[str]:
     """
     names = [host.strip() for host in os.environ.get("GRIDCAST_HOSTS", _LOOPBACK_HOSTS).split(",")]
     names = [name for name in names if name]
-    reachable = [name for name in names if not _is_loopback(name)]
+    reachable = [name for name in names if not is_loopback(name)]
     if reachable and not decides_on_tls():
         raise InvalidVariable(
             f"GRIDCAST_TLS: other machines reach the web as {reachable[0]} (GRIDCAST_HOSTS): "
@@ -162,7 +173,7 @@ def hosts() -> list[str]:
     return names
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, retention."""
+"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, sessions, retention."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from monitor.access import tokens
+from monitor.accounts import sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -33,4 +34,5 @@ def housekeep(now: datetime) -> RetentionResult | None:
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
+        sessions.clear_expired()
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

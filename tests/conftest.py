@@ -58,7 +58,11 @@ gc.disable()  # until the tests are collected: what is allocated until then is n
 def pytest_configure() -> None:
     """Leave out what only protects or speeds up a server that runs for long."""
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    django_settings.CACHES["default"]["KEY_PREFIX"] = (
+        f"test-{os.getpid()}"  # other workers count for themselves
+    )
     django_settings.WHITENOISE_AUTOREFRESH = True  # else each test client reads all static files
+    django_settings.GRIDCAST_FORECAST_SECONDS = 60.0  # a busy machine needs more than a client waits for
 
 
 # The duration of an example depends on the load of the machine.

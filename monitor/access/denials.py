@@ -1,4 +1,4 @@
-"""Denied attempts, aggregated: a flood of requests costs a few rows a minute.
+"""Denied attempts, aggregated: a flood of requests costs a few rows a minute, from any number of callers.
 
 The first denial of a kind is written at once. Its repetitions are counted in the process, and written as one
 event every ten minutes. Beyond the limits below all further denials are of one kind.

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from django.conf import settings
 from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import AwareDatetime
@@ -19,6 +20,7 @@ from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
 from monitor.api.http.start_time import MOST_SECONDS, start_time
+from monitor.api.http.strict import takes_other_parameters
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
@@ -105,6 +107,7 @@ class ForecastOut(Schema, title="Forecast"):
 
 
 @router.get("/forecasts", response=ForecastOut, summary="Forecast the next value of a metric")
+@takes_other_parameters  # the roles of a path
 def forecast(
     request: HttpRequest,
     series: str = "",
@@ -127,7 +130,8 @@ def forecast(
     role with its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles.
     *at* is the start time of the run, and *horizon* is the same in seconds from now. Only runs of the current
     segment are used. Without a forecast, the answer is 409 with a code: ``too_few``, ``segment_changed``,
-    ``stale`` (also if the newest value is older than *max_age* seconds), ``site_down`` or ``past``."""
+    ``stale`` (also if the newest value is older than *max_age* seconds), ``site_down`` or ``past``. A first
+    forecast from many values is computed in the background: 503 ``not_ready``, with Retry-After."""
     wanted = metric_of(metric, stage, total)
     now = timezone.now()
     question = ForecastQuestion(
@@ -145,7 +149,8 @@ def forecast(
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
     """Return the requested forecast. Raises Refused if no forecast can be trusted."""
     try:
-        return service.answer_question(request.user, question, now)
+        budget = settings.GRIDCAST_FORECAST_SECONDS
+        return service.answer_question(request.user, question, now, within_seconds=budget)
     except UnknownSeries as error:
         detail = f"there is no series {question.series!r} that you may see"
         raise Refused(404, "unknown_series", detail) from error

@@ -18,7 +18,7 @@ from monitor.api.http.find_metrics import find_series
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
-from monitor.overview.series_list import NOT_WORKING, SeriesFilter, keys_after
+from monitor.overview.series_list import NOT_WORKING, SeriesChoice, keys_after
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -87,7 +87,7 @@ def list_latest(
     """Return a page of series, filtered by *site*, *suite* and *state* and sorted by name."""
     keys = keys_after(
         request.user,
-        SeriesFilter(site, suite, state.value if state else ""),
+        SeriesChoice(site, suite, state.value if state else ""),
         name=after_name,
         at_most=limit + 1,
     )

@@ -119,7 +119,8 @@ _BODY = {
 def rank_paths(request: HttpRequest) -> HttpResponse:
     """Rank candidates by the time until a run has passed, the fastest first. Candidates that cannot be ranked
     are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
-    at that time are not ranked, and the probability of passing is given for that time."""
+    at that time are not ranked, and the probability of passing is given for that time. While the paths of
+    thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After."""
     require_read(request)
     query = _read(request)
     now = timezone.now()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,9 +14,12 @@ from monitor.ingest.extract_metrics import units
 from monitor.models import Metric, Segment
 
 if TYPE_CHECKING:
+    import uuid
+
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.segment import Identity
 
+MOST_METRICS = 2_000  # distinct names in all segments of a series
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
 # Read by position: this runs for every report.
@@ -67,10 +70,22 @@ class KnownSegment:
     metric_ids: Mapping[str, int]
 
 
-def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
+class TooManyMetrics(Exception):
+    """Reports have metrics beyond the limit of their series; *refused* has the reason by run."""
+
+    def __init__(self, refused: Mapping[uuid.UUID, str]) -> None:
+        super().__init__("; ".join(refused.values()))
+        self.refused = refused
+
+
+def metric_ids(measured: Sequence[MeasuredReport], *, at_most: int | None = None) -> list[Mapping[str, int]]:
     """Return, for each report, the keys of its segment's metrics by name; must be called in a transaction.
 
-    Missing segments and metrics are created.
+    Missing segments and metrics are created. A series may have *at_most* metrics, or a few more if
+    concurrent transactions add some.
+
+    Raises:
+        TooManyMetrics: roll the transaction back, and store the other reports.
     """
     if not measured:
         return []
@@ -81,7 +96,10 @@ def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
         _create_segments(missing)
         known_segments.update(_known(missing))
     _begin_earlier((known_segments[key], wanted[key].earliest) for key in wanted)
-    known_segments.update(_with_new_metrics(wanted, known_segments))
+    if lacking := _lacking(wanted, known_segments):
+        if at_most is not None:
+            _refuse_beyond(at_most, measured, {series for series, _ in lacking})
+        known_segments.update(_with_new_metrics(lacking, wanted, known_segments))
     return [known_segments[key].metric_ids for key in segments]
 
 
@@ -154,17 +172,46 @@ def _begin_earlier(slots: Iterable[tuple[KnownSegment, datetime]]) -> None:
             Segment.objects.filter(pk=known_segment.segment, began_at__gt=slot).update(began_at=slot)
 
 
-def _with_new_metrics(
+def _lacking(
     wanted: Mapping[SegmentKey, WantedSegment], known_segments: Mapping[SegmentKey, KnownSegment]
-) -> dict[SegmentKey, KnownSegment]:
-    """Create the metrics that segments lack; return the segments that lacked any, now with all metrics."""
-    lacking = [
+) -> list[SegmentKey]:
+    """Return the segments that lack a metric of their reports."""
+    return [
         key
         for key, segment in wanted.items()
         if not known_segments[key].metric_ids.keys() >= segment.reports.keys()
     ]
-    if not lacking:
-        return {}
+
+
+def _refuse_beyond(at_most: int, measured: Iterable[MeasuredReport], series: Collection[int]) -> None:
+    """Raise TooManyMetrics if a report would give one of *series* more than *at_most* metrics."""
+    names: dict[int, set[str]] = {key: set() for key in series}
+    rows = Metric.objects.filter(segment__series__in=series).order_by()
+    for key, name in rows.values_list("segment__series", "name").distinct():
+        names[key].add(name)
+    refused = {}
+    for report in measured:
+        known = names.get(report.series)
+        if known is None or not (new := report.values.keys() - known):
+            continue
+        if len(known) + len(new) <= at_most:
+            known |= new
+            continue
+        shown = ", ".join(sorted(new)[:3])
+        refused[report.parsed.run] = (
+            f"metrics: a series may have {at_most:,} metrics in all its reports; this one has {len(known):,},"
+            f" and the report adds {len(new):,}: {shown}"
+        )
+    if refused:
+        raise TooManyMetrics(refused)
+
+
+def _with_new_metrics(
+    lacking: Sequence[SegmentKey],
+    wanted: Mapping[SegmentKey, WantedSegment],
+    known_segments: Mapping[SegmentKey, KnownSegment],
+) -> dict[SegmentKey, KnownSegment]:
+    """Create the metrics that the segments *lacking* them need; return these segments with all metrics."""
     created = [metric for key in lacking for metric in _missing_metrics(wanted[key], known_segments[key])]
     created.sort(key=lambda metric: (metric.segment_id, metric.name))
     Metric.objects.bulk_create(created, ignore_conflicts=True)

@@ -1928,6 +1928,10 @@ class Migration(migrations.Migration):
                         db_default=False, help_text="its predictors have not been chosen yet"
                     ),
                 ),
+                (
+                    "is_requested",
+                    models.BooleanField(db_default=False, help_text="a client asked before it was computed"),
+                ),
                 ("n", models.PositiveIntegerField(default=0)),
                 ("last_time", models.DateTimeField(null=True)),
                 ("last_value", models.FloatField(null=True)),

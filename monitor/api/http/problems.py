@@ -11,6 +11,7 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
 
 if TYPE_CHECKING:
@@ -18,15 +19,21 @@ if TYPE_CHECKING:
     from ninja import NinjaAPI
 
 METHOD_NOT_ALLOWED = 405
-_CODES = {400: "malformed", 403: "not_allowed"}  # of errors that Ninja raises itself
+_CODES = {400: "malformed", 403: "not_allowed", 415: "unsupported"}  # of errors that Ninja raises itself
 
 
 class Refused(Exception):
-    """Ends a request; the answer is a problem, whose *code* is stable, so that programs can rely on it."""
+    """Ends a request; the answer is a problem, whose *code* is stable, so that programs can rely on it.
 
-    def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
+    *retry_seconds*: the client may try again after this time.
+    """
+
+    def __init__(
+        self, status: int, code: str, detail: str, *, retry_seconds: int | None = None, **extra: Any
+    ) -> None:
         super().__init__(detail)
         self.status, self.code, self.detail, self.extra = status, code, detail, extra
+        self.retry_seconds = retry_seconds
 
 
 def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
@@ -47,15 +54,13 @@ def not_allowed(request: HttpRequest, allow: str) -> HttpResponse:
 def register(api: NinjaAPI) -> None:
     """Answer every error of the API as a problem."""
     handlers: dict[type[Exception], Any] = {
-        Refused: lambda error: problem(error.status, error.code, error.detail, **error.extra),
+        Refused: _of_refused,
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
         AuthenticationError: lambda _: problem(
             401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
         ),
         ValidationError: lambda error: _invalid([_as_sent(each) for each in error.errors]),
-        HttpError: lambda error: problem(
-            error.status_code, _CODES.get(error.status_code, "error"), error.message
-        ),
+        HttpError: _of_ninja,
         TooManyFieldsSent: lambda _: problem(
             400, "malformed", f"expected at most {_most_fields()} parameters"
         ),
@@ -66,6 +71,7 @@ def register(api: NinjaAPI) -> None:
         UnreadablePostError: lambda error: problem(400, "malformed", f"the body ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the database cannot store such a value: {error}"),
         UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
+        NotReady: lambda error: _with_retry(problem(503, "not_ready", str(error)), error.retry_seconds),
         DepotFull: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: depot_unavailable(),
         InterfaceError: lambda _: depot_unavailable(),  # the connection broke during the request
@@ -85,6 +91,23 @@ def _handler(answer: Any) -> Any:
         return response
 
     return handle
+
+
+def _of_refused(error: Refused) -> HttpResponse:
+    answer = problem(error.status, error.code, error.detail, **error.extra)
+    return answer if error.retry_seconds is None else _with_retry(answer, error.retry_seconds)
+
+
+def _of_ninja(error: HttpError) -> HttpResponse:
+    """Return the problem of an error that Ninja raises; if reading the body failed, with the cause."""
+    cause = error.__cause__
+    if isinstance(cause, Refused):
+        return _of_refused(cause)
+    if isinstance(cause, RecursionError):
+        return problem(400, "malformed", "expected JSON, got too many levels of it")
+    if isinstance(cause, ValueError):
+        return problem(400, "malformed", f"expected JSON: {cause}")
+    return problem(error.status_code, _CODES.get(error.status_code, "error"), error.message)
 
 
 def _most_bytes() -> str:

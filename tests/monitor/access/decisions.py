@@ -69,6 +69,9 @@ ABSENT = Decision(READERS, answers=frozenset({404}))
 AGENTS = Special(frozenset({401}))  # signed by the key of an agent; no identity of this table has one
 CODES = Special(frozenset({422}))  # a code says which agent may enrol; the request is judged first
 PUBLIC = Special(frozenset({200}))
+LOGIN = Special(frozenset({200, 302, 404, 405}))  # steps of a login, of which none is in progress
+# Pages of the own account: some ask for the password again, or are about what the account does not have.
+OWN_ACCOUNT = Decision(ALL_ROLES, answers=frozenset({302, 400, 404}))
 
 OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /alerts": READING,
@@ -140,6 +143,30 @@ OPERATIONS: Mapping[str, Decision | Special] = {
 PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]] = {
     "": (HOME, None),
     "access/": (ADMINISTRATORS, ADMINISTRATORS),
+    "account/": (OWN_ACCOUNT, None),
+    "account/app/": (OWN_ACCOUNT, None),
+    "account/app/remove/": (OWN_ACCOUNT, None),
+    "account/confirm/code/": (OWN_ACCOUNT, None),
+    "account/confirm/passkey/": (OWN_ACCOUNT, None),
+    "account/confirm/password/": (OWN_ACCOUNT, None),
+    "account/connect/": (OWN_ACCOUNT, None),
+    "account/connect/start/": (None, OWN_ACCOUNT),
+    "account/passkeys/<int:pk>/remove/": (OWN_ACCOUNT, None),
+    "account/passkeys/<int:pk>/rename/": (OWN_ACCOUNT, None),
+    "account/passkeys/add/": (OWN_ACCOUNT, None),
+    "account/password/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/download/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/new/": (OWN_ACCOUNT, None),
+    "account/sessions/end/": (None, OWN_ACCOUNT),
+    "admin/login/": (Special(frozenset({302, 403})), None),
+    "admin/logout/": (None, Special(frozenset({302}))),
+    "admin/password_change/": (OWN_ACCOUNT, None),
+    "login/cancel/": (LOGIN, None),
+    "login/passkey/": (LOGIN, None),
+    "login/second-factor/": (LOGIN, None),
+    "login/sso/": (LOGIN, None),
+    "login/sso/callback/": (LOGIN, None),
     "alerts/": (READING, None),
     "alerts/<int:pk>/acknowledge/": (None, AT_SITES),
     "api/v1/": (Special(frozenset({404})), None),
@@ -164,7 +191,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "incidents/<int:pk>/assign/": (None, AT_SITES),
     "incidents/<int:pk>/comment/": (None, AT_SITES),
     "incidents/<int:pk>/resolve/": (None, AT_SITES),
-    "login/": (PUBLIC, PUBLIC),
+    "login/": (LOGIN, LOGIN),
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
     "readyz": (Special(frozenset({200, 503})), None),
@@ -194,6 +221,7 @@ _VIEW, _ALL = "v", "vacd"
 ADMIN: Mapping[str, tuple[str, str, str]] = {
     "auth.group": ("", "", _ALL),
     "auth.user": ("", "", _ALL),
+    "mfa.authenticator": ("", "", "vd"),
     "monitor.alert": ("", _VIEW, _VIEW),
     "monitor.alertrule": (_ALL, _ALL, _ALL),
     "monitor.apitoken": ("", "", "vcd"),
@@ -213,4 +241,6 @@ ADMIN: Mapping[str, tuple[str, str, str]] = {
     "monitor.siteadministrator": ("", "", _ALL),
     "monitor.suite": ("", _ALL, _ALL),
     "monitor.usage": ("", _VIEW, _VIEW),
+    "socialaccount.socialaccount": ("", "", "vd"),
+    "usersessions.usersession": ("", "", "vd"),
 }

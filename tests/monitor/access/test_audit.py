@@ -23,6 +23,7 @@ from monitor.access.roles import Grant
 from monitor.management import recorded_commands
 from monitor.models import ApiToken, AuditEvent, Series, Site
 from monitor.models.role import UserRole
+from tests.monitor.accounts import logins
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -108,10 +109,10 @@ def test_denials_of_users_and_tokens_are_recorded_and_missing_credentials_are_no
 def test_logins_and_failed_logins_are_recorded() -> None:
     builders.user("grace-hopper", password=builders.PASSWORD)
     client = Client()
-    client.post("/login/", {"username": "grace-hopper", "password": "wrong"})
+    logins.log_in(client, "grace-hopper", "wrong")
     denied = AuditEvent.objects.get()
     assert (denied.user, denied.outcome) == ("grace-hopper", "denied")
-    client.post("/login/", {"username": "grace-hopper", "password": builders.PASSWORD})
+    logins.log_in(client, "grace-hopper")
     client.post("/logout/")
     done = AuditEvent.objects.filter(outcome="done").order_by("pk")
     assert [(event.user, event.changes[0]["after"]) for event in done] == [

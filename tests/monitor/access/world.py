@@ -112,7 +112,7 @@ def _site(world: World, place: str) -> None:
 
 def _sessions(world: World) -> None:
     for role in UserRole:
-        user = builders.user(role.value)
+        user = builders.user(role.value, password=builders.PASSWORD)
         granted = Grant(role, OWN if role == UserRole.SITE_ADMIN else None)
         roles.grant(user, granted)
         world.identities.append(Identity(f"session of {role.value}", role, _browser(user)))
