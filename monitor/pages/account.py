@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
-from monitor.pages.http.access import members_only
+from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 
-@members_only
+@accounts_only
 def account(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # members only
     factors = Authenticator.objects.filter(user=user)
@@ -49,7 +49,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@members_only
+@accounts_only
 def end_session(request: HttpRequest) -> HttpResponse:
     """End one session, or all but the current one."""
     user: User = request.user  # type: ignore[assignment]
@@ -65,7 +65,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
-@method_decorator(members_only, name="dispatch")
+@method_decorator(accounts_only, name="dispatch")
 class ChangePassword(PasswordChangeView):
     """Change the password; all other sessions end."""
 
