@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 EXAMPLES: Mapping[str, Any] = {
+    "by": "site",
+    "kind": "site",
+    "name": "ncsa",
+    "part": "methods",
+    "predictor_series": "circle-main",
     "series": "circle-main",
     "metric": "total.seconds",
     "site": "ncsa",
