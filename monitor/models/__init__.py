@@ -2,6 +2,7 @@
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
+from monitor.models.audit_event import AuditEvent
 from monitor.models.availability_profile import AvailabilityProfile, ProfileVersion
 from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
@@ -37,11 +38,12 @@ from monitor.models.reporter import (
     ReporterStatus,
 )
 from monitor.models.retention_cutoff import RetentionCutoff
+from monitor.models.role import UserRole
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
-from monitor.models.site import Resource, Site
+from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
@@ -52,6 +54,7 @@ __all__ = [
     "ApiToken",
     "AttributedRun",
     "Attribution",
+    "AuditEvent",
     "AvailabilityProfile",
     "Binding",
     "Chain",
@@ -105,10 +108,12 @@ __all__ = [
     "Series",
     "SignatureChange",
     "Site",
+    "SiteAdministrator",
     "SiteDay",
     "SiteMonth",
     "SuccessState",
     "Suite",
     "Transition",
     "Usage",
+    "UserRole",
 ]

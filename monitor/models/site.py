@@ -2,7 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from django.conf import settings
 from django.db import models
+
+from monitor.models.role import UserRole, roles_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+OPERATE = "monitor.run_series"  # permission to start and stop runs, and to see to alerts, at every site
+
+
+def bound_site(user: AbstractBaseUser | AnonymousUser) -> int | None:
+    """Return the key of the site to which the token of *user* is bound: it may change nothing elsewhere."""
+    return getattr(user, "bound_site", None)
+
+
+def may_manage_everywhere(user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE) -> bool:
+    """Return whether *user* has *permission* at every site: by itself, and by the token of its request."""
+    return bound_site(user) is None and bool(getattr(user, "has_perm", _never)(permission))
+
+
+def may_manage_somewhere(user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE) -> bool:
+    """Return whether *user* has *permission*, or is a site admin: a queryset says at which sites."""
+    return bool(getattr(user, "has_perm", _never)(permission)) or UserRole.SITE_ADMIN in roles_of(user)
+
+
+def _never(_permission: str) -> bool:
+    return False
+
+
+class SiteQuerySet(models.QuerySet["Site"]):
+    def manageable_by(
+        self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE
+    ) -> SiteQuerySet:
+        """Return the sites at which *user* may do what *permission* permits at all sites.
+
+        These are all sites with *permission*, and the own sites of a site admin; at most the one to which the
+        token of the request is bound.
+        """
+        if may_manage_everywhere(user, permission):
+            return self
+        bound = bound_site(user)
+        sites = self if bound is None else self.filter(pk=bound)
+        if getattr(user, "has_perm", _never)(permission):
+            return sites
+        if UserRole.SITE_ADMIN not in roles_of(user):
+            return self.none()
+        return sites.filter(administrators__user=user.pk)
 
 
 class Site(models.Model):
@@ -27,6 +76,8 @@ class Site(models.Model):
         help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
     )
 
+    objects = SiteQuerySet.as_manager()
+
     class Meta:
         ordering = ["name"]
         constraints = [
@@ -39,6 +90,20 @@ class Site(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SiteAdministrator(models.Model):
+    """A site that a user with the role ``site_admin`` manages."""
+
+    site = models.ForeignKey(Site, models.CASCADE, related_name="administrators")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="administered_sites")
+
+    class Meta:
+        ordering = ["site__name", "user__username"]
+        constraints = [models.UniqueConstraint(fields=["site", "user"], name="site_administrator_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.site}"
 
 
 class Resource(models.Model):
