@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
+
+from monitor.models.visibility import sees_all
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.series import Binding
+
+
+class SiteQuerySet(models.QuerySet["Site"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SiteQuerySet:
+        """Return the sites at which *user* may see a series."""
+        if user.is_active and sees_all(user):
+            return self
+        return self.filter(
+            models.Exists(_visible_bindings(user).filter(resource__site=models.OuterRef("pk")))
+        )
+
+
+class ResourceQuerySet(models.QuerySet["Resource"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ResourceQuerySet:
+        """Return the resources that a series uses that *user* may see."""
+        if user.is_active and sees_all(user):
+            return self
+        return self.filter(models.Exists(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
+
+
+def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:
+    from monitor.models.series import Binding, Series  # noqa: PLC0415  # series.py imports this module
+
+    return Binding.objects.filter(series__in=Series.objects.visible_to(user).order_by()).order_by()
 
 
 class Site(models.Model):
@@ -26,6 +59,8 @@ class Site(models.Model):
         blank=True,
         help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
     )
+
+    objects = SiteQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -53,6 +88,8 @@ class Resource(models.Model):
     address = models.CharField(
         max_length=253, blank=True, help_text="host name or IP address under which other sites reach it"
     )
+
+    objects = ResourceQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
