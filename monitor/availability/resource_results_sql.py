@@ -20,7 +20,7 @@ LEAST_FAILURES = 3  # in a row, of all series together
 EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
 
 # Only visible series count: users do not learn that other series fail. A series may bind a resource in
-# several roles. Of outcomes, [pft] are results about the grid; a skipped slot (s) does not interrupt failures.
+# several roles. The outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures.
 _RESULTS = f"""
 WITH seen AS MATERIALIZED (
     SELECT DISTINCT resource.name, latest.series_id, latest.state, latest.ended_at, latest.outcomes,
