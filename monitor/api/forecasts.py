@@ -18,6 +18,7 @@ from monitor.api.http.answers import answer
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
 from monitor.api.http.start_time import MOST_SECONDS, start_time
+from monitor.api.http.strict import takes_other_parameters
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
@@ -104,6 +105,7 @@ class ForecastOut(Schema, title="Forecast"):
 
 
 @router.get("/forecasts", response=ForecastOut, summary="Forecast the next value of a metric")
+@takes_other_parameters  # the roles of a path
 def forecast(
     request: HttpRequest,
     series: str = "",

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.filters import SeriesFilter, WindowFilter
 from monitor.api.http.hold_problems import KindName, refused
+from monitor.api.http.lists import ListOut, Page, list_rows
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name
 from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all
 from monitor.models import ConflictingReport, Run
+from monitor.models.run import State
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["runs"])
 
@@ -26,7 +30,7 @@ class RunOut(Schema):
     id: uuid.UUID
     series: str
     slot: datetime
-    state: str
+    state: State
     reason: str
     trigger: str
     stage: str
@@ -37,6 +41,16 @@ class RunOut(Schema):
     @staticmethod
     def resolve_series(run: Run) -> str:
         return run.series.name
+
+
+class RunList(ListOut):
+    runs: list[RunOut]
+
+
+class RunQuery(Page, SeriesFilter, WindowFilter):
+    """*start* and *end* bound the slot."""
+
+    state: State | None = None
 
 
 class ConflictOut(Schema):
@@ -61,9 +75,9 @@ class RunWithConflicts(RunOut):
         ]
 
 
-class RunsIn(Schema):
+class RunsIn(Body):
     kind: KindName
-    name: str
+    name: Name
     why: str
     force: bool = False
 
@@ -84,17 +98,13 @@ class RunsAccepted(Schema):
     held: list[HeldOut]
 
 
-@router.get(
-    "/runs",
-    response=list[RunOut],
-    operation_id="monitor_api_runs_latest",
-    summary="List ended runs, newest first",
-)
-def list_runs(
-    request: HttpRequest, series: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[Run]:
-    runs = Run.objects.visible_to(request.user).ended().select_related("series").order_by("-slot")
-    return list(runs.filter(series__name=series)[:limit] if series else runs[:limit])
+@router.get("/runs", response=RunList, operation_id="list_runs", summary="List runs, newest slot first")
+def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
+    """Without *state*, the runs that have ended."""
+    visible = Run.objects.visible_to(request.user)
+    runs = visible.filter(state=query.state) if query.state else visible.ended()
+    rows = query.within(query.of_series(runs), "slot").select_related("series")
+    return list_rows(query, rows, RunList, order=["-slot", "-id"])
 
 
 @router.post(

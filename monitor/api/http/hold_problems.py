@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from ninja import Schema
 
@@ -42,7 +42,7 @@ def refused(error: HoldError) -> Refused:
     """Return *error* as a problem; if a hold is the cause, the problem contains the hold."""
     status, code = _STATUS.get(type(error), (422, "invalid"))
     hold = getattr(error, "hold", None)
-    extra = {"hold": HoldOut.from_orm(hold).model_dump(mode="json")} if hold else {}
+    extra: dict[str, Any] = {"hold": HoldOut.from_orm(hold).model_dump(mode="json")} if hold else {}
     return Refused(status, code, str(error), **extra)
 
 
