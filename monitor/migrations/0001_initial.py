@@ -822,6 +822,39 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="SiteAdministrator",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="administrators",
+                        to="monitor.site",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="administered_sites",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["site__name", "user__username"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("site", "user"), name="site_administrator_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="LatestRun",
             fields=[
                 (
