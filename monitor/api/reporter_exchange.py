@@ -64,6 +64,7 @@ class EnrolOut(Schema):
     "/reporters/enrol",
     auth=None,
     response=EnrolOut,
+    operation_id="enrol_reporter",
     summary="Enrol an agent with a code",
 )
 def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any]:
@@ -141,7 +142,7 @@ _RECORDS_BODY = {
     "/reporters/{reporter}/exchange",
     auth=AgentAuth(),
     response=ExchangeOut,
-    operation_id="monitor_api_reporter_exchange",
+    operation_id="exchange_state",
     summary="Exchange the agent's state for its assignment",
     openapi_extra={"requestBody": _STATE_BODY},
 )
@@ -182,7 +183,7 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     "/reporters/{reporter}/records",
     auth=AgentAuth(),
     response=RecordsOut,
-    operation_id="monitor_api_reporter_records",
+    operation_id="deliver_records",
     summary="Deliver records of the agent's spool; the answer follows the commit",
     openapi_extra={"requestBody": _RECORDS_BODY},
 )
