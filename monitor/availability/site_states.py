@@ -7,22 +7,26 @@ first in this order applies: failures during maintenance are expected.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from monitor.availability.resource_results_sql import ResourceResults, resource_results
 from monitor.ledger import maintenance
 from monitor.ledger.holds import describe_hold, last_ends_at_sites
-from monitor.models import Hold, Resource
+from monitor.models import Hold, Resource, Site
 from monitor.models.hold import HoldKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.db.models import QuerySet
 
     from monitor.models.site import ResourceQuerySet
+
+Place = TypeVar("Place", Site, Resource)
+_LEAST_READ = 100  # sites or resources in a batch
 
 
 class OperationalState(StrEnum):
@@ -185,3 +189,59 @@ def _failure(result: ResourceResults) -> StateReason:
     if result.failing_since is None:
         raise ValueError("expected a resource that fails")
     return StateReason(OperationalState.DOWN, result.failing_since, None, result.name, result.words)
+
+
+def sites_with_states(
+    user: AbstractBaseUser | AnonymousUser,
+    now: datetime,
+    *,
+    after: str,
+    at_most: int,
+    state: OperationalState | None = None,
+) -> list[tuple[Site, CurrentState]]:
+    """Return the first *at_most* visible sites whose names sort after *after*, in *state* if given."""
+    return _with_states(
+        Site.objects.visible_to(user).prefetch_related("resources"),
+        lambda names: site_states(user, names, now),
+        after,
+        at_most,
+        state,
+    )
+
+
+def resources_with_states(
+    user: AbstractBaseUser | AnonymousUser,
+    resources: ResourceQuerySet,
+    now: datetime,
+    *,
+    after: str,
+    at_most: int,
+    state: OperationalState | None = None,
+) -> list[tuple[Resource, CurrentState]]:
+    """Return the first *at_most* of *resources* whose names sort after *after*, in *state* if given."""
+    return _with_states(
+        resources.select_related("site"),
+        lambda names: resource_states(user, names, now),
+        after,
+        at_most,
+        state,
+    )
+
+
+def _with_states(
+    rows: QuerySet[Place],
+    states_of: Callable[[Collection[str]], Mapping[str, CurrentState]],
+    after: str,
+    at_most: int,
+    state: OperationalState | None,
+) -> list[tuple[Place, CurrentState]]:
+    """Read *rows* by name in batches, until *at_most* are in *state*."""
+    listed: list[tuple[Place, CurrentState]] = []
+    while len(listed) < at_most:
+        batch = list(rows.filter(name__gt=after).order_by("name")[: max(at_most, _LEAST_READ)])
+        states = states_of([row.name for row in batch])
+        listed += [(row, states[row.name]) for row in batch if state in {None, states[row.name].state}]
+        if len(batch) < max(at_most, _LEAST_READ):
+            break
+        after = batch[-1].name
+    return listed[:at_most]

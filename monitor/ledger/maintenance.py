@@ -133,8 +133,8 @@ def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> l
     """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start."""
     sites, shown = visible_sites(user), []
     for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
-        current = _occurrence(open_at, window, now)
-        occurrence = current or _occurrence(next_after, window, now)
+        current = occurrence_of(open_at, window, now)
+        occurrence = current or occurrence_of(next_after, window, now)
         if occurrence is not None:
             shown.append(_shown(window, occurrence, sites, is_open=current is not None))
     return _by_start(shown)
@@ -144,14 +144,15 @@ def _open(
     windows: MaintenanceWindowQuerySet, now: datetime
 ) -> Iterator[tuple[MaintenanceWindow, Occurrence]]:
     for window in windows.may_be_open(now).prefetch_related("sites"):
-        occurrence = _occurrence(open_at, window, now)
+        occurrence = occurrence_of(open_at, window, now)
         if occurrence is not None:
             yield window, occurrence
 
 
-def _occurrence(
+def occurrence_of(
     find: Callable[[WindowTimes, datetime], Occurrence | None], window: MaintenanceWindow, now: datetime
 ) -> Occurrence | None:
+    """Return what *find* finds of *window* at *now*; None, and a line in the log, for an invalid schedule."""
     try:
         return find(times_of(window), now)
     except InvalidSchedule as error:
