@@ -46,7 +46,7 @@ class MethodList(ListOut):
 
 
 @router.get("/methods", response=MethodList, operation_id="list_methods", summary="List forecasting methods")
-def list_methods(_request: HttpRequest, query: Query[Page]) -> HttpResponse:
+def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
     """All methods, by name."""
     return list_items(query, methods.names(), MethodList, key=lambda name: (name,), show=_shown)
 
@@ -54,7 +54,7 @@ def list_methods(_request: HttpRequest, query: Query[Page]) -> HttpResponse:
 @router.get(
     "/methods/{method}", response=MethodOut, operation_id="show_method", summary="Show a forecasting method"
 )
-def show_method(_request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:
+def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
     try:
         shown = _shown(method)
     except UnknownMethod as error:

@@ -87,13 +87,13 @@ class ProbeList(ListOut):
 
 
 @router.get("/probes", response=ProbeList, operation_id="list_probes", summary="List probes")
-def list_probes(_request: HttpRequest, query: Query[Page]) -> HttpResponse:
+def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
     """All probes of this server, by name."""
     return list_items(query, probes.names(), ProbeList, key=lambda name: (name,), show=_shown)
 
 
 @router.get("/probes/{probe}", response=ProbeOut, operation_id="show_probe", summary="Show a probe")
-def show_probe(_request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:
+def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
     try:
         shown = _shown(probe)
     except UnknownProbe as error:
