@@ -33,6 +33,7 @@ from monitor.ledger.maintenance_listing import (
     ListedWindow,
     MaintenanceState,
     WindowPeriod,
+    listed_window,
     listed_windows,
 )
 from monitor.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes
@@ -340,8 +341,7 @@ def _refused(error: Exception) -> Refused:
 
 
 def _shown(request: HttpRequest, window: MaintenanceWindow) -> MaintenanceOut:
-    one = MaintenanceWindow.objects.filter(pk=window.pk)
-    (listed,) = listed_windows(one, request.user, timezone.now(), at_most=1)
+    listed = listed_window(window, request.user, timezone.now())
     return MaintenanceOut.model_validate(_fields(listed))
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from monitor.availability.site_states import CurrentState
+    from monitor.models.site import ResourceQuerySet
 
 router = Router(tags=["sites"])
 
@@ -58,7 +59,7 @@ class ResourceQuery(Page):
 def list_resources(request: HttpRequest, query: Query[ResourceQuery]) -> HttpResponse:
     """The resources of the series that you may see, by name."""
     now = timezone.now()
-    visible = Resource.objects.visible_to(request.user).filter(**chosen(site__name=query.site))
+    visible = _visible(request).filter(**chosen(site__name=query.site))
 
     def named(after: str, at_most: int) -> list[dict[str, Any]]:
         rows = resources_with_states(
@@ -76,12 +77,15 @@ def list_resources(request: HttpRequest, query: Query[ResourceQuery]) -> HttpRes
     summary="Show a resource and its state",
 )
 def show_resource(request: HttpRequest, resource: str, query: Query[Sparse]) -> HttpResponse:
-    visible = Resource.objects.visible_to(request.user).select_related("site")
-    found = visible.filter(name=resource).first()
+    found = _visible(request).filter(name=resource).first()
     if found is None:
         raise Refused(404, "unknown_resource", f"there is no resource {resource!r} that you may see")
     current = resource_states(request.user, [resource], timezone.now())[resource]
     return show_item(query, _shown(found, current), ResourceOut)
+
+
+def _visible(request: HttpRequest) -> ResourceQuerySet:
+    return Resource.objects.visible_to(request.user).select_related("site")
 
 
 def _shown(resource: Resource, current: CurrentState) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
@@ -12,12 +13,13 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.states import WithState, state_fields
 from monitor.availability.site_states import OperationalState, site_states, sites_with_states
-from monitor.models import Site
+from monitor.models import Resource, Site
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from monitor.availability.site_states import CurrentState
+    from monitor.models.site import SiteQuerySet
 
 router = Router(tags=["sites"])
 
@@ -28,7 +30,7 @@ class SiteOut(WithState):
     name: str = Field(description="The name of the site.", examples=["ncsa"])
     title: str = Field(description="The title on pages; may be empty.", examples=["NCSA, Urbana"])
     resources: list[str] = Field(
-        description="The names of the resources of the site.", examples=[["ncsa-login"]]
+        description="The names of its resources that you may see.", examples=[["ncsa-login"]]
     )
 
 
@@ -51,7 +53,9 @@ def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
     now = timezone.now()
 
     def named(after: str, at_most: int) -> list[dict[str, Any]]:
-        rows = sites_with_states(request.user, now, after=after, at_most=at_most, state=query.state)
+        rows = sites_with_states(
+            request.user, _visible(request), now, after=after, at_most=at_most, state=query.state
+        )
         return [_shown(site, current) for site, current in rows]
 
     return list_named(query, named, SiteList, key="name")
@@ -59,12 +63,17 @@ def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
 
 @router.get("/sites/{site}", response=SiteOut, operation_id="show_site", summary="Show a site and its state")
 def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResponse:
-    found = Site.objects.visible_to(request.user).filter(name=site).first()
+    found = _visible(request).filter(name=site).first()
     if found is None:
         raise Refused(404, "unknown_site", f"there is no site {site!r} that you may see")
     return show_item(query, _shown(found, site_states(request.user, [site], timezone.now())[site]), SiteOut)
 
 
+def _visible(request: HttpRequest) -> SiteQuerySet:
+    resources = Resource.objects.visible_to(request.user).order_by("name")
+    return Site.objects.visible_to(request.user).prefetch_related(Prefetch("resources", resources))
+
+
 def _shown(site: Site, current: CurrentState) -> dict[str, Any]:
-    resources = sorted(resource.name for resource in site.resources.all())
+    resources = [resource.name for resource in site.resources.all()]
     return {"name": site.name, "title": site.title, "resources": resources, **state_fields(current)}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.db.models import QuerySet
 
-    from monitor.models.site import ResourceQuerySet
+    from monitor.models.site import ResourceQuerySet, SiteQuerySet
 
 Place = TypeVar("Place", Site, Resource)
 _LEAST_READ = 100  # sites or resources in a batch
@@ -193,20 +193,15 @@ def _failure(result: ResourceResults) -> StateReason:
 
 def sites_with_states(
     user: AbstractBaseUser | AnonymousUser,
+    sites: SiteQuerySet,
     now: datetime,
     *,
     after: str,
     at_most: int,
     state: OperationalState | None = None,
 ) -> list[tuple[Site, CurrentState]]:
-    """Return the first *at_most* visible sites whose names sort after *after*, in *state* if given."""
-    return _with_states(
-        Site.objects.visible_to(user).prefetch_related("resources"),
-        lambda names: site_states(user, names, now),
-        after,
-        at_most,
-        state,
-    )
+    """Return the first *at_most* of *sites* whose names sort after *after*, in *state* if given."""
+    return _with_states(sites, lambda names: site_states(user, names, now), after, at_most, state)
 
 
 def resources_with_states(
@@ -219,13 +214,7 @@ def resources_with_states(
     state: OperationalState | None = None,
 ) -> list[tuple[Resource, CurrentState]]:
     """Return the first *at_most* of *resources* whose names sort after *after*, in *state* if given."""
-    return _with_states(
-        resources.select_related("site"),
-        lambda names: resource_states(user, names, now),
-        after,
-        at_most,
-        state,
-    )
+    return _with_states(resources, lambda names: resource_states(user, names, now), after, at_most, state)
 
 
 def _with_states(

@@ -90,6 +90,13 @@ def listed_windows(
     return listed[:at_most]
 
 
+def listed_window(
+    window: MaintenanceWindow, user: AbstractBaseUser | AnonymousUser, now: datetime
+) -> ListedWindow:
+    """Return *window* as *user* sees it."""
+    return _listed(window, visible_sites(user), now)
+
+
 def _listed(window: MaintenanceWindow, visible: Collection[str], now: datetime) -> ListedWindow:
     current = occurrence_of(open_at, window, now)
     occurrence = current or occurrence_of(next_after, window, now)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
 import probes
 from forecasting import methods
-from monitor.models import AlertRule, ApiToken, Series
+from monitor.models import Alert, AlertRule, ApiToken, Series
 from monitor.models.token import READ
 from tests.monitor.api.paging import all_pages, code
 
@@ -67,6 +69,18 @@ def test_an_alert_rule_says_what_it_watches_and_hides_addresses(client: Client, 
     assert (shown["condition"], shown["threshold"], shown["series"]) == ("failures_in_row", 3, ["circle"])
     assert shown["channels"] == ["email"]
     assert b"secret" not in answer.content
+
+
+def test_an_alert_is_shown_to_those_who_see_its_series(
+    client: Client, circle: Series, rule: AlertRule, noon: datetime
+) -> None:
+    alert = Alert.objects.create(rule=rule, series=circle, since=noon, opened_at=noon, text="3 in a row")
+    shown = client.get(f"{API}/alerts/{alert.pk}").json()
+    assert (shown["id"], shown["rule"], shown["text"]) == (alert.pk, "main", "3 in a row")
+    circle.suite.viewers.add(Group.objects.create(name="staff"))
+    stranger = client_of(User.objects.create_user("stranger"))
+    assert code(stranger.get(f"{API}/alerts/{alert.pk}")) == (404, "unknown_alert")
+    assert code(client.get(f"{API}/alerts/{alert.pk + 1}")) == (404, "unknown_alert")
 
 
 def test_alert_rules_are_filtered_and_paged(client: Client) -> None:
