@@ -77,6 +77,7 @@ def list_alert_rules(request: HttpRequest, query: Query[AlertRuleQuery]) -> Http
     summary="Show an alert rule",
 )
 def show_alert_rule(request: HttpRequest, rule: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=rule).first()
     if found is None:
         raise Refused(404, "unknown_alert_rule", f"there is no alert rule {rule!r} that you may see")

@@ -93,6 +93,7 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
 
 @router.get("/alerts/{alert}", response=AlertOut, operation_id="show_alert", summary="Show an alert")
 def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     return show_item(query, _shown(_found(request, alert)), AlertOut)
 
 

@@ -207,6 +207,7 @@ def list_maintenance(request: HttpRequest, query: Query[MaintenanceQuery]) -> Ht
     summary="Show a maintenance window",
 )
 def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     return show_item(query, _shown(request, _found(request, window)), MaintenanceOut)
 
 

@@ -55,6 +55,7 @@ def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # n
     "/methods/{method}", response=MethodOut, operation_id="show_method", summary="Show a forecasting method"
 )
 def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    """As in the list."""
     try:
         shown = _shown(method)
     except UnknownMethod as error:

@@ -94,6 +94,7 @@ def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # no
 
 @router.get("/probes/{probe}", response=ProbeOut, operation_id="show_probe", summary="Show a probe")
 def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    """As in the list."""
     try:
         shown = _shown(probe)
     except UnknownProbe as error:

@@ -77,6 +77,7 @@ def list_resources(request: HttpRequest, query: Query[ResourceQuery]) -> HttpRes
     summary="Show a resource and its state",
 )
 def show_resource(request: HttpRequest, resource: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=resource).first()
     if found is None:
         raise Refused(404, "unknown_resource", f"there is no resource {resource!r} that you may see")

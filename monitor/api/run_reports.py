@@ -92,7 +92,7 @@ class RunReportOut(Schema):
     seconds: float = Field(description="How long the run took.", examples=[87.2])
     outcome: State = Field(description="How the run ended.", examples=["passed"])
     reason: str = Field(description="Why it did not pass; empty if it passed.", examples=[""])
-    probe: ReportedProbe = Field(description="The probe that ran.")
+    probe: ReportedProbe
     parameters: dict[str, Any] = Field(
         description="The value of every parameter.", examples=[{"file_bytes": 100_000_000}]
     )

@@ -111,6 +111,7 @@ class MetricQuery(Page):
     summary="Show a series: probe, schedule, resources, segments and metrics",
 )
 def show_series(request: HttpRequest, series: str, query: Query[Sparse]) -> HttpResponse:
+    """With the configuration of its next run; `/series/{series}/latest` has its state."""
     visible = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
     found = visible.filter(name=series).first()
     if found is None:

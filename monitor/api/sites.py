@@ -63,6 +63,7 @@ def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
 
 @router.get("/sites/{site}", response=SiteOut, operation_id="show_site", summary="Show a site and its state")
 def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=site).first()
     if found is None:
         raise Refused(404, "unknown_site", f"there is no site {site!r} that you may see")

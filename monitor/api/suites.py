@@ -48,6 +48,7 @@ def list_suites(request: HttpRequest, query: Query[Page]) -> HttpResponse:
 
 @router.get("/suites/{suite}", response=SuiteOut, operation_id="show_suite", summary="Show a suite")
 def show_suite(request: HttpRequest, suite: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found: Any = _visible(request).filter(name=suite).first()
     if found is None:
         raise Refused(404, "unknown_suite", f"there is no suite {suite!r} that you may see")

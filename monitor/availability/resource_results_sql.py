@@ -22,23 +22,23 @@ EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may
 # Only visible series count: users do not learn that other series fail. A series may bind a resource in
 # several roles. The outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures.
 _RESULTS = f"""
-WITH seen AS MATERIALIZED (
-    SELECT DISTINCT resource.name, latest.series_id, latest.state, latest.ended_at, latest.outcomes,
-        latest.slots, latest.failed_resources, latest.failed_resource
-    FROM monitor_resource AS resource
-    JOIN monitor_binding AS binding ON binding.resource_id = resource.id
-    JOIN monitor_series AS series ON series.id = binding.series_id
-    JOIN monitor_latestrun AS latest ON latest.series_id = series.id
-    WHERE resource.name = ANY (%(resources)b) AND {VISIBLE}
+WITH bound AS (
+    SELECT DISTINCT resource.name, binding.series_id
+    FROM monitor_resource AS resource JOIN monitor_binding AS binding ON binding.resource_id = resource.id
+    WHERE resource.name = ANY (%(resources)b)
 ), evidence AS (
-    SELECT name, state, ended_at,
-        slots[length(substring(outcomes FROM '^.*[pft]'))] AS result_at,
-        (SELECT max(slot) FROM unnest(slots, failed_resources) AS run (slot, failed) WHERE failed = name)
-            AS failed_at,
-        CASE WHEN failed_resource = name AND state IN ('{State.FAILED}', '{State.TIMED_OUT}')
-            THEN substring(outcomes FROM '[fts]+$') END AS trail,
-        outcomes, slots
-    FROM seen
+    SELECT bound.name, latest.state, latest.ended_at, latest.outcomes, latest.slots,
+        CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}') THEN latest.slot
+            ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END AS result_at,
+        CASE WHEN failed_resources <> '{{}}' THEN (
+            SELECT max(run.slot) FROM unnest(slots, failed_resources) AS run (slot, failed)
+            WHERE failed = bound.name) END AS failed_at,
+        CASE WHEN failed_resource = bound.name AND state IN ('{State.FAILED}', '{State.TIMED_OUT}')
+            THEN substring(outcomes FROM '[fts]+$') END AS trail
+    FROM bound
+    JOIN monitor_series AS series ON series.id = bound.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = bound.series_id
+    WHERE {VISIBLE}
 )
 SELECT name,
     coalesce(sum(length(replace(trail, 's', ''))), 0)::bigint AS failures,
