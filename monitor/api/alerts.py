@@ -11,11 +11,13 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import Alert
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -101,6 +103,7 @@ def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> Http
     "/alerts/{alert}/acknowledge",
     response=AlertOut,
     operation_id="acknowledge_alert",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_alert"], 409: ["already_settled"]}),
     summary="Acknowledge an open alert",
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:

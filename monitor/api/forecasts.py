@@ -15,6 +15,7 @@ import forecasting.methods
 import probes
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import Total, metric_of, path, resource_set
@@ -120,6 +121,13 @@ class ForecastQuery(Sparse):
     "/forecasts",
     response=ForecastOut,
     operation_id="show_forecast",
+    openapi_extra=declare(
+        errors={
+            404: ["unknown_metric", "unknown_path", "unknown_series"],
+            409: ["ambiguous", "past", "segment_changed", "site_down", "stale", "too_few"],
+            422: ["unknown_method"],
+        }
+    ),
     summary="Forecast the next value of a metric",
 )
 @takes_other_parameters  # the roles of a path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
@@ -100,6 +101,7 @@ class ValuesQuery(Sparse):
     "/series/{series}/metrics/{metric}",
     response=HistoryOut,
     operation_id="list_values",
+    openapi_extra=declare(errors={404: ["unknown_metric"]}),
     summary="List the newest values of a metric, newest last",
 )
 def list_values(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
@@ -123,6 +125,7 @@ def list_values(request: HttpRequest, series: str, metric: str, query: Query[Val
     "/series/{series}/segments",
     response=SegmentList,
     operation_id="list_segments",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
     summary="List the segments of a series",
 )
 def list_segments(request: HttpRequest, series: str, query: Query[Page]) -> HttpResponse:
