@@ -93,7 +93,13 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
     return list_rows(query, rows, AlertList, order=["-opened_at", "-id"], show=_shown)
 
 
-@router.get("/alerts/{alert}", response=AlertOut, operation_id="show_alert", summary="Show an alert")
+@router.get(
+    "/alerts/{alert}",
+    response=AlertOut,
+    operation_id="show_alert",
+    openapi_extra=declare(errors={404: ["unknown_alert"]}),
+    summary="Show an alert",
+)
 def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
     return show_item(query, _shown(_found(request, alert)), AlertOut)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.models import RawReport, Run
@@ -109,6 +110,7 @@ class RunReportOut(Schema):
     "/runs/{run}/report",
     response=RunReportOut,
     operation_id="show_run_report",
+    openapi_extra=declare(errors={404: ["unknown_run", "no_report"]}),
     summary="Show the report of a run, with stages and log",
 )
 def show_run_report(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) -> HttpResponse:
