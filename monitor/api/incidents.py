@@ -132,7 +132,11 @@ def list_incidents(request: HttpRequest, query: Query[IncidentQuery]) -> HttpRes
 
 
 @router.get(
-    "/incidents/{incident}", response=IncidentOut, operation_id="show_incident", summary="Show an incident"
+    "/incidents/{incident}",
+    response=IncidentOut,
+    operation_id="show_incident",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
+    summary="Show an incident",
 )
 def show_incident(request: HttpRequest, incident: RowId, query: Query[Sparse]) -> HttpResponse:
     return show_item(query, _found(request, incident), IncidentOut)
