@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,7 +152,15 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
     probabilities = _probabilities(query.quantiles)
     answer = _query(request, question, now)
     fields = _forecast_fields(question, answer, round(query.level, 2), probabilities, now)
-    return show_item(query, fields, ForecastOut)
+    response = show_item(query, fields, ForecastOut)
+    response["ETag"] = _tag(answer, fields)
+    return response
+
+
+def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
+    """Return the entity tag: the number of the forecast, and what later runs and outcomes change beside it."""
+    beside = msgspec.json.encode([fields["success"], fields["track_record"], fields["quantiles"]])
+    return f'W/"{answer.forecast}-{zlib.crc32(beside):08x}"'
 
 
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:

@@ -91,9 +91,6 @@ class RunRequest(Body):
     force: bool = False
 
 
-_NO_REASON = RunRequest()
-
-
 class RunsRequest(Body):
     """The series, suite, site or reporter whose series are to run now; held series run only with *force*."""
 
@@ -165,10 +162,10 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     ),
     summary="Run a series now",
 )
-def request_run(request: HttpRequest, series: str, order: RunRequest = _NO_REASON) -> HttpResponse:
+def request_run(request: HttpRequest, series: str, order: RunRequest | None = None) -> HttpResponse:
     """The run that already waits, or a new one; it starts when the series is not running."""
     require_run_permission(request)
-    found = find_series(request, series)
+    found, order = find_series(request, series), order or RunRequest()
     try:
         run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
     except HoldError as error:

@@ -97,7 +97,6 @@ def _set_headers(request: HttpRequest, response: HttpResponseBase) -> None:
 def _without_body(response: HttpResponseBase) -> HttpResponse:
     """Return *response* without its body; the length of the body stays."""
     head = HttpResponse(status=response.status_code, headers=response.headers)
-    if isinstance(response, HttpResponse):
+    if isinstance(response, HttpResponse):  # a streamed body has not begun, and has no length
         head["Content-Length"] = str(len(response.content))
-    response.close()
     return head

@@ -1,4 +1,4 @@
-"""A grid in which the examples of the OpenAPI document are true: a series with runs, forecasts and reports."""
+"""A grid in which the examples of the OpenAPI document are true: a series with runs and forecasts."""
 
 from __future__ import annotations
 

@@ -80,6 +80,17 @@ def test_while_a_state_is_recomputed_the_previous_forecast_is_served(history: Se
     assert (named["mean"], named["data_until"]) == (8.0, before["data_until"])
 
 
+def test_the_number_of_a_forecast_is_in_its_entity_tag(history: Series, client: Client) -> None:
+    refresh_all(timezone.now())
+    first = client.get(URL, {"series": "circle"})
+    assert first["ETag"].startswith(f'W/"{first.json()["id"]}-')
+    known = {"if-none-match": first["ETag"]}
+    assert client.get(URL, {"series": "circle"}, headers=known).status_code == 304
+    ingest(wire.to_json(circle_report(timezone.now() - timedelta(seconds=20))))
+    refresh_all(timezone.now())
+    assert client.get(URL, {"series": "circle"}, headers=known).status_code == 200
+
+
 def test_the_requested_quantiles_are_returned(history: Series, client: Client) -> None:
     body = client.get(URL, {"series": "circle", "quantiles": "0.05,.5,0.923456789,0.95"}).json()
     low, median, between, high = body["quantiles"].values()

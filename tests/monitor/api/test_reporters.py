@@ -100,7 +100,7 @@ def test_what_is_not_for_you_is_not_there(
     assert reader.get(URL).json()["reporters"] == []
     assert reader.get(f"{URL}/ncsa").json()["code"] == "unknown_reporter"
     (listed,) = [each for each in manager.get(URL).json()["reporters"] if each["name"] == "ncsa"]
-    assert listed["series"] == 0
+    assert listed["series_count"] == 0
     assert manager.get(f"{URL}/ncsa").json()["series"] == []
 
 
@@ -162,9 +162,9 @@ def test_changes_need_both_the_permission_and_the_scope(ncsa: Reporter, path: st
 
 
 def test_an_unknown_reporter_is_not_found(manager: Client) -> None:
-    for name in ("atlantis", "a%00b"):
-        assert manager.get(f"{URL}/{name}").status_code == 404
-        assert manager.post(f"{URL}/{name}/codes").status_code == 404
+    for name, status in (("atlantis", 404), ("a%00b", 422)):
+        assert manager.get(f"{URL}/{name}").status_code == status
+        assert manager.post(f"{URL}/{name}/codes").status_code == status
 
 
 def test_from_the_code_to_the_revocation(circle: Series, manager: Client, tmp_path: Path) -> None:

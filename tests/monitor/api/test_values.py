@@ -350,5 +350,5 @@ def test_values_are_of_the_segment_that_ran_last_unless_another_is_named(
 def test_the_openapi_document_has_the_schemas_of_values(client: Client) -> None:
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     for rest in ("history", "statistics", "distribution"):
-        message = paths[f"/api/v1/series/{{name}}/metrics/{{metric}}/{rest}"]["get"]
+        message = paths[f"/api/v1/series/{{series}}/metrics/{{metric}}/{rest}"]["get"]
         assert "$ref" in message["responses"]["200"]["content"]["application/json"]["schema"]

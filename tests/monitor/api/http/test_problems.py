@@ -107,7 +107,7 @@ def test_every_operation_declares_the_problem(client: Client) -> None:
     problems = {"$ref": "#/components/schemas/Problem"}
     for operations in described["paths"].values():
         for operation in operations.values():
-            declared = operation["responses"]["default"]["content"]
+            declared = operation["responses"]["500"]["content"]
             assert declared["application/problem+json"]["schema"] == problems
     body = client.get("/api/v1/nothing").json()
     assert set(described["components"]["schemas"]["Problem"]["required"]) == body.keys()
