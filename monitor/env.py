@@ -4,10 +4,13 @@
 ``DATABASE_URL``         an existing PostgreSQL server; unset: the embedded server under GRIDCAST_VAR
 ``GRIDCAST_TIMESCALEDB`` directory of TimescaleDB's files, which the embedded PostgreSQL then loads:
                          ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
+``GRIDCAST_DB_WEB_PASSWORD``, ``GRIDCAST_DB_REPORTER_PASSWORD``  passwords of the accounts that
+                         ``manage.py depot accounts`` creates in the database
 ``REDIS_URL``            an existing server that speaks the Redis protocol; unset: the embedded server
 ``GRIDCAST_SECRET_KEY``  Django's secret key; unset: a random key, generated once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
-``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto
+``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto; "0":
+                         unencrypted on purpose; needed if GRIDCAST_HOSTS has hosts beyond loopback
 ``GRIDCAST_URL``         public URL of the web, for links in mails: ``https://gridcast.example.org``
 ``GRIDCAST_EMAIL_URL``   outgoing mail server: ``smtps://user:password@host:port?from=address``, or ``smtp``
 ``GRIDCAST_DEPOT_DIRECTORY``      a local directory on the database's disk, to measure its free space
@@ -20,6 +23,17 @@
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
+``GRIDCAST_SESSION_HOURS``        hours after a login until its session ends (default: 336, 14 days)
+``GRIDCAST_OIDC_URL``             issuer of an OpenID Connect provider, by which users then log in as well
+``GRIDCAST_OIDC_CLIENT_ID``       gridcast's id at the provider
+``GRIDCAST_OIDC_CLIENT_SECRET``   and its secret
+``GRIDCAST_OIDC_ROLES``           roles of the provider's groups: ``administrator=admins;viewer=users``
+``GRIDCAST_OIDC_GROUPS_CLAIM``    the claim that has the groups of a user (default: groups)
+``GRIDCAST_OIDC_NAME``            the provider's name on the login page (default: single sign-on)
+``GRIDCAST_OIDC_SCOPES``          scopes to ask for (default: openid profile email)
+``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
+``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
+``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -29,6 +43,7 @@ DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import secrets
 import tempfile
@@ -39,6 +54,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
+_LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 
@@ -67,6 +83,21 @@ def has_marker(var: Path) -> bool:
 
 def database_url() -> str | None:
     return os.environ.get("DATABASE_URL") or None
+
+
+def database_passwords() -> dict[str, str]:
+    """Return the passwords of the services' accounts in the database by service, in lower case: ``web``.
+
+    Raises:
+        InvalidVariable: a password is missing or short.
+    """
+    passwords = {}
+    for service in ("web", "reporter"):
+        name = f"GRIDCAST_DB_{service.upper()}_PASSWORD"
+        passwords[service] = os.environ.get(name, "")
+        if len(passwords[service]) < 12:
+            raise InvalidVariable(f"{name}: expected a password of at least 12 characters")
+    return passwords
 
 
 def redis_url() -> str | None:
@@ -127,7 +158,30 @@ def demo_password(user: str) -> str:
 
 
 def hosts() -> list[str]:
-    return [host for host in os.environ.get("GRIDCAST_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+    """Return the host names that the web serves.
+
+    Raises:
+        InvalidVariable: a host is not of loopback, and GRIDCAST_TLS does not say whether users reach
+            it through TLS: a forgotten variable must not send passwords and tokens unencrypted.
+    """
+    names = [host.strip() for host in os.environ.get("GRIDCAST_HOSTS", _LOOPBACK_HOSTS).split(",")]
+    names = [name for name in names if name]
+    reachable = [name for name in names if not is_loopback(name)]
+    if reachable and not decides_on_tls():
+        raise InvalidVariable(
+            f"GRIDCAST_TLS: other machines reach the web as {reachable[0]} (GRIDCAST_HOSTS): "
+            "set it to 1 behind a TLS proxy, or to 0 if passwords and tokens may travel unencrypted"
+        )
+    return names
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 def names_hosts() -> bool:
@@ -135,8 +189,21 @@ def names_hosts() -> bool:
     return bool(os.environ.get("GRIDCAST_HOSTS"))
 
 
+def decides_on_tls() -> bool:
+    """Return whether GRIDCAST_TLS says if users reach the web through TLS; for loopback it need not."""
+    return bool(os.environ.get("GRIDCAST_TLS"))
+
+
 def behind_tls() -> bool:
-    return os.environ.get("GRIDCAST_TLS") == "1"
+    """Return whether users reach the web through a TLS proxy.
+
+    Raises:
+        InvalidVariable: GRIDCAST_TLS is neither 0 nor 1.
+    """
+    text = os.environ.get("GRIDCAST_TLS", "")
+    if text not in {"", "0", "1"}:
+        raise InvalidVariable(f"GRIDCAST_TLS: expected 0 or 1, got {text!r}")
+    return text == "1"
 
 
 def web_url() -> str:
@@ -209,8 +276,16 @@ def depot_reserve_bytes() -> int:
 
 def availability_final_after_days() -> int:
     """Return how many days after its end the availability of a month is final."""
-    name = "GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS"
-    text = os.environ.get(name) or "10"
+    return _days("GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS", default=10)
+
+
+def audit_keep_days() -> int:
+    """Return for how many days events of the audit record are kept."""
+    return _days("GRIDCAST_AUDIT_KEEP_DAYS", default=400)
+
+
+def _days(name: str, *, default: int) -> int:
+    text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) <= 4):
         raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
     return int(text)

@@ -247,7 +247,43 @@ CREATE TRIGGER days_of_window_site AFTER INSERT OR DELETE ON monitor_maintenance
     EXECUTE FUNCTION monitor_window_site_changed();
 """  # noqa: S608 - constants from above
 
+# Events of the audit record expire; nothing else may change them.
+AUDIT = """
+CREATE FUNCTION monitor_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('gridcast.audit_retention', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit record cannot be changed' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH ROW
+    EXECUTE FUNCTION monitor_keep_audit();
+"""
+
+# The accounts of services (db/accounts.py) own no table, and late reports need partitions all the same: the
+# function runs with the rights of the owner. A table is created, then attached: unlike CREATE ... PARTITION OF,
+# this blocks no reader and no writer.
+# Rows are inserted, hardly ever updated. By default autovacuum waits until a fifth of a partition is new, and
+# until then index-only scans read the heap as well. Partitions do not inherit storage parameters.
+ATTACH_PARTITION = """
+CREATE FUNCTION monitor_attach_partition(parent text, label text, starts timestamptz, ends timestamptz)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    partition text := parent || '_' || label;
+BEGIN
+    IF parent NOT IN ('monitor_run', 'monitor_rawreport', 'monitor_sample')
+        OR label !~ '^[0-9]{4}(_[0-9]{2})?$' THEN
+        RAISE EXCEPTION 'no table of gridcast has the partition %', partition;
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) WITH (autovacuum_vacuum_insert_scale_factor = 0.05,'
+        ' autovacuum_analyze_scale_factor = 0.05)', partition, parent);
+    EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+        parent, partition, starts, ends);
+END $$
+"""
+
 STATEMENTS = (
+    ATTACH_PARTITION,
     _REFERENCES,
     STORAGE,
     SKETCH_KEY,
@@ -257,4 +293,5 @@ STATEMENTS = (
     FORMER_REPORTERS,
     HOLDS,
     DIRTY_DAYS,
+    AUDIT,
 )

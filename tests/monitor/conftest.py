@@ -19,7 +19,18 @@ from tests.monitor.depot.databases import KINDS, database
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from playwright.sync_api import Browser
+
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def chromium(django_db_setup: None) -> Iterator[Browser]:
+    """One browser for all tests of a module."""
+    from tests.monitor.pages.chromium import launched
+
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture
