@@ -496,6 +496,10 @@ class Migration(migrations.Migration):
             model_name="run",
             index=models.Index(fields=["-ended_at"], name="run_latest"),
         ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(fields=["slot", "id"], name="run_slots"),
+        ),
         migrations.AddConstraint(
             model_name="run",
             constraint=models.UniqueConstraint(fields=("series", "slot"), name="run_series_slot_once"),

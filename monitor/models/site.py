@@ -8,9 +8,12 @@ from django.conf import settings
 from django.db import models
 
 from monitor.models.role import UserRole, roles_of
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.series import Binding
 
 OPERATE = "monitor.run_series"  # permission to start and stop runs, and to see to alerts, at every site
 
@@ -35,6 +38,13 @@ def _never(_permission: str) -> bool:
 
 
 class SiteQuerySet(models.QuerySet["Site"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SiteQuerySet:
+        """Return the sites at which *user* may see a series."""
+        if sees_all(user):
+            return self
+        bindings = _visible_bindings(user).filter(resource__site=models.OuterRef("pk"))
+        return self.filter(models.Exists(bindings))
+
     def manageable_by(
         self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE
     ) -> SiteQuerySet:
@@ -52,6 +62,20 @@ class SiteQuerySet(models.QuerySet["Site"]):
         if UserRole.SITE_ADMIN not in roles_of(user):
             return self.none()
         return sites.filter(administrators__user=user.pk)
+
+
+class ResourceQuerySet(models.QuerySet["Resource"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ResourceQuerySet:
+        """Return the resources of the series that *user* may see."""
+        if sees_all(user):
+            return self
+        return self.filter(models.Exists(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
+
+
+def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:
+    from monitor.models.series import Binding, Series  # noqa: PLC0415  # series.py imports this module
+
+    return Binding.objects.filter(series__in=Series.objects.visible_to(user).order_by()).order_by()
 
 
 class Site(models.Model):
@@ -118,6 +142,8 @@ class Resource(models.Model):
     address = models.CharField(
         max_length=253, blank=True, help_text="host name or IP address under which other sites reach it"
     )
+
+    objects = ResourceQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

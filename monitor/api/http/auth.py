@@ -15,6 +15,7 @@ from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
 from monitor.models.audit_event import VIEW_AUDIT
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.role import reads_measurements
@@ -213,6 +214,7 @@ def _in_scope(request: HttpRequest, scope: str) -> bool:
 _ACTIONS = {
     OPERATE: "the permission to run series",
     ADD_OUTCOME: "the permission to add outcomes",
+    CHANGE_WINDOWS: "the permission to change maintenance windows",
     MANAGE_REPORTERS: "the permission to manage reporters",
     MANAGE_SIGNATURES: "the permission to manage signatures",
 }
