@@ -14,12 +14,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
-from monitor.pages.http.access import members_only
+from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 
-@members_only
+@accounts_only
 def account(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # members only
     factors = Authenticator.objects.filter(user=user)
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
     context = {
+        "now": timezone.now(),
         "grants": roles.grants_of(user),
         "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
         "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
@@ -49,7 +51,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@members_only
+@accounts_only
 def end_session(request: HttpRequest) -> HttpResponse:
     """End one session, or all but the current one."""
     user: User = request.user  # type: ignore[assignment]
@@ -65,7 +67,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
-@method_decorator(members_only, name="dispatch")
+@method_decorator(accounts_only, name="dispatch")
 class ChangePassword(PasswordChangeView):
     """Change the password; all other sessions end."""
 
