@@ -9,8 +9,10 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.contrib.auth import authenticate
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
+from django.urls import reverse
 
 from monitor.accounts import attempts, events, known_browsers, sessions
+from monitor.models.role import reads_measurements
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -56,6 +58,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Return the first page: that of the account for users that may open no other."""
+        if reads_measurements(request.user):
+            return str(super().get_login_redirect_url(request))
+        return reverse("account")
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         events.refuse(request, user.get_username(), "the account is disabled")
