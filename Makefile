@@ -55,7 +55,7 @@ check-layers:
 	PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 
 check-oldest-python: # of the reporters and the client, which run at sites
-	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes client
+	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes client integrations
 
 check-migrations:
 	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run

@@ -71,6 +71,7 @@ MOST_PROBLEM_CHARACTERS = 500
 MOST_RETRY_SECONDS = 3600.0
 FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.5, 30.0
 MOST_REPORTS, MOST_REPORT_BYTES = 1000, 4 * 1024 * 1024  # of one request; the server accepts more
+PAGE = 1000  # items of one answer
 SPOOL_BYTES = 64 * 1024 * 1024
 LEFTOVER_SECONDS = 3600.0  # a temporary file of this age is that of a killed process
 
@@ -296,6 +297,51 @@ class Delivery:
     @property
     def refused(self) -> tuple[Receipt, ...]:
         return tuple(receipt for receipt in self.receipts if not receipt.accepted)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a site or a resource is not up; *resource* is empty if all of the site is concerned."""
+
+    state: str
+    text: str
+    since: Optional[datetime] = None
+    until: Optional[datetime] = None
+    resource: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A site or a resource; *state* is ``up``, ``held``, ``maintenance``, ``down`` or ``unknown``."""
+
+    name: str
+    state: str
+    since: Optional[datetime] = None
+    until: Optional[datetime] = None
+    reasons: tuple[Reason, ...] = ()
+    site: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    suite: str = ""
+    probe: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of one slot of a series; *stage* and *failed_resource* say where it failed."""
+
+    id: str
+    series: str
+    slot: datetime
+    state: str
+    reason: str
+    stage: str
+    failed_resource: str
+    started_at: Optional[datetime]
+    ended_at: Optional[datetime]
 
 
 class _Unfit(ValueError):
@@ -907,14 +953,50 @@ class Client:
         self._required_spool().add("outcome", _json(message, "outcome"))
         return self.deliver()
 
+    def sites(self, *, limit: Optional[int] = None) -> Iterator[Place]:
+        """Yield the sites, at most *limit*, with their states. Each page of answers is a call."""
+        return self._listed(Place, "sites", {}, limit)
+
+    def resources(self, *, site: str = "", limit: Optional[int] = None) -> Iterator[Place]:
+        """Yield the resources, of *site* only if it is given, with their states."""
+        return self._listed(Place, "resources", {"site": site}, limit)
+
+    def series(self, *, site: str = "", suite: str = "", limit: Optional[int] = None) -> Iterator[Series]:
+        """Yield the series, of *site* and of *suite* only if they are given."""
+        return self._listed(Series, "series", {"site": site, "suite": suite}, limit)
+
+    def runs(
+        self,
+        *,
+        series: str = "",
+        site: str = "",
+        suite: str = "",
+        state: str = "",
+        start: Optional[datetime] = None,
+        end: Optional[datetime] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[Run]:
+        """Yield the runs with slots from *start* until before *end*, the newest first.
+
+        Without *state*, these are the runs that have ended.
+        """
+        query = {"series": series, "site": site, "suite": suite, "state": state}
+        times = {"start": _rfc3339("start", start), "end": _rfc3339("end", end)}
+        return self._listed(Run, "runs", {**query, **times}, limit)
+
+    def run(self, id: str) -> Run:
+        return self._read(Run, f"runs/{_quoted(id)}", {})
+
     def send(self, reports: Iterable[Report]) -> Delivery:
         """Send *reports*: objects, or their JSON. With a spool, they wait there until gridcast has them.
 
+        A report without a slot and a ``rid`` gets a ``rid``, so that it counts once however often this call
+        sends it; give it one of your own if you repeat the call.
+
         Raises:
             InvalidInput: a report is no JSON object.
-            SpoolError: the spool has no room. Reports that it has are delivered by a later call; sending the
-                others again, or all of them, is safe.
-            GridcastError: without a spool, as of ``ask``. Sending all of them again is safe.
+            SpoolError: the spool has no room; what it has of the reports is delivered by a later call.
+            GridcastError: without a spool, as of ``ask``.
         """
         receipts: list[Receipt] = []
         deadline = _Deadline(self.timeout_seconds)
@@ -996,6 +1078,20 @@ class Client:
             raise UnusableAnswer(f"expected {len(lines)} receipts, got {len(receipts)}")
         return list(receipts)
 
+    def _listed(
+        self, kind: type[T], noun: str, query: Mapping[str, Any], limit: Optional[int]
+    ) -> Iterator[T]:
+        cursor, left = "", limit
+        while left is None or left > 0:
+            page = {"limit": PAGE if left is None else min(left, PAGE), "cursor": cursor}
+            answer = self._call("GET", noun, query={**query, **page})
+            items: tuple[T, ...] = self._parsed(tuple[kind, ...], _field(answer, noun))  # type: ignore[valid-type]  # at run time
+            yield from items[:left]
+            left = None if left is None else left - len(items)
+            cursor = self._parsed(str, _field(answer, "next") or "")
+            if not cursor:
+                return
+
     def _read(self, kind: type[T], path: str, query: Mapping[str, Any]) -> T:
         return self._parsed(kind, self._call("GET", path, query=query))
 
@@ -1047,6 +1143,10 @@ class Client:
         asked = error.retry_after_seconds if isinstance(error, Overloaded) else None
         most = min(FIRST_PAUSE_SECONDS * 2.0 ** (tried - 1), MOST_PAUSE_SECONDS)
         return (asked or 0.0) + self._jitter() * most
+
+
+def _field(answer: Any, name: str) -> Any:
+    return answer.get(name) if isinstance(answer, dict) else None
 
 
 @dataclass(frozen=True)
@@ -1210,17 +1310,23 @@ def _outcome(
 
 
 def _report(number: int, report: Report) -> bytes:
-    """Return *report* as JSON on one line."""
-    if isinstance(report, collections.abc.Mapping):
-        return _json(report, f"reports[{number}]")
-    line = report.encode() if isinstance(report, str) else report
+    """Return *report* as JSON on one line; one without a slot has a ``rid`` and a time."""
+    text = None if isinstance(report, collections.abc.Mapping) else report
     try:
-        document = json.loads(line)
+        document = report if text is None else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"reports[{number}]: not JSON: {error}") from None
-    if not isinstance(document, dict):
+    if not isinstance(document, collections.abc.Mapping):
         raise InvalidInput(f"reports[{number}]: expected a JSON object, got {_printable(document)[:60]}")
-    return _json(document, f"reports[{number}]") if b"\n" in line.strip() else line.strip()
+    added: dict[str, Any] = {}
+    if not document.keys() & {"slot", "rid"}:
+        added["rid"] = uuid.uuid4().hex
+    if "seconds" in document and not document.keys() & {"slot", "started_at", "ended_at"}:
+        added["ended_at"] = _rfc3339("ended_at", datetime.now(timezone.utc))
+    line = (text.encode() if isinstance(text, str) else text or b"").strip()
+    if added or not line or b"\n" in line:
+        return _json({**document, **added}, f"reports[{number}]")
+    return line  # the same bytes again are a duplicate
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -6,9 +6,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
+from functools import partial, wraps
 from typing import Any
 
 from gridcast_client import (
@@ -22,9 +23,38 @@ from gridcast_client import (
     Transport,
     __version__,
     commands,
+    listings,
+    measure,
 )
-from gridcast_client.commands import AGAIN, DONE, NO_FORECAST, REFUSED, USAGE, Result
 from gridcast_client.completion import SCRIPTS, completions
+from gridcast_client.result import AGAIN, DONE, NO_FORECAST, REFUSED, USAGE, Result
+
+Connect = Callable[[], Client]
+Run = Callable[[Connect, argparse.Namespace], Result]
+
+
+def _connected(run: Callable[[Client, argparse.Namespace], Result]) -> Run:
+    """Return *run*, with a client that is made first."""
+
+    @wraps(run)
+    def connected(connect: Connect, given: argparse.Namespace) -> Result:
+        return run(connect(), given)
+
+    return connected
+
+
+COMMANDS: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], Run]] = {
+    "ask": (commands.ask_arguments, _connected(commands.ask)),
+    "rank": (commands.rank_arguments, _connected(commands.rank)),
+    "tell": (commands.tell_arguments, _connected(commands.tell)),
+    "send": (commands.send_arguments, _connected(commands.send)),
+    "deliver": (commands.deliver_arguments, _connected(commands.deliver)),
+    "measure": (measure.add_arguments, measure.measure),
+    "sites": (listings.site_arguments, _connected(listings.sites)),
+    "resources": (listings.resource_arguments, _connected(listings.resources)),
+    "series": (listings.series_arguments, _connected(listings.series)),
+    "runs": (listings.run_arguments, _connected(listings.runs)),
+}
 
 _EXIT_STATUS = """\
 exit status:
@@ -53,8 +83,8 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=f"gridcast-client {__version__}")
     subparsers = whole.add_subparsers(metavar="COMMAND", required=True)
-    for name, command in commands.COMMANDS.items():
-        summary = (command.run.__doc__ or "").partition("\n")[0]
+    for name, (add_arguments, run) in COMMANDS.items():
+        summary = (run.__doc__ or "").partition("\n")[0]
         one = subparsers.add_parser(
             name,
             help=summary,
@@ -62,8 +92,8 @@ def parser() -> argparse.ArgumentParser:
             parents=[common],
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.arguments(one)
-        one.set_defaults(command=command)
+        add_arguments(one)
+        one.set_defaults(run=run)
     one = subparsers.add_parser("completion", help="Print the completion script of a shell.")
     one.add_argument("shell", choices=sorted(SCRIPTS))
     one = subparsers.add_parser("complete")  # asked by completion scripts
@@ -115,22 +145,9 @@ def main(
 
 
 def _run(arguments: argparse.Namespace, transport: Transport | None, environ: Mapping[str, str]) -> int:
-    given = vars(arguments)
-    is_json = given.get("json", False)
+    is_json = "json" in arguments
     try:
-        client = Client(
-            given.get("url"),
-            token_file=given.get("token_file"),
-            spool=given.get("spool"),
-            ca_file=given.get("ca_file"),
-            proxy=given.get("proxy"),
-            timeout_seconds=given.get("timeout", TIMEOUT_SECONDS),
-            tries=given.get("tries", TRIES),
-            plain_http=given.get("plain_http", False),
-            transport=transport,
-            environ=environ,
-        )
-        result: Result = arguments.command.run(client, arguments)
+        result: Result = arguments.run(partial(_client, vars(arguments), transport, environ), arguments)
     except GridcastError as error:
         if is_json:
             _print_json({"error": _error_fields(error)})
@@ -145,6 +162,22 @@ def _run(arguments: argparse.Namespace, transport: Transport | None, environ: Ma
     if result.note:
         print(f"gridcast: {result.note}", file=sys.stderr)
     return result.status
+
+
+def _client(given: Mapping[str, Any], transport: Transport | None, environ: Mapping[str, str]) -> Client:
+    return Client(
+        given.get("url"),
+        token_file=given.get("token_file"),
+        spool=given.get("spool"),
+        ca_file=given.get("ca_file"),
+        proxy=given.get("proxy"),
+        timeout_seconds=given.get("timeout", TIMEOUT_SECONDS),
+        tries=given.get("tries", TRIES),
+        plain_http=given.get("plain_http", False),
+        user_agent="gridcast",
+        transport=transport,
+        environ=environ,
+    )
 
 
 def status_of(error: GridcastError) -> int:
