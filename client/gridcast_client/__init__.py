@@ -1250,12 +1250,14 @@ def _token(token: Optional[str], file: Union[str, Path, None], environ: Mapping[
 def _token_in(file: Path) -> str:
     try:
         descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe would block
-        with open(descriptor, "rb") as stream:  # noqa: PTH123  # of a descriptor
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise InvalidInput(f"the token file {file} is not a regular file")
             _check_private(status, f"the token file {file}", stat.S_IRWXG | stat.S_IRWXO)
-            return stream.read(_MOST_TOKEN_BYTES).decode("ascii", "replace").strip()
+            return os.read(descriptor, _MOST_TOKEN_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise InvalidInput(f"cannot read the token file {file}: {error.strerror or error}") from None
 

@@ -89,8 +89,9 @@ class Configuration:
 
 def ranked(client: Client, places: Mapping[str, str]) -> list[tuple[str, Ranked]]:
     """Return the *places* with a forecast, the best first. Raises GridcastError."""
-    by_series = {series: place for place, series in places.items()}
-    return [(by_series[each.series], each) for each in client.rank(list(by_series)).ranked]
+    best = {each.series: each for each in client.rank(sorted(set(places.values()))).ranked}
+    known = [(place, best[series]) for place, series in places.items() if series in best]
+    return sorted(known, key=lambda pair: pair[1].rank)
 
 
 def refresh(configuration: Configuration, now: float) -> None:
@@ -161,8 +162,8 @@ class EndedJob:
 def ended_job(shown: str, job: str) -> EndedJob | None:
     """Return what ``scontrol show job --oneliner`` has *shown* of *job*, with times in seconds since 1970.
 
-    None of a job without a forecast, and of one that neither passed nor failed by itself: a user cancelled it,
-    or it waits again.
+    None of a job without a forecast, and of one that neither passed nor failed by itself: a user cancelled
+    it, or it waits again.
 
     Raises:
         StillCompleting: Slurm does not show yet how it ended.
@@ -175,7 +176,9 @@ def ended_job(shown: str, job: str) -> EndedJob | None:
         if fields["JobState"] == "COMPLETING":
             raise StillCompleting
         outcome = _OUTCOMES.get(fields["JobState"])
-        return outcome and EndedJob(
+        if outcome is None:
+            return None
+        return EndedJob(
             forecast=int(forecast[1]),
             job=f"slurm-{job}",
             outcome=outcome,
@@ -227,7 +230,7 @@ def _shown(job: str) -> str:
 
 
 def detach() -> bool:
-    """Continue in a process of a session of its own, which Slurm does not wait for; return whether this is it."""
+    """Fork a process in a session of its own, which Slurm does not wait for; return whether this is it."""
     if os.fork():
         return False
     os.setsid()

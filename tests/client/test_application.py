@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 from django.utils import timezone
@@ -16,10 +17,25 @@ from tests.client.in_process import URL, application
 from tests.monitor.builders import circle_report
 
 
+class Times(TypedDict):
+    started_at: datetime
+    ended_at: datetime
+
+
+def a_minute_until_now() -> Times:
+    now = timezone.now()
+    return {"started_at": now - timedelta(minutes=1), "ended_at": now}
+
+
 @pytest.fixture
-def client(db: None) -> Client:
+def token(db: None) -> str:
     define_rings()
-    return Client(URL, new_token(), transport=application, environ={})
+    return new_token()
+
+
+@pytest.fixture
+def client(token: str) -> Client:
+    return Client(URL, token, transport=application, environ={})
 
 
 def test_a_forecast_is_asked_by_series(client: Client) -> None:
@@ -82,7 +98,7 @@ def test_candidates_come_back_with_their_keys(client: Client) -> None:
 
 def test_an_outcome_is_told_once(client: Client) -> None:
     forecast = client.ask("quick").id
-    times = {"started_at": timezone.now() - timedelta(minutes=1), "ended_at": timezone.now()}
+    times = a_minute_until_now()
     told = [client.tell(forecast, "job-1", "passed", **times, seconds=12.0) for _ in range(2)]
     assert [(each.job, each.seconds, each.duplicate) for each in told] == [
         ("job-1", 12.0, False),
@@ -108,11 +124,10 @@ def test_only_refused_reports_give_receipts_too(client: Client) -> None:
     assert receipt.error
 
 
-def test_outcomes_and_reports_go_through_the_spool(client: Client, tmp_path: Path) -> None:
-    token = new_token_of(client)
+def test_outcomes_and_reports_go_through_the_spool(client: Client, token: str, tmp_path: Path) -> None:
     spooling = Client(URL, token, spool=tmp_path / "spool", transport=application, environ={})
     forecast = client.ask("slow").id
-    times = {"started_at": timezone.now() - timedelta(minutes=1), "ended_at": timezone.now()}
+    times = a_minute_until_now()
     later = spooling.tell_later(forecast, "job-2", "failed", **times)
     assert [each.job for each in later.told] == ["job-2"]
     again = spooling.tell_later(10**9, "job-3", "failed", **times)
@@ -140,7 +155,3 @@ def test_series_sites_and_resources_are_listed(client: Client) -> None:
 def test_without_a_token_nothing_is_answered(client: Client) -> None:
     with pytest.raises(NotAllowed, match="401 not_authenticated"):
         Client(URL, transport=application, environ={}).ask("quick")
-
-
-def new_token_of(client: Client) -> str:
-    return client._token

@@ -137,7 +137,9 @@ def test_a_malformed_answer_is_refused_with_the_field(body: str, said: str) -> N
 
 
 def test_fields_that_the_client_does_not_know_are_ignored() -> None:
-    body = '{"quantile": 0.9, "at": "2026-03-01T12:00:00.1234567+01:00", "ranked": [], "unranked": [], "new": {}}'
+    body = (
+        '{"quantile": 0.9, "at": "2026-03-01T12:00:00.1234567+01:00", "ranked": [], "unranked": [], "x": 1}'
+    )
     ranking = Client(URL, transport=Answers(document(body))).rank(["a"])
     assert ranking.at == datetime(2026, 3, 1, 11, 0, 0, 123456, tzinfo=UTC)
 

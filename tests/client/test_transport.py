@@ -96,7 +96,10 @@ def test_a_server_that_drips_its_body_is_left_at_the_time_limit() -> None:
 
 
 def test_a_server_that_reads_no_body_is_left_at_the_time_limit() -> None:
-    with raw_server(lambda *_: server.stopped.wait() and None) as server:
+    def wait(_: socket.socket, __: bytes) -> None:
+        server.stopped.wait()
+
+    with raw_server(wait) as server:
         client = client_of(server.port, timeout_seconds=0.3)
         with pytest.raises(TimedOut):
             client.rank(["x" * 200] * 100_000)
