@@ -650,7 +650,7 @@ def _addresses(host: str, port: int, deadline: _Deadline) -> list[Any]:
         try:
             answers.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
         except (OSError, UnicodeError) as error:
-            answers.put(OSError(f"{host}: {getattr(error, 'strerror', None) or error}"))
+            answers.put(OSError(getattr(error, "strerror", None) or f"no valid name: {error}"))
 
     threading.Thread(target=resolve, name="gridcast resolver", daemon=True).start()
     try:
@@ -1133,7 +1133,8 @@ class Client:
                 pause = self._pause_seconds(error, tried)
                 is_last = not error.again or tried == self.tries or isinstance(error, TimedOut)
                 if is_last or pause >= deadline.remaining_seconds:
-                    error.args = (f"{method} {self.url}/api/v1/{path}: {error}{_tries(tried)} [{identity}]",)
+                    what = f"{method} {self.url}/api/v1/{path}"
+                    error.args = (f"{what}: {error}{_tries(tried)} (request {identity})",)
                     raise
             self._sleep(pause)
         raise AssertionError("a call has at least one try")
@@ -1203,7 +1204,7 @@ def _retry_after(text: str) -> Optional[float]:
 
 
 def _tries(tried: int) -> str:
-    return "" if tried == 1 else f" (after {tried} tries)"
+    return "" if tried == 1 else f" ; tried {tried} times"
 
 
 # What callers give

@@ -28,6 +28,7 @@ RANKING = "/run/gridcast/ranking"
 OWN_SECTION = "gridcast"
 SUBMIT_SECONDS = 3.0  # that a user waits for a ranking
 EPILOG_SECONDS = 10.0
+TRIES = 2  # a ranking is renewed every minute, an outcome waits in the spool
 COMPLETING_SECONDS = 600.0  # a job is completing until the epilogs of its nodes have ended
 _PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 15.0)
 # By state of the job. A job in another state says nothing about where it ran.
@@ -66,7 +67,7 @@ class Configuration:
             parser.read_string(file.read_text(encoding="utf-8"))
             own = parser[OWN_SECTION]
         except (OSError, UnicodeDecodeError, configparser.Error) as error:
-            raise InvalidInput(f"cannot read {file}: {error}") from None
+            raise InvalidInput(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
         except KeyError:
             raise InvalidInput(f"{file}: expected a section [{OWN_SECTION}]") from None
         return cls(
@@ -83,6 +84,7 @@ class Configuration:
             token_file=self.token_file or None,
             spool=self.spool or None,
             timeout_seconds=timeout_seconds,
+            tries=TRIES,
             user_agent="gridcast-slurm/1.0",
         )
 
@@ -195,13 +197,13 @@ def _fields(line: str) -> dict[str, str]:
     return {mark[1]: line[mark.end() : end] for mark, end in zip(marks, ends)}
 
 
-def epilog(configuration: Configuration, job: str) -> None:
+def tell(configuration: Configuration, job: str) -> None:
     """Tell how *job* ended; the outcome waits in the spool if gridcast does not answer. Raises GridcastError.
 
-    Slurm shows the end of a job when its epilogs have ended: this must not run in one, but beside it.
+    Slurm shows how a job ended when its epilogs have ended: this does not run in one, but beside it.
     """
     until = time.monotonic() + COMPLETING_SECONDS
-    for pause_seconds in (*_PAUSES_SECONDS, *itertools.repeat(_PAUSES_SECONDS[-1])):
+    for pause_seconds in itertools.chain(_PAUSES_SECONDS, itertools.repeat(_PAUSES_SECONDS[-1])):
         try:
             ended = ended_job(_shown(job), job)
             break
@@ -229,12 +231,11 @@ def _shown(job: str) -> str:
     return done.stdout
 
 
-def detach() -> bool:
-    """Fork a process in a session of its own, which Slurm does not wait for; return whether this is it."""
-    if os.fork():
-        return False
-    os.setsid()
-    return True
+def tell_detached(configuration: Path, job: str) -> None:
+    """Start ``tell`` in a session of its own. Slurm kills the process group of an epilog that has ended."""
+    argv = [sys.executable, __file__, "--configuration", str(configuration), "tell", job]
+    null = subprocess.DEVNULL
+    subprocess.Popen(argv, start_new_session=True, stdin=null, stdout=null, stderr=null)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -244,6 +245,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("refresh", help="write the ranking for job_submit.lua; run it every minute")
     commands.add_parser("epilog", help="tell how the job SLURM_JOB_ID ended; for EpilogSlurmctld")
+    tell_job = commands.add_parser("tell", help="tell how a job ended, as soon as Slurm shows it")
+    tell_job.add_argument("job", help="the number of the job")
     sbatch = commands.add_parser("sbatch", help="submit a job to the best partition or cluster")
     sbatch.add_argument("application")
     sbatch.add_argument("argv", nargs=argparse.REMAINDER, metavar="...", help="the arguments of sbatch")
@@ -259,10 +262,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         configuration = Configuration.read(arguments.configuration)
         if arguments.command == "refresh":
             refresh(configuration, time.time())
-        elif detach():
-            epilog(configuration, os.environ.get("SLURM_JOB_ID", ""))
+        elif arguments.command == "epilog":
+            tell_detached(arguments.configuration, os.environ.get("SLURM_JOB_ID", ""))
+        else:
+            tell(configuration, arguments.job)
     except OSError as error:
-        return _failed(f"cannot run sbatch: {error.strerror}")
+        return _failed(f"cannot run {arguments.command}: {error.strerror}")
     except GridcastError as error:
         return _failed(str(error))
     return 0

@@ -127,7 +127,7 @@ def test_sites_and_runs_are_listed(grid: Shell) -> None:
 @pytest.mark.parametrize(
     ("answer", "status", "said"),
     [
-        (AWAY, 4, "away (after 2 tries)"),
+        (AWAY, 4, "away; tried 2 times"),
         (problem(503, "depot_away"), 4, "Try again later."),
         (problem(401, "not_authenticated"), 5, "Issue a token on the account page"),
         (problem(404, "unknown_series"), 5, "404 unknown_series: because"),

@@ -96,7 +96,7 @@ def test_an_error_names_the_tries_and_the_request() -> None:
     identity = answers.requests[0].headers["X-Request-ID"]
     assert len(identity) == 32
     assert answers.requests[1].headers["X-Request-ID"] == identity
-    text = f"503 depot_away: because (after 2 tries) [{identity}]"
+    text = f"503 depot_away: because; tried 2 times (request {identity})"
     assert str(raised.value) == f"GET {URL}/api/v1/forecasts: {text}"
     assert (raised.value.code, raised.value.again) == ("depot_away", True)
 
