@@ -75,7 +75,7 @@ PAGE = 1000  # items of one answer
 SPOOL_BYTES = 64 * 1024 * 1024
 LEFTOVER_SECONDS = 3600.0  # a temporary file of this age is that of a killed process
 
-Candidate = Union[Mapping[str, Sequence[str]], Sequence[str]]
+Candidate = Union[str, Mapping[str, Sequence[str]], Sequence[str]]
 Report = Union[Mapping[str, Any], str, bytes]
 T = TypeVar("T")
 
@@ -220,12 +220,13 @@ class Forecast:
 class Ranked:
     """A candidate with a forecast: *seconds* is the quantile, asked for, of the time until a run passed.
 
-    *candidate* is its position in the question, *key* the caller's own key; *tied* ones share a *rank*.
+    *candidate* is its position in the question, *key* the caller's own key; tied ones share a *rank*.
     """
 
     candidate: int
+    key: Optional[str]
     rank: int
-    tied: bool
+    is_tied: bool
     series: str
     seconds: float
     expected_seconds: Optional[float]
@@ -235,7 +236,6 @@ class Ranked:
     forecast: int
     n: int
     data_age_seconds: float
-    key: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -243,10 +243,10 @@ class Unranked:
     """A candidate without a forecast; *code* tells why."""
 
     candidate: int
+    key: Optional[str]
     code: str
     detail: str
     series: tuple[str, ...]
-    key: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -261,14 +261,14 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Told:
-    """An outcome that gridcast has stored; *duplicate*: it had been stored before."""
+    """An outcome that gridcast has stored; *is_duplicate*: it had been stored before."""
 
     forecast: int
     job: str
     outcome: str
     seconds: float
     received_at: datetime
-    duplicate: bool
+    is_duplicate: bool
 
 
 @dataclass(frozen=True)
@@ -894,32 +894,29 @@ class Client:
         query: dict[str, Any] = {name: ",".join(names) for name, names in (roles or {}).items()}
         query |= {"series": series, "application": application, "resources": ",".join(resources)}
         query |= {"metric": metric, "stage": stage, "total": total, "method": method, "level": level}
-        query |= {"at": _rfc3339("at", at), "horizon": horizon_seconds, "max_age": max_age_seconds}
+        query |= {"at": _rfc3339("at", at), "horizon_seconds": horizon_seconds}
+        query |= {"max_age_seconds": max_age_seconds}
         query |= {"quantiles": ",".join(repr(float(each)) for each in quantiles)}
         return self._read(Forecast, "forecasts", query)
 
     def rank(
         self,
-        series: Sequence[str] = (),
+        candidates: Union[Sequence[Candidate], Mapping[str, Candidate]],
         *,
         application: str = "",
-        candidates: Union[Sequence[Candidate], Mapping[str, Candidate]] = (),
         quantile: float = 0.9,
         at: Optional[datetime] = None,
         horizon_seconds: Optional[float] = None,
     ) -> Ranking:
-        """Return at most 1,000 candidates, the best first: *series*, or *candidates* of *application*.
+        """Return at most 1,000 candidates, the best first.
 
-        A candidate is a mapping of roles to resources, or all resources. Where *candidates* are a mapping,
-        its keys are the keys of the answer.
+        A candidate is the name of a series or, of *application*, a mapping of roles to resources, or all
+        resources. Where *candidates* are a mapping, its keys come back with the answer.
         """
-        question: dict[str, Any] = {"quantile": quantile}
-        if application or candidates:
-            question |= {"application": application, "candidates": _candidates(candidates)}
-        if series:
-            question["series"] = list(series)
+        question: dict[str, Any] = {"candidates": _candidates(candidates), "quantile": quantile}
+        question |= {"application": application} if application else {}
         question |= {"at": _rfc3339("at", at)} if at else {}
-        question |= {"horizon": horizon_seconds} if horizon_seconds is not None else {}
+        question |= {"horizon_seconds": horizon_seconds} if horizon_seconds is not None else {}
         return self._parsed(Ranking, self._call("POST", "forecasts/rank", document=question))
 
     def tell(
@@ -1292,15 +1289,18 @@ def _json(document: Mapping[str, Any], what: str) -> bytes:
         raise InvalidInput(f"{what}: cannot be written as JSON: {error}") from None
 
 
-def _candidates(candidates: Union[Sequence[Candidate], Mapping[str, Candidate]]) -> list[Any]:
-    def listed(candidate: Candidate) -> Any:
-        if isinstance(candidate, collections.abc.Mapping):
-            return {role: list(names) for role, names in candidate.items()}
-        return list(candidate)
-
+def _candidates(candidates: Union[Sequence[Candidate], Mapping[str, Candidate]]) -> list[dict[str, Any]]:
     if isinstance(candidates, collections.abc.Mapping):
-        return [{"key": key, **listed(candidate)} for key, candidate in candidates.items()]
-    return [listed(candidate) for candidate in candidates]
+        return [{"key": key, **_candidate(each)} for key, each in candidates.items()]
+    return [_candidate(each) for each in candidates]
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    if isinstance(candidate, str):
+        return {"series": candidate}
+    if isinstance(candidate, collections.abc.Mapping):
+        return {"roles": {role: list(names) for role, names in candidate.items()}}
+    return {"resources": list(candidate)}
 
 
 def _outcome(

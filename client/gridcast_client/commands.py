@@ -94,10 +94,11 @@ def rank_arguments(parser: argparse.ArgumentParser) -> None:
 
 def rank(client: Client, given: argparse.Namespace) -> Result:
     """Where a run passes soonest: candidates, the best first."""
+    if bool(given.series) == bool(given.candidate):
+        raise InvalidInput("expected either names of series, or --application with --candidate")
     ranking = client.rank(
-        given.series,
+        given.series or dict(given.candidate),
         application=given.application,
-        candidates=dict(given.candidate),
         quantile=given.quantile,
         at=given.at,
         horizon_seconds=given.horizon,
@@ -173,7 +174,7 @@ def tell(client: Client, given: argparse.Namespace) -> Result:
     )
     if isinstance(told, Delivery):
         return delivered(told, is_kept=True)
-    return Result(told, f"{told.job} {told.outcome}" + (" (told before)" if told.duplicate else ""))
+    return Result(told, f"{told.job} {told.outcome}" + (" (told before)" if told.is_duplicate else ""))
 
 
 def send_arguments(parser: argparse.ArgumentParser) -> None:

@@ -89,10 +89,10 @@ def test_series_are_ranked(client: Client) -> None:
 
 def test_candidates_come_back_with_their_keys(client: Client) -> None:
     paths = {name: {"ring": ring} for name, ring in RINGS.items()}
-    ranking = client.rank(application="circle", candidates=paths, horizon_seconds=60)
+    ranking = client.rank(paths, application="circle", horizon_seconds=60)
     assert [each.key for each in ranking.ranked] == ["quick", "slow"]
     assert [each.key for each in ranking.unranked] == ["new"]
-    by_set = client.rank(application="circle", candidates=[["gamma", "beta"], ["beta", "alpha"]])
+    by_set = client.rank([["gamma", "beta"], ["beta", "alpha"]], application="circle")
     assert [(each.series, each.key) for each in by_set.ranked] == [("quick", None), ("slow", None)]
 
 
@@ -100,12 +100,12 @@ def test_an_outcome_is_told_once(client: Client) -> None:
     forecast = client.ask("quick").id
     times = a_minute_until_now()
     told = [client.tell(forecast, "job-1", "passed", **times, seconds=12.0) for _ in range(2)]
-    assert [(each.job, each.seconds, each.duplicate) for each in told] == [
+    assert [(each.job, each.seconds, each.is_duplicate) for each in told] == [
         ("job-1", 12.0, False),
         ("job-1", 12.0, True),
     ]
     assert Outcome.objects.get().seconds == 12.0
-    with pytest.raises(Refused, match="409 already_told"):
+    with pytest.raises(Refused, match="409 conflict"):
         client.tell(forecast, "job-1", "failed", **times)
 
 
