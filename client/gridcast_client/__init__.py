@@ -291,42 +291,62 @@ class Delivery:
 
     receipts: tuple[Receipt, ...] = ()
     told: tuple[Told, ...] = ()
+    not_told: tuple[str, ...] = ()
     waiting: int = 0
     error: Optional[GridcastError] = None
 
     @property
-    def refused(self) -> tuple[Receipt, ...]:
-        return tuple(receipt for receipt in self.receipts if not receipt.accepted)
+    def refused(self) -> tuple[str, ...]:
+        """The errors of refused reports and outcomes."""
+        return tuple(receipt.error for receipt in self.receipts if not receipt.accepted) + self.not_told
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a site or a resource is not up; *resource* is empty if all of the site is concerned."""
+    """Why a site or a resource is not up; *resource* is None if all of the site is concerned."""
 
     state: str
+    since: datetime
+    until: Optional[datetime]
+    resource: Optional[str]
     text: str
-    since: Optional[datetime] = None
-    until: Optional[datetime] = None
-    resource: str = ""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A site or a resource; *state* is ``up``, ``held``, ``maintenance``, ``down`` or ``unknown``."""
+class Site:
+    """A site; *state* is ``up``, ``held``, ``maintenance``, ``down`` or ``unknown``."""
 
     name: str
+    title: str
+    resources: tuple[str, ...]
     state: str
-    since: Optional[datetime] = None
-    until: Optional[datetime] = None
-    reasons: tuple[Reason, ...] = ()
-    site: str = ""
+    since: Optional[datetime]
+    until: Optional[datetime]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource of *site*, with its state as that of a site, and the kinds of access to it."""
+
+    name: str
+    site: str
+    shell: Optional[str]
+    transfer: Optional[str]
+    batch: Optional[str]
+    state: str
+    since: Optional[datetime]
+    until: Optional[datetime]
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True)
 class Series:
     name: str
-    suite: str = ""
-    probe: str = ""
+    suite: str
+    probe: str
+    schedule: str
+    is_enabled: bool
 
 
 @dataclass(frozen=True)
@@ -950,13 +970,15 @@ class Client:
         self._required_spool().add("outcome", _json(message, "outcome"))
         return self.deliver()
 
-    def sites(self, *, limit: Optional[int] = None) -> Iterator[Place]:
-        """Yield the sites, at most *limit*, with their states. Each page of answers is a call."""
-        return self._listed(Place, "sites", {}, limit)
+    def sites(self, *, state: str = "", limit: Optional[int] = None) -> Iterator[Site]:
+        """Yield the sites, at most *limit*, in *state* only if it is given. Each page is a call."""
+        return self._listed(Site, "sites", {"state": state}, limit)
 
-    def resources(self, *, site: str = "", limit: Optional[int] = None) -> Iterator[Place]:
-        """Yield the resources, of *site* only if it is given, with their states."""
-        return self._listed(Place, "resources", {"site": site}, limit)
+    def resources(
+        self, *, site: str = "", state: str = "", limit: Optional[int] = None
+    ) -> Iterator[Resource]:
+        """Yield the resources, of *site* and in *state* only if they are given."""
+        return self._listed(Resource, "resources", {"site": site, "state": state}, limit)
 
     def series(self, *, site: str = "", suite: str = "", limit: Optional[int] = None) -> Iterator[Series]:
         """Yield the series, of *site* and of *suite* only if they are given."""
@@ -1012,14 +1034,15 @@ class Client:
         spool, deadline = self._required_spool(), _Deadline(self.timeout_seconds)
         receipts: list[Receipt] = []
         told: list[Told] = []
+        not_told: list[str] = []
         error = None
         try:
             with spool.locked(self.timeout_seconds, self._sleep):
                 self._deliver_reports(spool, receipts, deadline)
-                self._deliver_outcomes(spool, told, deadline)
+                self._deliver_outcomes(spool, told, not_told, deadline)
         except GridcastError as failure:
             error = failure
-        return Delivery(tuple(receipts), tuple(told), len(spool.waiting()), error)
+        return Delivery(tuple(receipts), tuple(told), tuple(not_told), len(spool.waiting()), error)
 
     def _deliver_reports(self, spool: Spool, receipts: list[Receipt], deadline: _Deadline) -> None:
         for batch in _batches(spool):
@@ -1035,13 +1058,16 @@ class Client:
                 spool.remove(path)
             receipts += sent
 
-    def _deliver_outcomes(self, spool: Spool, told: list[Told], deadline: _Deadline) -> None:
+    def _deliver_outcomes(
+        self, spool: Spool, told: list[Told], not_told: list[str], deadline: _Deadline
+    ) -> None:
         for path in spool.waiting("outcome"):
             body = spool.read(path)
             try:
                 told.append(self._tell(json.loads(body), deadline))
             except (Refused, ValueError, KeyError) as error:
                 spool.refuse(path.name, [(body, str(error))])
+                not_told.append(str(error))
             spool.remove(path)
 
     def _required_spool(self) -> Spool:
@@ -1201,7 +1227,7 @@ def _retry_after(text: str) -> Optional[float]:
 
 
 def _tries(tried: int) -> str:
-    return "" if tried == 1 else f" ; tried {tried} times"
+    return "" if tried == 1 else f"; tried {tried} times"
 
 
 # What callers give

@@ -97,7 +97,7 @@ def rank(client: Client, given: argparse.Namespace) -> Result:
     if bool(given.series) == bool(given.candidate):
         raise InvalidInput("expected either names of series, or --application with --candidate")
     ranking = client.rank(
-        given.series or dict(given.candidate),
+        {name: name for name in given.series} or dict(given.candidate),
         application=given.application,
         quantile=given.quantile,
         at=given.at,
@@ -127,7 +127,7 @@ def _ranking_text(ranking: Ranking) -> str:
         rows = [
             (
                 each.rank,
-                each.key or each.series,
+                each.key,
                 duration(each.seconds),
                 duration(each.median),
                 percent(each.success_probability),
@@ -138,10 +138,7 @@ def _ranking_text(ranking: Ranking) -> str:
         ]
         texts.append(table(heads, rows, width()))
     if ranking.unranked:
-        without = [
-            (each.key or ", ".join(each.series) or each.candidate, each.code, each.detail)
-            for each in ranking.unranked
-        ]
+        without = [(each.key, each.code, each.detail) for each in ranking.unranked]
         texts.append(table(("no forecast", "code", "reason"), without, width()))
     return "\n\n".join(texts)
 
@@ -209,7 +206,7 @@ def _reports_in(files: Iterable[str]) -> Iterator[Any]:
             document = json.loads(text)
             yield from document if isinstance(document, list) else [document]
         except ValueError:  # of several documents: NDJSON
-            yield from (line for line in text.splitlines() if line.strip())
+            yield from (line for line in text.split("\n") if line.strip())
 
 
 def deliver_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,31 +6,35 @@ import argparse
 from collections.abc import Sequence
 from datetime import datetime
 
-from gridcast_client import Client, Place, arguments
+from gridcast_client import Client, Resource, Site, arguments
 from gridcast_client.result import Result, width
 from gridcast_client.texts import table
 
+STATES = ("up", "held", "maintenance", "down", "unknown")
+
 
 def site_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--state", default="", choices=STATES)
     arguments.limit(parser)
 
 
 def sites(client: Client, given: argparse.Namespace) -> Result:
     """The sites, and whether runs may start there."""
-    return _places("site", list(client.sites(limit=given.limit)))
+    return _places("site", list(client.sites(state=given.state, limit=given.limit)))
 
 
 def resource_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", default="")
+    parser.add_argument("--state", default="", choices=STATES)
     arguments.limit(parser)
 
 
 def resources(client: Client, given: argparse.Namespace) -> Result:
     """The resources, and whether runs may start there."""
-    return _places("resource", list(client.resources(site=given.site, limit=given.limit)))
+    return _places("resource", list(client.resources(site=given.site, state=given.state, limit=given.limit)))
 
 
-def _places(noun: str, places: Sequence[Place]) -> Result:
+def _places(noun: str, places: Sequence[Site | Resource]) -> Result:
     rows = [
         (place.name, place.state, _at(place.since), "; ".join(reason.text for reason in place.reasons))
         for place in places
@@ -47,8 +51,8 @@ def series_arguments(parser: argparse.ArgumentParser) -> None:
 def series(client: Client, given: argparse.Namespace) -> Result:
     """The series that the token may see."""
     found = list(client.series(site=given.site, suite=given.suite, limit=given.limit))
-    rows = [(each.name, each.suite, each.probe) for each in found]
-    return Result(found, table(("series", "suite", "probe"), rows, width()))
+    rows = [(each.name, each.suite, each.probe, each.schedule or "-") for each in found]
+    return Result(found, table(("series", "suite", "probe", "schedule"), rows, width()))
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:

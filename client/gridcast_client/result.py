@@ -30,19 +30,14 @@ def width() -> int:
 
 def delivered(delivery: Delivery, *, is_kept: bool) -> Result:
     """Return the result of a delivery; *is_kept*: what was given now is in the spool at least."""
-    accepted = len(delivery.receipts) - len(delivery.refused)
-    parts = [
-        f"{accepted} reports accepted" if delivery.receipts else "",
-        f"{len(delivery.told)} outcomes told",
-    ]
-    parts = [
-        parts[0],
-        parts[1] if delivery.told else "",
-        f"{len(delivery.refused)} refused" if delivery.refused else "",
-    ]
-    parts.append(f"{delivery.waiting} files wait in the spool" if delivery.waiting else "")
-    text = ", ".join(part for part in parts if part) or "nothing to deliver"
-    refused = "\n".join(f"refused: {each.error}" for each in delivery.refused[:10])
+    counts = {
+        "reports accepted": sum(receipt.accepted for receipt in delivery.receipts),
+        "outcomes told": len(delivery.told),
+        "refused": len(delivery.refused),
+        "files wait in the spool": delivery.waiting,
+    }
+    text = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing to deliver"
+    refused = "\n".join(f"refused: {error}" for error in delivery.refused[:10])
     status = REFUSED if delivery.refused else DONE
     if delivery.error is not None and not (delivery.error.again and is_kept):
         status = AGAIN if delivery.error.again else REFUSED

@@ -114,14 +114,14 @@ def test_reports_are_sent_with_receipts_and_count_once(client: Client) -> None:
     bodies = [wire.to_json(circle_report(slot, series="new")) for slot in slots]
     sent = client.send([*bodies, {"series": "new", "slot": "yesterday"}])
     assert [receipt.accepted for receipt in sent.receipts] == [True, True, False]
-    assert "slot" in sent.refused[0].error or "version" in sent.refused[0].error
+    assert len(sent.refused) == 1
     assert [receipt.duplicate for receipt in client.send(bodies).receipts] == [True, True]
     assert Run.objects.filter(series__name="new").count() == 2
 
 
 def test_only_refused_reports_give_receipts_too(client: Client) -> None:
-    (receipt,) = client.send([{"slot": "x"}]).refused
-    assert receipt.error
+    (error,) = client.send([{"slot": "x"}]).refused
+    assert "expected" in error or "missing" in error
 
 
 def test_outcomes_and_reports_go_through_the_spool(client: Client, token: str, tmp_path: Path) -> None:
@@ -132,6 +132,7 @@ def test_outcomes_and_reports_go_through_the_spool(client: Client, token: str, t
     assert [each.job for each in later.told] == ["job-2"]
     again = spooling.tell_later(10**9, "job-3", "failed", **times)
     assert (again.told, again.waiting, again.error) == ((), 0, None)
+    assert "404 unknown_forecast" in again.refused[0]
     assert "unknown_forecast" in next((tmp_path / "spool" / "refused").iterdir()).read_text()
     sent = spooling.send([wire.to_json(circle_report(timezone.now() - timedelta(minutes=9), series="new"))])
     assert ([receipt.accepted for receipt in sent.receipts], sent.waiting, sent.error) == ([True], 0, None)

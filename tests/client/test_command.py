@@ -100,7 +100,7 @@ def test_the_best_candidate_is_printed_for_scripts(grid: Shell) -> None:
     assert grid.run("rank", "--best", "new") == (3, "", "gridcast: no candidate has a forecast\n")
 
 
-def test_an_outcome_is_told_with_times_of_a_batch_system(grid: Shell) -> None:
+def test_an_outcome_is_told_with_times_of_a_batch_system(grid: Shell, tmp_path: Path) -> None:
     _, out, _ = grid.run("ask", "quick", "--json")
     forecast = str(json.loads(out)["id"])
     now = int(time.time())
@@ -109,6 +109,8 @@ def test_an_outcome_is_told_with_times_of_a_batch_system(grid: Shell) -> None:
     status, out, _ = grid.run("tell", forecast, "slurm-81", "passed", *times)
     assert (status, out) == (0, "slurm-81 passed (told before)\n")
     assert grid.run("tell", forecast, "slurm-81", "failed", *times)[0] == 5
+    status, out, _ = grid.run("tell", "999999", "x", "failed", *times, "--spool", str(tmp_path / "spool"))
+    assert (status, "404 unknown_forecast" in out) == (5, True)
 
 
 def test_sites_and_runs_are_listed(grid: Shell) -> None:
@@ -199,7 +201,7 @@ def test_a_report_that_is_kept_is_no_failure_and_one_that_is_lost_is(shell: Shel
     assert shell.run("deliver", *spool, transport=Answers(AWAY)) == (0, "nothing to deliver\n", "")
     refusal = document(ACCEPTED.body.decode().replace("true", "false", 1).replace('""', '"series: none"'))
     status, out, _ = shell.run(*one, *spool, transport=Answers(refusal))
-    assert (status, out) == (5, "0 reports accepted, 1 refused\nrefused: series: none\n")
+    assert (status, out) == (5, "1 refused\nrefused: series: none\n")
 
 
 def measured(answers: Answers) -> dict[str, object]:
