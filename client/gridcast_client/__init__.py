@@ -640,7 +640,7 @@ def _is_loopback(host: Optional[str]) -> bool:
 
 
 def _socket(host: str, port: int, deadline: _Deadline) -> socket.socket:
-    """Return a connection to the first address of *host* that accepts one. Raises OSError."""
+    """Return a connection to the first address of *host* that accepts one. Raises OSError: none does."""
     failure = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in _addresses(host, port, deadline):
         try:

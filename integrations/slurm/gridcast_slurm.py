@@ -90,7 +90,7 @@ class Configuration:
 
 
 def ranked(client: Client, places: Mapping[str, str]) -> list[tuple[str, Ranked]]:
-    """Return the *places* with a forecast, the best first. Raises GridcastError."""
+    """Return the *places* with a forecast, the best first. Raises GridcastError: there is no answer."""
     best = {each.series: each for each in client.rank(sorted(set(places.values()))).ranked}
     known = [(place, best[series]) for place, series in places.items() if series in best]
     return sorted(known, key=lambda pair: pair[1].rank)
@@ -198,9 +198,12 @@ def _fields(line: str) -> dict[str, str]:
 
 
 def tell(configuration: Configuration, job: str) -> None:
-    """Tell how *job* ended; the outcome waits in the spool if gridcast does not answer. Raises GridcastError.
+    """Tell how *job* ended; the outcome waits in the spool if gridcast does not answer.
 
     Slurm shows how a job ended when its epilogs have ended: this does not run in one, but beside it.
+
+    Raises:
+        GridcastError: Slurm does not show how the job ended, or the outcome cannot be stored.
     """
     until = time.monotonic() + COMPLETING_SECONDS
     for pause_seconds in itertools.chain(_PAUSES_SECONDS, itertools.repeat(_PAUSES_SECONDS[-1])):

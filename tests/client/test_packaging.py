@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import gridcast_client
+from gridcast_client import GridcastError
+from gridcast_client.__main__ import parser as command_line
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "client"
@@ -52,3 +55,44 @@ def test_one_file_is_the_whole_library(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "https://h.example\n", done.stderr
+
+
+# Documentation
+
+GUIDE = (ROOT / "docs" / "client.md").read_text()
+ROW = re.compile(r"^[ |`-]*-- (\w+) +(again|for good)?  ", re.MULTILINE)
+
+
+def tree(text: str) -> dict[str, str]:
+    """Return whether each error of the drawn tree says again; "" where its subclasses say so."""
+    drawn = re.search(r"^ *GridcastError\n(.+\n)*", text, re.MULTILINE)
+    assert drawn is not None
+    return {name: verdict or "" for name, verdict in ROW.findall(drawn[0])}
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    assert gridcast_client.__doc__ is not None
+    drawn = tree(gridcast_client.__doc__)
+    assert tree(GUIDE) == drawn
+    errors = {
+        name: kind
+        for name, kind in vars(gridcast_client).items()
+        if isinstance(kind, type) and issubclass(kind, GridcastError) and kind is not GridcastError
+    }
+    assert drawn.keys() == errors.keys()
+    for name, verdict in drawn.items():
+        assert verdict in {"again" if errors[name].again else "for good", ""}
+
+
+def test_every_command_of_the_guide_is_a_command_line() -> None:
+    lines = re.findall(r"`(gridcast [a-z]+[^`]*)`", GUIDE)
+    for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL):
+        lines += [
+            line.partition(" #")[0].partition(" >")[0]
+            for line in block.splitlines()
+            if line[:9] == "gridcast "
+        ]
+    assert len(lines) > 10
+    for line in lines:
+        words = line.replace("FORECAST", "1").replace("TIME", "1").replace("...", "x").split()[1:]
+        command_line().parse_args([word.strip("'") for word in words])
