@@ -73,9 +73,11 @@ FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.5, 30.0
 MOST_REPORTS, MOST_REPORT_BYTES = 1000, 4 * 1024 * 1024  # of one request; the server accepts more
 PAGE = 1000  # items of one answer
 SPOOL_BYTES = 64 * 1024 * 1024
+LOCK_PAUSE_SECONDS = 0.05
 LEFTOVER_SECONDS = 3600.0  # a temporary file of this age is that of a killed process
 
-Candidate = Union[str, Mapping[str, Sequence[str]], Sequence[str]]
+Names = Union[str, Sequence[str]]  # one, or several
+Candidate = Union[str, Mapping[str, Names], Sequence[str]]
 Report = Union[Mapping[str, Any], str, bytes]
 T = TypeVar("T")
 
@@ -377,8 +379,7 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
         return tuple(_decoded(arguments[0], item, f"{where}[{number}]") for number, item in enumerate(value))
     if origin is collections.abc.Mapping and isinstance(value, dict):
         return {
-            _scalar(arguments[0], key, where): _decoded(arguments[1], item, f"{where}.{key}")
-            for key, item in value.items()
+            _probability(key, where): _decoded(float, item, f"{where}.{key}") for key, item in value.items()
         }
     if dataclasses.is_dataclass(kind) and isinstance(value, dict):
         hints = typing.get_type_hints(kind)
@@ -396,13 +397,22 @@ def _is_required(each: dataclasses.Field[Any]) -> bool:
 def _scalar(kind: Any, value: Any, where: str) -> Any:
     if kind is datetime and isinstance(value, str):
         return _time(value, where)
-    if kind is float and isinstance(value, str) and _NUMBER.fullmatch(value):  # a key of a JSON object
-        return float(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        with contextlib.suppress(OverflowError):
+            return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    raise _Unfit(f"{where or 'the answer'}: expected {_name(kind)}, got {_printable(json.dumps(value))[:80]}")
+    shown = _printable(json.dumps(value))[:80]
+    if isinstance(value, (dict, list)):
+        shown = "an object" if isinstance(value, dict) else "a list"
+    raise _Unfit(f"{where or 'the answer'}: expected {_name(kind)}, got {shown}")
+
+
+def _probability(key: str, where: str) -> float:
+    try:
+        return float(key)
+    except ValueError:
+        raise _Unfit(f"{where}: expected probabilities, got {_printable(key)[:80]!r}") from None
 
 
 def _name(kind: Any) -> str:
@@ -413,7 +423,6 @@ def _name(kind: Any) -> str:
     return "a list" if origin is tuple else names.get(kind, str(kind))
 
 
-_NUMBER = re.compile(r"\d*\.?\d+")
 _TIME = re.compile(r"(.{19})(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -426,7 +435,7 @@ def _time(text: str, where: str) -> datetime:
         micros = (match[2] or "").ljust(6, "0")[:6]
         return datetime.fromisoformat(f"{match[1]}.{micros}{match[3].replace('Z', '+00:00')}")
     except ValueError:
-        raise _Unfit(f"{where}: expected a time with a zone, got {text[:60]!r}") from None
+        raise _Unfit(f"{where}: expected a time with a zone, got {_printable(text[:60])!r}") from None
 
 
 def _printable(text: object) -> str:
@@ -569,7 +578,8 @@ class HttpTransport:
         try:
             if parts.scheme == "https":
                 if proxy:
-                    _open_tunnel(_Stream(connection, deadline), f"{parts.hostname}:{port}", proxy)
+                    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                    _open_tunnel(_Stream(connection, deadline), server, proxy)
                 connection.settimeout(deadline.left_seconds())
                 connection = self._tls().wrap_socket(connection, server_hostname=host)
         except BaseException:
@@ -734,7 +744,7 @@ class Spool:
     def add(self, kind: str, body: bytes) -> None:
         """Keep *body*, also beyond a power failure. Raises SpoolFull or SpoolError; then nothing was kept."""
         with self._errors("write"):
-            held = sum(entry.stat().st_size for entry in self._files(self.directory, self._refused))
+            held = sum(map(_size, self._files(self.directory, self._refused)))
         if held + len(body) > self.most_bytes:
             raise SpoolFull(
                 f"the spool {self.directory} is full: {held} of {self.most_bytes} bytes;"
@@ -749,7 +759,9 @@ class Spool:
 
     def refuse(self, name: str, items: Iterable[tuple[bytes, str]]) -> None:
         """Keep *items*, each with the error, as the file *name* below ``refused/``."""
-        lines = [json.dumps({"error": error, "sent": item.decode()}) for item, error in items]
+        lines = [
+            json.dumps({"error": error, "sent": item.decode("utf-8", "replace")}) for item, error in items
+        ]
         if lines:
             self._write(self._refused / name, "\n".join([*lines, ""]).encode())
 
@@ -775,14 +787,15 @@ class Spool:
             lock = (self.directory / "lock").open("a")
         with lock:
             while True:
-                try:
-                    with self._errors("lock"):
+                with self._errors("lock"):
+                    try:
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except SpoolError as error:
-                    if time.monotonic() >= until:
-                        raise SpoolError(f"{error}: another process delivers it") from None
-                    sleep(0.05)
+                        break
+                    except BlockingIOError:
+                        if time.monotonic() >= until:
+                            what = f"cannot lock the spool {self.directory}"
+                            raise SpoolError(f"{what}: another process delivers it") from None
+                sleep(LOCK_PAUSE_SECONDS)
             with self._errors("tidy"):
                 self._remove_leftovers()
             yield
@@ -796,7 +809,7 @@ class Spool:
         ]
 
     def _write(self, path: Path, body: bytes) -> None:
-        temporary = path.with_name(f".{path.name}.tmp")
+        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
         with self._errors("write"):
             try:
                 descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -831,11 +844,18 @@ class Spool:
             ) from error
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # delivered by another process
+        return 0
+
+
 # The client
 
 
 class Client:
-    """A client of the gridcast at *url*; the defaults come from the environment.
+    """A client of the gridcast at *url*, for any number of threads; the defaults come from the environment.
 
     Args:
         url: as in the browser, ``https://grid.example.org``; else ``GRIDCAST_URL``.
@@ -891,8 +911,8 @@ class Client:
         series: str = "",
         *,
         application: str = "",
-        roles: Optional[Mapping[str, Sequence[str]]] = None,
-        resources: Sequence[str] = (),
+        roles: Optional[Mapping[str, Names]] = None,
+        resources: Names = (),
         metric: str = "",
         stage: str = "",
         total: str = "",
@@ -911,8 +931,8 @@ class Client:
             NoForecast: there are too few or too old data, or a site is down.
             GridcastError: every other reason.
         """
-        query: dict[str, Any] = {name: ",".join(names) for name, names in (roles or {}).items()}
-        query |= {"series": series, "application": application, "resources": ",".join(resources)}
+        query: dict[str, Any] = {role: ",".join(_listed(names)) for role, names in (roles or {}).items()}
+        query |= {"series": series, "application": application, "resources": ",".join(_listed(resources))}
         query |= {"metric": metric, "stage": stage, "total": total, "method": method, "level": level}
         query |= {"at": _rfc3339("at", at), "horizon_seconds": horizon_seconds}
         query |= {"max_age_seconds": max_age_seconds}
@@ -1065,7 +1085,7 @@ class Client:
             body = spool.read(path)
             try:
                 told.append(self._tell(json.loads(body), deadline))
-            except (Refused, ValueError, KeyError) as error:
+            except (Refused, KeyError, TypeError, ValueError) as error:  # the latter of a damaged file
                 spool.refuse(path.name, [(body, str(error))])
                 not_told.append(str(error))
             spool.remove(path)
@@ -1076,12 +1096,14 @@ class Client:
         return self.spool
 
     def _tell(self, message: Mapping[str, Any], deadline: Optional[_Deadline] = None) -> Told:
-        document = {name: value for name, value in message.items() if name != "forecast"}
-        path = f"forecasts/{_quoted(str(message['forecast']))}/outcome"
+        document = dict(message)
+        path = f"forecasts/{_quoted(str(document.pop('forecast')))}/outcome"
         return self._parsed(Told, self._call("POST", path, document=document, deadline=deadline))
 
     def _send(self, lines: Sequence[bytes], deadline: _Deadline) -> list[Receipt]:
         """Return a receipt for each line. A request that is refused as a whole is sent in halves."""
+        if not lines:
+            return []
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
         body = gzip.compress(b"\n".join(lines), 5)
         try:
@@ -1190,7 +1212,7 @@ def _document(response: Response) -> Any:
             " other address; give the URL at which gridcast itself answers"
         )
     try:
-        document = json.loads(response.body)
+        document = json.loads(response.body, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         document = None
     if 200 <= response.status < 300:
@@ -1199,6 +1221,10 @@ def _document(response: Response) -> Any:
             raise UnusableAnswer(f"expected JSON, got {start!r}; check that the URL is that of gridcast")
         return document
     raise _problem(response, document if isinstance(document, dict) else {})
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
 
 
 def _problem(response: Response, fields: Mapping[str, Any]) -> Problem:
@@ -1242,8 +1268,9 @@ def _checked_url(url: str, *, plain_http: bool) -> str:
     expected = "expected a URL such as https://grid.example.org (an argument, or GRIDCAST_URL)"
     try:
         parts = urllib.parse.urlsplit(url.strip())
-        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
+        is_url = parts.scheme in {"http", "https"} and bool((parts.hostname or "").encode("idna"))
+        is_url = is_url and (parts.port or 1) > 0
+    except ValueError:  # UnicodeError is one
         is_url = False
     if not is_url or not _HEADER.fullmatch(url):
         raise InvalidInput(f"{expected}, got {'another text' if url else 'none'}")
@@ -1315,7 +1342,13 @@ def _json(document: Mapping[str, Any], what: str) -> bytes:
         raise InvalidInput(f"{what}: cannot be written as JSON: {error}") from None
 
 
+def _listed(names: Names) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
 def _candidates(candidates: Union[Sequence[Candidate], Mapping[str, Candidate]]) -> list[dict[str, Any]]:
+    if isinstance(candidates, str):
+        raise InvalidInput("candidates: expected several, got a text")
     if isinstance(candidates, collections.abc.Mapping):
         return [{"key": key, **_candidate(each)} for key, each in candidates.items()]
     return [_candidate(each) for each in candidates]
@@ -1325,7 +1358,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     if isinstance(candidate, str):
         return {"series": candidate}
     if isinstance(candidate, collections.abc.Mapping):
-        return {"roles": {role: list(names) for role, names in candidate.items()}}
+        return {"roles": {role: _listed(names) for role, names in candidate.items()}}
     return {"resources": list(candidate)}
 
 
@@ -1340,8 +1373,10 @@ def _outcome(
 
 def _report(number: int, report: Report) -> bytes:
     """Return *report* as JSON on one line; one without a slot has a ``rid`` and a time."""
-    text = None if isinstance(report, collections.abc.Mapping) else report
+    text: Optional[str] = None
     try:
+        if not isinstance(report, collections.abc.Mapping):
+            text = report.decode() if isinstance(report, bytes) else report
         document = report if text is None else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"reports[{number}]: not JSON: {error}") from None
@@ -1352,10 +1387,10 @@ def _report(number: int, report: Report) -> bytes:
         added["rid"] = uuid.uuid4().hex
     if "seconds" in document and not document.keys() & {"slot", "started_at", "ended_at"}:
         added["ended_at"] = _rfc3339("ended_at", datetime.now(timezone.utc))
-    line = (text.encode() if isinstance(text, str) else text or b"").strip()
-    if added or not line or b"\n" in line:
+    line = (text or "").strip()
+    if added or not line or "\n" in line:
         return _json({**document, **added}, f"reports[{number}]")
-    return line  # the same bytes again are a duplicate
+    return line.encode()  # the same bytes again are a duplicate
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -10,6 +11,7 @@ import pytest
 from gridcast_client import (
     Client,
     GridcastError,
+    InvalidInput,
     NoForecast,
     NotAllowed,
     Overloaded,
@@ -105,7 +107,7 @@ def test_an_error_names_the_tries_and_the_request() -> None:
     ("body", "said"),
     [
         ("<html>", "expected JSON, got '<html>'"),
-        ("[]", "the answer: expected an object, got []"),
+        ("[]", "the answer: expected an object, got a list"),
         ("[" * 100_000, "expected JSON"),
         (
             '{"quantile": 0.9, "at": "2026-03-01T12:00:00Z", "ranked": [{}], "unranked": []}',
@@ -151,3 +153,21 @@ def test_control_characters_of_a_server_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in str(raised.value)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 700
+
+
+def test_one_name_may_stand_for_a_list() -> None:
+    answers = Answers(RANKING)
+    client = Client(URL, transport=answers)
+    client.rank({"a": {"compute": "beta", "source": ["alpha"]}, "b": ["beta", "alpha"], "c": "preco"})
+    assert json.loads(answers.requests[0].body or b"")["candidates"] == [
+        {"key": "a", "roles": {"compute": ["beta"], "source": ["alpha"]}},
+        {"key": "b", "resources": ["beta", "alpha"]},
+        {"key": "c", "series": "preco"},
+    ]
+    with pytest.raises(InvalidInput, match="candidates: expected several, got a text"):
+        client.rank("preco")
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at: expected a time with its zone, got 2026-03-01T12:00:00"):
+        Client(URL, transport=Answers(RANKING)).rank(["a"], at=datetime(2026, 3, 1, 12))  # noqa: DTZ001

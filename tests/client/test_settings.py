@@ -83,6 +83,7 @@ def test_what_is_no_file_with_a_token_is_refused(tmp_path: Path, file: Path) -> 
         "https://h:port",
         "https://h:99999",
         "https://h\r\n",
+        f"https://{'x' * 64}.org",
     ],
 )
 def test_what_is_no_url_is_refused(url: str) -> None:

@@ -327,3 +327,18 @@ def test_nothing_to_send_asks_nothing(directory: Path) -> None:
     assert client_of(directory, answers).send([]).waiting == 0
     assert Client(URL, transport=answers, environ={}).send([]).receipts == ()
     assert answers.requests == []
+
+
+def test_damaged_files_are_set_aside_and_do_not_stop_the_others(directory: Path) -> None:
+    Spool(directory)
+    (directory / "0-empty.reports").touch()
+    (directory / "0-zeros.outcome").write_bytes(bytes(100))
+    (directory / "1-list.outcome").write_text("[1, 2]")
+    client_of(directory, Answers(AWAY)).send([report(1)])
+    depot = Depot()
+    delivery = client_of(directory, depot).deliver()
+    assert (depot.stored, delivery.waiting, len(delivery.not_told)) == ([report(1)], 0, 2)
+    assert sorted(path.name for path in (directory / "refused").iterdir()) == [
+        "0-zeros.outcome",
+        "1-list.outcome",
+    ]
