@@ -1373,13 +1373,13 @@ def _outcome(
 
 def _report(number: int, report: Report) -> bytes:
     """Return *report* as JSON on one line; one without a slot has a ``rid`` and a time."""
-    text: Optional[str] = None
-    try:
-        if not isinstance(report, collections.abc.Mapping):
-            text = report.decode() if isinstance(report, bytes) else report
-        document = report if text is None else json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"reports[{number}]: not JSON: {error}") from None
+    line, document = b"", report
+    if isinstance(report, (str, bytes)):
+        try:
+            line = (report.encode() if isinstance(report, str) else report).strip()
+            document = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"reports[{number}]: not JSON: {error}") from None
     if not isinstance(document, collections.abc.Mapping):
         raise InvalidInput(f"reports[{number}]: expected a JSON object, got {_printable(document)[:60]}")
     added: dict[str, Any] = {}
@@ -1387,10 +1387,9 @@ def _report(number: int, report: Report) -> bytes:
         added["rid"] = uuid.uuid4().hex
     if "seconds" in document and not document.keys() & {"slot", "started_at", "ended_at"}:
         added["ended_at"] = _rfc3339("ended_at", datetime.now(timezone.utc))
-    line = (text or "").strip()
-    if added or not line or "\n" in line:
+    if added or not line or b"\n" in line:
         return _json({**document, **added}, f"reports[{number}]")
-    return line.encode()  # the same bytes again are a duplicate
+    return line  # the same bytes again are a duplicate
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

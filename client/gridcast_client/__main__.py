@@ -131,7 +131,8 @@ def main(
         words = argv[2:] if argv[1:2] == ["--"] else argv[1:]
         print("\n".join(completions(parser(), words)))
         return DONE
-    arguments = parser().parse_args(argv)
+    words, program = _cut(argv)
+    arguments = parser().parse_args(words, argparse.Namespace(program=program))
     if "shell" in arguments:
         print(SCRIPTS[arguments.shell], end="")
         return DONE
@@ -142,6 +143,12 @@ def main(
         return DONE
     except KeyboardInterrupt:
         return 130
+
+
+def _cut(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return our own words, and the command to be measured: what stands after the first ``--``."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return (list(argv[:at]), list(argv[at + 1 :])) if "measure" in argv[:at] else (list(argv), [])
 
 
 def _run(arguments: argparse.Namespace, transport: Transport | None, environ: Mapping[str, str]) -> int:

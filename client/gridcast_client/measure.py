@@ -15,14 +15,14 @@ from gridcast_client.result import DONE, Result, delivered
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("series", help="the series of the report")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run")
+    parser.epilog = "What stands after -- is the command: gridcast measure SERIES -- COMMAND ..."
 
 
 def measure(connect: Callable[[], Client], given: argparse.Namespace) -> Result:
     """Run a command, and report how long it took and whether it passed."""
-    argv = given.command[1:] if given.command[:1] == ["--"] else given.command
+    argv = given.program
     if not argv:
-        raise InvalidInput("expected a command after --")
+        raise InvalidInput("expected a command after --: gridcast measure SERIES -- COMMAND ...")
     began, clock = datetime.now(timezone.utc), time.monotonic()
     status, problem = run_command(argv)
     report = {

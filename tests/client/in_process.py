@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,7 +41,7 @@ class Answers:
         self.limits.append(timeout_seconds)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
-            raise answer
+            raise copy(answer)  # the client completes its message
         return answer if isinstance(answer, Response) else answer(request)
 
 

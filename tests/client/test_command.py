@@ -215,7 +215,7 @@ def test_a_command_is_measured_and_its_exit_status_kept(shell: Shell) -> None:
     report = measured(answers)
     assert (report["series"], report["outcome"]) == ("backup", "passed")
     assert 0 <= float(str(report["seconds"])) < 60
-    assert shell.run("measure", "backup", "sh", "-c", "exit 7", transport=answers)[0] == 7
+    assert shell.run("measure", "backup", "--json", "--", "sh", "-c", "exit 7", transport=answers)[0] == 7
     assert measured(answers)["failure"] == "sh ended with exit status 7"
     assert shell.run("measure", "backup", "--", "sh", "-c", "kill -9 $$", transport=answers)[0] == 137
     status, _, err = shell.run("measure", "backup", "--", "/no/such/program", transport=answers)

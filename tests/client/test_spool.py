@@ -306,6 +306,8 @@ def test_a_spool_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         ("{", r"reports\[1\]: not JSON"),
         ("[]", r"reports\[1\]: expected a JSON object, got \[\]"),
         (b"\xff", r"reports\[1\]: not JSON"),
+        ("", r"reports\[1\]: not JSON"),
+        ("\ud800", r"reports\[1\]: not JSON"),
         ({"seconds": float("nan")}, r"reports\[1\]: cannot be written as JSON"),
         ({"seconds": object()}, r"reports\[1\]: cannot be written as JSON"),
     ],
