@@ -1337,9 +1337,15 @@ def _quoted(part: str) -> str:
 
 def _json(document: Mapping[str, Any], what: str) -> bytes:
     try:
-        return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_time_in_json).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what}: cannot be written as JSON: {error}") from None
+
+
+def _time_in_json(value: object) -> Optional[str]:
+    if not isinstance(value, datetime):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return _rfc3339("a time", value)
 
 
 def _listed(names: Names) -> list[str]:

@@ -19,6 +19,7 @@ from gridcast_client import (
     GridcastError,
     InvalidInput,
     NoForecast,
+    Overloaded,
     Problem,
     Transport,
     __version__,
@@ -28,6 +29,7 @@ from gridcast_client import (
 )
 from gridcast_client.completion import SCRIPTS, completions
 from gridcast_client.result import AGAIN, DONE, NO_FORECAST, REFUSED, USAGE, Result
+from gridcast_client.texts import duration
 
 Connect = Callable[[], Client]
 Run = Callable[[Connect, argparse.Namespace], Result]
@@ -201,6 +203,8 @@ def _advice(error: GridcastError) -> str:
         return (
             "\nIssue a token on the account page, and name its file with --token-file or GRIDCAST_TOKEN_FILE."
         )
+    if isinstance(error, Overloaded) and error.retry_after_seconds:
+        return f"\nTry again in {duration(error.retry_after_seconds)}."
     return "\nTry again later." if error.again else ""
 
 

@@ -131,6 +131,7 @@ def test_sites_and_runs_are_listed(grid: Shell) -> None:
     [
         (AWAY, 4, "away; tried 2 times"),
         (problem(503, "depot_away"), 4, "Try again later."),
+        (problem(503, "busy", retry_after="600"), 4, "Try again in 10 min."),
         (problem(401, "not_authenticated"), 5, "Issue a token on the account page"),
         (problem(404, "unknown_series"), 5, "404 unknown_series: because"),
         (document("<html>"), 5, "check that the URL is that of gridcast"),

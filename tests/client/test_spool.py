@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,12 @@ def test_a_spool_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_what_is_no_report_is_refused_by_its_number(directory: Path, given: object, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         client_of(directory, Depot()).send([report(1), given])  # type: ignore[list-item]
+
+
+def test_times_of_python_become_times_of_json(directory: Path) -> None:
+    depot = Depot()
+    client_of(directory, depot).send([{**report(1), "started_at": datetime(2026, 3, 1, 12, tzinfo=UTC)}])
+    assert depot.stored[0]["started_at"] == "2026-03-01T12:00:00+00:00"
 
 
 def test_lines_and_whitespace_of_a_report_do_not_matter(directory: Path) -> None:
