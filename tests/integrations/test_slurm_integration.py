@@ -16,8 +16,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 import gridcast_slurm
-from gridcast_client import Client, InvalidInput
-from gridcast_slurm import Configuration, EndedJob, StillCompleting, ended_job, placed
+from gridcast_client import Client, GridcastError, InvalidInput
+from gridcast_slurm import Configuration, EndedJob, StillCompleting, chosen, ended_job, placed, refresh
 from monitor.models import Outcome
 from monitor.testbed.middleware import slurm
 from tests.client.grid_rows import define_rings, new_token
@@ -185,32 +185,56 @@ def test_without_a_usable_ranking_jobs_are_submitted_as_they_are(site: Site) -> 
 
 
 def test_a_job_is_submitted_where_gridcast_does_not_answer(site: Site) -> None:
-    for url, said in [(NOWHERE, "no answer from 127.0.0.1:9"), ("nowhere", "expected a URL")]:
-        site.configure(url)
-        done = site.command("sbatch", "circle", "--output=/dev/null", "--hold", "--wrap=true")
-        assert done.returncode == 0
-        assert "Submitted batch job" in done.stdout
-        assert said in done.stderr
-        assert "submitting without it" in done.stderr
     site.configure(NOWHERE)
-    for application, options in (("circle", "--partition=long"), ("other", "--hold")):
-        done = site.command("sbatch", application, options, "--hold", "--output=/dev/null", "--wrap=true")
-        assert "Submitted batch job" in done.stdout
+    done = site.command("sbatch", "circle", "--output=/dev/null", "--hold", "--wrap=true")
+    assert (done.returncode, "Submitted batch job" in done.stdout) == (0, True)
+    assert "no answer from 127.0.0.1:9" in done.stderr
+    assert "submitting without it" in done.stderr
+
+
+def test_a_refusal_of_slurm_is_the_result_of_the_command(site: Site) -> None:
     refused = site.command("sbatch", "circle", "--partition=nosuch", "--wrap=true")
     assert (refused.returncode, "invalid partition" in refused.stderr) == (1, True)
 
 
-def test_a_ranking_stays_while_gridcast_does_not_answer(site: Site) -> None:
-    site.configure(NOWHERE)
-    site.rank("circle\tlong\t4711\t12.5")
-    before = site.ranking.read_text()
-    done = site.command("refresh")
-    assert (done.returncode, site.ranking.read_text()) == (1, before)
-    assert "no answer from 127.0.0.1:9" in done.stderr
-    assert not [*site.root.glob("*.tmp")]
+# Functions without Slurm
 
 
-# Pure functions
+def configured(directory: Path, text: str) -> Path:
+    file = directory / "slurm.ini"
+    file.write_text(f"[gridcast]\nranking = {directory}/ranking\n{text}", encoding="latin-1")
+    return file
+
+
+def test_a_ranking_stays_while_gridcast_does_not_answer(tmp_path: Path) -> None:
+    file = configured(tmp_path, f"url = {NOWHERE}\n[circle]\nlong = quick\n")
+    (tmp_path / "ranking").write_text("1\ncircle\tlong\t4711\t12.5\n")
+    with pytest.raises(GridcastError, match=r"no answer from 127.0.0.1:9"):
+        refresh(Configuration.read(file), time.time())
+    assert (tmp_path / "ranking").read_text() == "1\ncircle\tlong\t4711\t12.5\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"slurm.ini", "ranking"}
+
+
+@pytest.mark.parametrize(
+    "argv", [["--partition=a"], ["-pa"], ["-p", "a"], ["-Mncsa"], ["--clusters", "ncsa"]]
+)
+def test_what_the_user_chose_stays(tmp_path: Path, argv: list[str]) -> None:
+    assert chosen(tmp_path / "missing", "circle", [*argv, "job.sh"]) == [*argv, "job.sh"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("url = nowhere\n[circle]\na = b\n", "expected a URL"),
+        ("[other]\na = b\n", "no application 'circle', but other"),
+    ],
+)
+def test_a_configuration_that_is_unusable_keeps_no_job_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    assert chosen(configured(tmp_path, text), "circle", ["job.sh"]) == ["job.sh"]
+    assert said in capsys.readouterr().err
+
 
 LINE = (
     "JobId=81 JobName=wrap UserId=ada(1000) GroupId=ada(1000) JobState={state} Reason=None Dependency=(null)"
