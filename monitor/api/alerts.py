@@ -13,7 +13,7 @@ from ninja import Query, Router, Schema
 from monitor.api.http.auth import require_run_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
-from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import Alert
@@ -93,6 +93,18 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
     return list_rows(query, rows, AlertList, order=["-opened_at", "-id"], show=_shown)
 
 
+@router.get(
+    "/alerts/{alert}",
+    response=AlertOut,
+    operation_id="show_alert",
+    openapi_extra=declare(errors={404: ["unknown_alert"]}),
+    summary="Show an alert",
+)
+def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
+    return show_item(query, _shown(_found(request, alert)), AlertOut)
+
+
 @router.post(
     "/alerts/{alert}/acknowledge",
     response=AlertOut,
@@ -102,12 +114,17 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:
     require_run_permission(request)
-    visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
-    found = visible.filter(pk=alert).first()
-    if found is None:
-        raise Refused(404, "unknown_alert", f"there is no alert {alert} that you may see")
+    found = _found(request, alert)
     if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")
     found.refresh_from_db()
     return _shown(found)
+
+
+def _found(request: HttpRequest, alert: int) -> Alert:
+    visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
+    found = visible.filter(pk=alert).first()
+    if found is None:
+        raise Refused(404, "unknown_alert", f"there is no alert {alert} that you may see")
+    return found

@@ -1,0 +1,113 @@
+"""SQL of what the newest runs say about resources: failures in a row, passed runs, the newest result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from psycopg.rows import class_row
+
+from monitor.db import binary
+from monitor.models.run import State
+from monitor.models.series import VISIBLE, visibility
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+LEAST_FAILURES = 3  # in a row, of all series together
+EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
+
+# Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
+# decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. A series
+# may bind a resource in several roles. The outcomes pft are results about the grid; a skipped slot (s) does
+# not interrupt failures.
+_RESULTS = f"""
+WITH visible AS MATERIALIZED (
+    SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
+), bound AS (
+    SELECT DISTINCT binding.resource_id, binding.series_id
+    FROM monitor_binding AS binding
+    WHERE binding.resource_id IN (SELECT id FROM monitor_resource WHERE name = ANY (%(resources)b))
+), evidence AS (
+    SELECT bound.resource_id, latest.state, latest.ended_at, latest.outcomes, latest.slots,
+        CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}') THEN latest.slot
+            ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END AS result_at,
+        CASE WHEN failed_resources <> '{{}}' THEN (
+            SELECT max(run.slot) FROM monitor_resource AS resource,
+                unnest(slots, failed_resources) AS run (slot, failed)
+            WHERE resource.id = bound.resource_id AND failed = resource.name) END AS failed_at,
+        CASE WHEN state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND failed_resource = (
+                SELECT name FROM monitor_resource WHERE id = bound.resource_id)
+            THEN substring(outcomes FROM '[fts]+$') END AS trail
+    FROM bound
+    JOIN monitor_series AS series ON series.id = bound.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = bound.series_id
+    WHERE (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
+), results AS (
+    SELECT resource_id,
+        coalesce(sum(length(replace(trail, 's', ''))), 0)::bigint AS failures,
+        min(slots[length(outcomes) - length(trail) + 1]) AS failing_since,
+        max(ended_at) FILTER (WHERE trail IS NOT NULL) AS failure_ended_at,
+        max(ended_at) FILTER (WHERE state = '{State.PASSED}') AS passed_at,
+        max(failed_at) AS failed_at,
+        max(result_at) AS result_at
+    FROM evidence GROUP BY resource_id
+)
+SELECT resource.name, failures, failing_since, failure_ended_at, passed_at, failed_at, result_at
+FROM results JOIN monitor_resource AS resource ON resource.id = results.resource_id
+"""  # noqa: S608  # constants of this module
+
+
+@dataclass(frozen=True)
+class ResourceResults:
+    """What the newest runs of visible series say about the resource *name*.
+
+    Attributes:
+        failures: how many of the newest runs failed there in a row, of all series together.
+        failing_since: the slot of the first of them; None without failures.
+        failure_ended_at: when the last of them ended.
+        passed_at: when the last run ended among those that are the newest of their series and passed.
+        failed_at: the slot of the newest run that failed there, of the newest 20 runs of each series.
+        result_at: the slot of the newest run that passed or failed; None if there is none.
+    """
+
+    name: str
+    failures: int
+    failing_since: datetime | None
+    failure_ended_at: datetime | None
+    passed_at: datetime | None
+    failed_at: datetime | None
+    result_at: datetime | None
+
+    def is_failing(self, now: datetime) -> bool:
+        """Return whether the newest runs that used it failed there, and none has passed since."""
+        if self.failures < LEAST_FAILURES or self.failing_since is None or self.failure_ended_at is None:
+            return False
+        has_passed = self.passed_at is not None and self.passed_at >= self.failing_since
+        return self.failure_ended_at > now - EXPIRES and not has_passed
+
+    def is_known(self, now: datetime) -> bool:
+        """Return whether a run has passed or failed lately."""
+        return self.result_at is not None and self.result_at > now - EXPIRES
+
+    @property
+    def words(self) -> str:
+        since = f"{self.failing_since:%Y-%m-%d %H:%M} UTC"
+        return f"the last {self.failures} runs failed at {self.name}, since {since}"
+
+
+def resource_results(
+    user: AbstractBaseUser | AnonymousUser, resources: Collection[str]
+) -> dict[str, ResourceResults]:
+    """Return the results of the newest runs at each of *resources*, by name, as *user* may see them.
+
+    Resources without a visible run are absent. *user* must be logged in and active.
+    """
+    parameters = {"resources": list(resources), **visibility(user)}
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(ResourceResults)
+        # Not prepared: the best plan for one resource is not that for all of them.
+        rows = cursor.execute(_RESULTS.encode(), parameters, binary=True, prepare=False).fetchall()
+    return {row.name: row for row in rows}
