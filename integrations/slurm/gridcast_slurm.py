@@ -216,6 +216,8 @@ def tell(configuration: Configuration, job: str) -> None:
                     f"the job {job} was still completing after {COMPLETING_SECONDS:g} s"
                 ) from None
             time.sleep(pause_seconds)
+        except (KeyError, ValueError) as error:
+            raise InvalidInput(f"cannot read what Slurm shows of the job {job}: {error}") from None
     if ended is not None:
         configuration.client(EPILOG_SECONDS).tell_later(
             ended.forecast, ended.job, ended.outcome, started_at=ended.submitted_at, ended_at=ended.ended_at
@@ -266,7 +268,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "refresh":
             refresh(configuration, time.time())
         elif arguments.command == "epilog":
-            tell_detached(arguments.configuration, os.environ.get("SLURM_JOB_ID", ""))
+            tell_detached(arguments.configuration, _job_of_epilog())
         else:
             tell(configuration, arguments.job)
     except OSError as error:
@@ -274,6 +276,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GridcastError as error:
         return _failed(str(error))
     return 0
+
+
+def _job_of_epilog() -> str:
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job:
+        raise InvalidInput("SLURM_JOB_ID is not set: epilog is for EpilogSlurmctld in slurm.conf")
+    return job
 
 
 def _failed(problem: str) -> int:

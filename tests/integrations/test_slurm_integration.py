@@ -269,6 +269,14 @@ def test_other_jobs_have_no_outcome(state: str, comment: str, job: str) -> None:
     assert ended_job(LINE.format(state=state, comment=comment), job) is None
 
 
+def test_an_epilog_outside_of_slurm_is_refused(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": PYTHON, "GRIDCAST_SLURM_INI": str(configured(tmp_path, ""))}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "epilog"], env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "SLURM_JOB_ID is not set" in done.stderr) == (1, True)
+
+
 def test_a_completing_job_has_no_outcome_yet() -> None:
     with pytest.raises(StillCompleting):
         ended_job(LINE.format(state="COMPLETING", comment=MINE), "81")
