@@ -18,6 +18,9 @@
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
+``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
+                            token; they see the series that every user sees (default: none)
+``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -31,6 +34,7 @@ import os
 import secrets
 import tempfile
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -246,6 +250,29 @@ def suspect_window_seconds() -> int:
             f"GRIDCAST_SUSPECT_WINDOW_SECONDS: expected seconds from 60 to 86400, got {text!r}"
         )
     return seconds
+
+
+def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks whose hosts may read /metrics without a token."""
+    name = "GRIDCAST_METRICS_ALLOW"
+    texts = [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
+    try:
+        return tuple(map(ip_network, texts))
+    except ValueError as error:
+        raise InvalidVariable(
+            f"{name}: expected addresses and networks, such as 10.1.2.3,10.9.0.0/16: {error}"
+        ) from None
+
+
+def metrics_max_series() -> int:
+    """Return the number of series that one answer of /metrics describes at most."""
+    text = os.environ.get("GRIDCAST_METRICS_MAX_SERIES") or "10000"
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
+    if not 1 <= number <= 1_000_000:
+        raise InvalidVariable(
+            f"GRIDCAST_METRICS_MAX_SERIES: expected a number from 1 to 1000000, got {text!r}"
+        )
+    return number
 
 
 def debug() -> bool:

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "monitor.metrics.requests.RequestCountMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -192,6 +193,12 @@ GRIDCAST_RECEIVE_WAITING = 64
 GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
 GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
+
+# Hosts that may read /metrics without a token, and the number of series that one answer describes.
+GRIDCAST_METRICS_ALLOW = env.metrics_allow()
+# Shorter than the usual interval of 15 s: two servers that scrape share an answer.
+GRIDCAST_METRICS_VALID_SECONDS = 5.0
+GRIDCAST_METRICS_MAX_SERIES = env.metrics_max_series()
 
 # If this share of all sites begins to fail within the window, the monitor suspects itself.
 GRIDCAST_SUSPECT_SHARE = env.suspect_share()

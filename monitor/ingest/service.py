@@ -12,6 +12,7 @@ from psycopg.errors import CheckViolation, ForeignKeyViolation
 
 from monitor.ingest import match_runs
 from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
+from monitor.ingest.counts import count_receipts
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import ParsedReport, parse
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
@@ -119,7 +120,9 @@ def ingest_all(
                     receipts[number] = _receipt(reports[number], each)
     for number in reports.keys() - receipts.keys():
         receipts[number] = _refused(reports[number], _unknown_series(reports[number], sent_by[number]))
-    return [receipts[number] for number in range(len(bodies))]
+    in_order = [receipts[number] for number in range(len(bodies))]
+    count_receipts(in_order)
+    return in_order
 
 
 def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:

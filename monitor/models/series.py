@@ -117,6 +117,10 @@ class SeriesQuerySet(models.QuerySet["Series"]):
             return self
         return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
+    def open_to_all(self) -> SeriesQuerySet:
+        """Return the series that every active user may see: those of suites without viewers."""
+        return self.filter(suite__viewers__isnull=True)
+
     def scheduled(self) -> SeriesQuerySet:
         """Return the enabled series with a schedule of their own, or with an enabled leader's schedule."""
         has_leader = models.Q(leader__enabled=True) & ~models.Q(leader__schedule="")
