@@ -21,6 +21,8 @@
 ``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
                             token; they see the series that every user sees (default: none)
 ``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
+``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
+                                     they are internal: loopback, link-local, private (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -266,13 +268,18 @@ def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
 
 def metrics_max_series() -> int:
     """Return the number of series that one answer of /metrics describes at most."""
-    text = os.environ.get("GRIDCAST_METRICS_MAX_SERIES") or "10000"
+    name = "GRIDCAST_METRICS_MAX_SERIES"
+    text = os.environ.get(name) or "10000"
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
     if not 1 <= number <= 1_000_000:
-        raise InvalidVariable(
-            f"GRIDCAST_METRICS_MAX_SERIES: expected a number from 1 to 1000000, got {text!r}"
-        )
+        raise InvalidVariable(f"{name}: expected a number from 1 to 1000000, got {text!r}")
     return number
+
+
+def internal_webhook_hosts() -> frozenset[str]:
+    """Return the hosts, as URLs have them, that may get webhooks although their addresses are internal."""
+    hosts = os.environ.get("GRIDCAST_INTERNAL_WEBHOOK_HOSTS", "").split(",")
+    return frozenset(host.strip().strip("[]").lower() for host in hosts if host.strip())
 
 
 def debug() -> bool:

@@ -200,6 +200,9 @@ GRIDCAST_METRICS_ALLOW = env.metrics_allow()
 GRIDCAST_METRICS_VALID_SECONDS = 5.0
 GRIDCAST_METRICS_MAX_SERIES = env.metrics_max_series()
 
+# Hosts that may receive webhooks although their addresses are internal.
+GRIDCAST_INTERNAL_WEBHOOK_HOSTS = env.internal_webhook_hosts()
+
 # If this share of all sites begins to fail within the window, the monitor suspects itself.
 GRIDCAST_SUSPECT_SHARE = env.suspect_share()
 GRIDCAST_SUSPECT_WINDOW_SECONDS = env.suspect_window_seconds()
