@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench soak chaos agents fuzz kills clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -87,6 +87,12 @@ fuzz: .venv/.development ## ten thousand malformed bodies, sent to the API
 kills: .venv/.development ## two hundred kills of web and PostgreSQL during ingest
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_kills.py
+
+sbom: .venv/.development ## write the bill of materials of all dependencies, gridcast.cdx.json
+	.ci/sbom $(PY) gridcast.cdx.json
+
+audit: .venv/.development ## compare the locked dependencies with a copy of an advisory database (ADVISORIES=DIRECTORY or ZIP)
+	$(PY) .ci/audit.py $(ADVISORIES)
 
 clean: ## stop the service and remove all state (var); FORCE=1 for that of `make serve`
 	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean

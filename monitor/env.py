@@ -4,10 +4,13 @@
 ``DATABASE_URL``         an existing PostgreSQL server; unset: the embedded server under GRIDCAST_VAR
 ``GRIDCAST_TIMESCALEDB`` directory of TimescaleDB's files, which the embedded PostgreSQL then loads:
                          ``share/extension/timescaledb.control`` and ``lib/timescaledb.so`` below it
+``GRIDCAST_DB_WEB_PASSWORD``, ``GRIDCAST_DB_REPORTER_PASSWORD``  passwords of the accounts that
+                         ``manage.py depot accounts`` creates in the database
 ``REDIS_URL``            an existing server that speaks the Redis protocol; unset: the embedded server
 ``GRIDCAST_SECRET_KEY``  Django's secret key; unset: a random key, generated once and kept under GRIDCAST_VAR
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
-``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto
+``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto; "0":
+                         unencrypted on purpose; needed if GRIDCAST_HOSTS has hosts beyond loopback
 ``GRIDCAST_URL``         public URL of the web, for links in mails: ``https://gridcast.example.org``
 ``GRIDCAST_EMAIL_URL``   outgoing mail server: ``smtps://user:password@host:port?from=address``, or ``smtp``
 ``GRIDCAST_DEPOT_DIRECTORY``      a local directory on the database's disk, to measure its free space
@@ -32,6 +35,7 @@ DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import secrets
 import tempfile
@@ -43,6 +47,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
+_LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 
@@ -71,6 +76,21 @@ def has_marker(var: Path) -> bool:
 
 def database_url() -> str | None:
     return os.environ.get("DATABASE_URL") or None
+
+
+def database_passwords() -> dict[str, str]:
+    """Return the passwords of the services' accounts in the database by service, in lower case: ``web``.
+
+    Raises:
+        InvalidVariable: a password is missing or short.
+    """
+    passwords = {}
+    for service in ("web", "reporter"):
+        name = f"GRIDCAST_DB_{service.upper()}_PASSWORD"
+        passwords[service] = os.environ.get(name, "")
+        if len(passwords[service]) < 12:
+            raise InvalidVariable(f"{name}: expected a password of at least 12 characters")
+    return passwords
 
 
 def redis_url() -> str | None:
@@ -131,7 +151,30 @@ def demo_password(user: str) -> str:
 
 
 def hosts() -> list[str]:
-    return [host for host in os.environ.get("GRIDCAST_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if host]
+    """Return the host names that the web serves.
+
+    Raises:
+        InvalidVariable: a host is not of loopback, and GRIDCAST_TLS does not say whether users reach
+            it through TLS: a forgotten variable must not send passwords and tokens unencrypted.
+    """
+    names = [host.strip() for host in os.environ.get("GRIDCAST_HOSTS", _LOOPBACK_HOSTS).split(",")]
+    names = [name for name in names if name]
+    reachable = [name for name in names if not _is_loopback(name)]
+    if reachable and not decides_on_tls():
+        raise InvalidVariable(
+            f"GRIDCAST_TLS: other machines reach the web as {reachable[0]} (GRIDCAST_HOSTS): "
+            "set it to 1 behind a TLS proxy, or to 0 if passwords and tokens may travel unencrypted"
+        )
+    return names
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 def names_hosts() -> bool:
@@ -139,8 +182,21 @@ def names_hosts() -> bool:
     return bool(os.environ.get("GRIDCAST_HOSTS"))
 
 
+def decides_on_tls() -> bool:
+    """Return whether GRIDCAST_TLS says if users reach the web through TLS; for loopback it need not."""
+    return bool(os.environ.get("GRIDCAST_TLS"))
+
+
 def behind_tls() -> bool:
-    return os.environ.get("GRIDCAST_TLS") == "1"
+    """Return whether users reach the web through a TLS proxy.
+
+    Raises:
+        InvalidVariable: GRIDCAST_TLS is neither 0 nor 1.
+    """
+    text = os.environ.get("GRIDCAST_TLS", "")
+    if text not in {"", "0", "1"}:
+        raise InvalidVariable(f"GRIDCAST_TLS: expected 0 or 1, got {text!r}")
+    return text == "1"
 
 
 def web_url() -> str:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 _BUSY = (503, 507)  # answers that ask the client to try again
-EVERY_SECONDS = 60.0  # hundreds of agents with a backlog may get such answers
+EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
 
 
-class BusyAnswers(logging.Filter):
-    """Turn the records of busy answers into warnings of one line, one a minute; other records stay.
+class OneAMinute(logging.Filter):
+    """Keep one record a minute, as a warning of one line without traceback.
 
     *steady* returns seconds.
     """
@@ -22,11 +22,16 @@ class BusyAnswers(logging.Filter):
         self._next = steady()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "status_code", None) not in _BUSY:
-            return True
         if self._steady() < self._next:
             return False
         self._next = self._steady() + EVERY_SECONDS
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = None
         return True
+
+
+class BusyAnswers(OneAMinute):
+    """Keep one record a minute of the answers that ask the client to try again; other records stay."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return getattr(record, "status_code", None) not in _BUSY or super().filter(record)

@@ -107,7 +107,9 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_SAMESITE = "Lax"
 # Only behind a proxy that sets the header: clients could forge it otherwise.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.behind_tls()
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = env.behind_tls()
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked on this host, without the proxy
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if env.behind_tls() else 0
 
 _mail = env.email()
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
@@ -211,8 +213,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "filters": {"busy": {"()": "monitor.log.BusyAnswers"}},
+    "filters": {"busy": {"()": "monitor.log.BusyAnswers"}, "one a minute": {"()": "monitor.log.OneAMinute"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"django.request": {"filters": ["busy"]}},
+    "loggers": {
+        "django.request": {"filters": ["busy"]},
+        "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }

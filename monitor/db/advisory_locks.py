@@ -38,6 +38,7 @@ class AdvisoryLock(IntEnum):
     AVAILABILITY = 0x6176616C  # "aval": computing the availability of sites
     INCIDENTS = 0x696E6364  # "incd": opening and resolving incidents
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
+    ACCOUNTS = 0x61636374  # "acct": granting the accounts of services their rights
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most
     )

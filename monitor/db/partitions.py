@@ -12,9 +12,6 @@ from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 
 PARTITIONED = ("monitor_run", "monitor_rawreport", "monitor_sample")
 MONTHS_AHEAD = 2
-# Rows are inserted, hardly ever updated. By default autovacuum waits until a fifth of a partition is new, and
-# until then index-only scans read the heap as well. Partitions do not inherit storage parameters.
-STORAGE = "autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05"
 _EXISTING = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND (relispartition OR relkind = 'p')"
 
 MONTHLY_FROM = 2020  # imported histories reach back decades and have few rows a year
@@ -69,7 +66,7 @@ def _create(ranges: Iterable[PartitionRange]) -> None:
         return
     lock_until_commit(AdvisoryLock.PARTITIONS)
     for name in _missing(wanted):
-        _attach(*wanted[name], name)
+        _attach(*wanted[name])
 
 
 def _missing(wanted: Mapping[str, tuple[str, PartitionRange]]) -> list[str]:
@@ -80,11 +77,10 @@ def _missing(wanted: Mapping[str, tuple[str, PartitionRange]]) -> list[str]:
     return [name for name, (table, _) in wanted.items() if table in existing and name not in existing]
 
 
-def _attach(table: str, partition_range: PartitionRange, name: str) -> None:
-    """Create a table, then attach it: unlike CREATE ... PARTITION OF, this blocks no reader and no writer."""
+def _attach(table: str, partition_range: PartitionRange) -> None:
+    """Create a partition, also as an account of a service, which owns no table."""
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL) WITH ({STORAGE})")
         cursor.execute(
-            f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",
-            [partition_range.start, partition_range.end],
+            "SELECT monitor_attach_partition(%s, %s, %s, %s)",
+            [table, partition_range.label, partition_range.start, partition_range.end],
         )

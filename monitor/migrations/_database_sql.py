@@ -247,7 +247,30 @@ CREATE TRIGGER days_of_window_site AFTER INSERT OR DELETE ON monitor_maintenance
     EXECUTE FUNCTION monitor_window_site_changed();
 """  # noqa: S608 - constants from above
 
+# The accounts of services (db/accounts.py) own no table, and late reports need partitions all the same: the
+# function runs with the rights of the owner. A table is created, then attached: unlike CREATE ... PARTITION OF,
+# this blocks no reader and no writer.
+# Rows are inserted, hardly ever updated. By default autovacuum waits until a fifth of a partition is new, and
+# until then index-only scans read the heap as well. Partitions do not inherit storage parameters.
+ATTACH_PARTITION = """
+CREATE FUNCTION monitor_attach_partition(parent text, label text, starts timestamptz, ends timestamptz)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    partition text := parent || '_' || label;
+BEGIN
+    IF parent NOT IN ('monitor_run', 'monitor_rawreport', 'monitor_sample')
+        OR label !~ '^[0-9]{4}(_[0-9]{2})?$' THEN
+        RAISE EXCEPTION 'no table of gridcast has the partition %', partition;
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) WITH (autovacuum_vacuum_insert_scale_factor = 0.05,'
+        ' autovacuum_analyze_scale_factor = 0.05)', partition, parent);
+    EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
+        parent, partition, starts, ends);
+END $$
+"""
+
 STATEMENTS = (
+    ATTACH_PARTITION,
     _REFERENCES,
     STORAGE,
     SKETCH_KEY,

@@ -53,7 +53,13 @@ class Cluster:
         return job, name
 
 
-@pytest.fixture(scope="module", params=PAIRS, ids=["-".join(pair) for pair in PAIRS])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(pair, id="-".join(pair), marks=[] if pair[1] == "local" else pytest.mark.nightly)
+        for pair in PAIRS
+    ],
+)
 def cluster_place(request: pytest.FixtureRequest) -> Iterator[tuple[Place, str, list[SubmittedJob]]]:
     """Yield a place, its batch system and a list for all jobs, which are cancelled at the end."""
     kind, shell = request.param

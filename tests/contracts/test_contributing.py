@@ -149,6 +149,7 @@ def test_the_contract_suites_find_the_examples_and_pass(source_with_examples: Pa
     assert int(passed[1]) > 40
 
 
+@pytest.mark.nightly
 def test_the_other_examples_work(source_with_examples: Path) -> None:
     used = run_python(source_with_examples, "-W", "ignore", "-c", USE)
     assert used.returncode == 0, used.stderr

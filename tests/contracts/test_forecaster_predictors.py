@@ -141,7 +141,7 @@ HARD_PROBES: dict[str, Callable[[], list[PredictorObservation]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "probe"), mostly_by_night(USING_PREDICTORS, list(HARD_PROBES), every=3))
+@pytest.mark.parametrize(("name", "probe"), mostly_by_night(USING_PREDICTORS, list(HARD_PROBES), every=6))
 def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
     values = a_noisy_series(60)
     forecaster = with_predictors(name, values, all_predictor_values(values, HARD_PROBES[probe]()))
@@ -152,7 +152,7 @@ def test_a_hard_probe_leaves_a_sound_answer(name: str, probe: str) -> None:
         assert abs(forecast.median) < 1e4  # all values are below 100
 
 
-@pytest.mark.parametrize(("name", "series"), mostly_by_night(USING_PREDICTORS, list(HARD_SERIES), every=3))
+@pytest.mark.parametrize(("name", "series"), mostly_by_night(USING_PREDICTORS, list(HARD_SERIES), every=6))
 def test_a_hard_series_with_a_probe_gets_a_sound_answer(name: str, series: str) -> None:
     values = HARD_SERIES[series]()
     probe = probe_values(a_noisy_series(len(values), seed=4))

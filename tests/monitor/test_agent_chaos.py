@@ -31,7 +31,7 @@ from tests.monitor.kills.processes import KINDS, Web
 from tests.waiting import eventually
 
 SITES = int(os.environ.get("GRIDCAST_AGENT_SITES", "2"))
-KILLS = int(os.environ.get("GRIDCAST_AGENT_KILLS", "5"))
+KILLS = int(os.environ.get("GRIDCAST_AGENT_KILLS", "3"))
 SEED = int(os.environ.get("GRIDCAST_AGENT_SEED", "1"))
 FAULTY_SHARE = 0.3  # of the requests
 SERVER_SHARE = 0.15  # of the kills; the others are of agents and feeders

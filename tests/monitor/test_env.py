@@ -92,3 +92,37 @@ def test_an_impossible_window_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
     monkeypatch.setenv("GRIDCAST_SUSPECT_WINDOW_SECONDS", text)
     with pytest.raises(env.InvalidVariable, match="expected seconds from 60 to 86400, got"):
         env.suspect_window_seconds()
+
+
+@pytest.mark.parametrize("hosts", ["localhost", "127.0.0.1,[::1],127.9.9.9", "a.localhost", None])
+def test_loopback_needs_no_decision_on_tls(monkeypatch: pytest.MonkeyPatch, hosts: str | None) -> None:
+    monkeypatch.delenv("GRIDCAST_TLS", raising=False)
+    if hosts is None:
+        monkeypatch.delenv("GRIDCAST_HOSTS", raising=False)
+    else:
+        monkeypatch.setenv("GRIDCAST_HOSTS", hosts)
+    assert env.hosts()[0] == (hosts or "localhost").split(",")[0]
+
+
+@pytest.mark.parametrize(
+    "host", ["grid.example.org", "10.0.0.1", "[2001:db8::1]", "*", ".example.org", "localhost.org"]
+)
+def test_hosts_of_the_network_are_refused_until_tls_is_decided_on(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("GRIDCAST_HOSTS", f"localhost, {host}")
+    monkeypatch.delenv("GRIDCAST_TLS", raising=False)
+    with pytest.raises(
+        env.InvalidVariable, match=r"GRIDCAST_TLS: .* set it to 1 behind a TLS proxy, or to 0"
+    ):
+        env.hosts()
+    for decision, is_behind_tls in (("1", True), ("0", False)):
+        monkeypatch.setenv("GRIDCAST_TLS", decision)
+        assert env.hosts() == ["localhost", host]
+        assert env.behind_tls() is is_behind_tls
+
+
+def test_another_word_for_tls_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_TLS", "yes")
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_TLS: expected 0 or 1, got 'yes'"):
+        env.behind_tls()

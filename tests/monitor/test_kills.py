@@ -23,7 +23,7 @@ from tests.monitor.kills.processes import KINDS, Web
 from tests.monitor.kills.senders import Senders
 from tests.waiting import eventually
 
-KILLS = int(os.environ.get("GRIDCAST_KILLS", "3"))
+KILLS = int(os.environ.get("GRIDCAST_KILLS", "2"))
 SEED = int(os.environ.get("GRIDCAST_KILLS_SEED", "1"))
 ROUND = 16  # kills per supervisor, which waits longer before each restart of the same service
 SERIES = 4

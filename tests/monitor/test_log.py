@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
+from django.test import Client
 
-from monitor.log import EVERY_SECONDS, BusyAnswers
+from monitor.log import EVERY_SECONDS, BusyAnswers, OneAMinute
 
 
 def record_of(status: int) -> logging.LogRecord:
@@ -41,3 +42,26 @@ def test_busy_answers_are_logged_once_a_minute() -> None:
 
 def test_the_filter_is_that_of_djangos_requests() -> None:
     assert [type(each) for each in logging.getLogger("django.request").filters] == [BusyAnswers]
+
+
+@pytest.mark.parametrize("path", ["/login/", "/api/v1/series"])
+def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    logger = logging.getLogger("django.security.DisallowedHost")
+    hosts = OneAMinute(steady=lambda: 0.0)
+    (installed,) = logger.filters
+    assert isinstance(installed, OneAMinute)
+    logger.removeFilter(installed)
+    logger.addFilter(hosts)
+    try:
+        answer = Client(raise_request_exception=False).get(path, headers={"host": "evil.example"})
+        Client(raise_request_exception=False).get(path, headers={"host": "evil.example"})
+    finally:
+        logger.removeFilter(hosts)
+        logger.addFilter(installed)
+    assert answer.status_code == 400
+    assert b"Traceback" not in answer.content
+    (record,) = [record for record in caplog.records if record.name == logger.name]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert "evil.example" in record.getMessage()

@@ -1,7 +1,7 @@
 """Randomly disturbed runs over every way: no disturbance may leave files, jobs or processes.
 
-By default a few runs; ``make soak`` does two hundred with a new seed each time. GRIDCAST_SOAK_RUNS sets their
-number, GRIDCAST_SOAK_SEED the seed.
+``make soak`` does two hundred with a new seed each time. GRIDCAST_SOAK_RUNS sets their number,
+GRIDCAST_SOAK_SEED the seed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RUNS = int(os.environ.get("GRIDCAST_SOAK_RUNS", "2"))
 SEED = int(os.environ.get("GRIDCAST_SOAK_SEED", "7"))
 RUN_IN_A_PROCESS = "import pickle, sys; from reporters.run import run; run(pickle.load(sys.stdin.buffer))"
 
-pytestmark = [pytest.mark.grid, pytest.mark.chaos]
+pytestmark = [pytest.mark.grid, pytest.mark.chaos, pytest.mark.nightly]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from reporters.cron import MAX_CHARACTERS, NAMED, InvalidSchedule, hashed, parse_cron
 from reporters.schedule import parse_schedule
+from tests.by_night import by_night
 from tests.reporters.expressions import expressions, unless_never
 
 REFUSED = (Path(__file__).parent / "data" / "schedules-refused.txt").read_text(encoding="utf-8")
@@ -118,12 +119,12 @@ def test_slots_are_those_of_cronsim(expression: str, second: int) -> None:
     ("naming", "expression", "field", "numbers"),
     [
         *((naming, "H * * * *", "minutes", range(60)) for naming in NAMINGS),
-        ("numbers", "H(10-39) * * * *", "minutes", range(10, 40)),
-        ("numbers", "H/15 * * * *", "minutes", range(15)),
+        by_night("numbers", "H(10-39) * * * *", "minutes", range(10, 40)),
+        by_night("numbers", "H/15 * * * *", "minutes", range(15)),
         ("numbers", "H(10-39)/20 * * * *", "minutes", range(10, 30)),
-        ("numbers", "0 H * * *", "hours", range(24)),
-        ("numbers", "0 0 H * *", "days", range(1, 29)),
-        ("numbers", "0 0 1 H *", "months", range(1, 13)),
+        by_night("numbers", "0 H * * *", "hours", range(24)),
+        by_night("numbers", "0 0 H * *", "days", range(1, 29)),
+        by_night("numbers", "0 0 1 H *", "months", range(1, 13)),
         ("numbers", "0 0 * * H", "weekdays", range(7)),
     ],
 )

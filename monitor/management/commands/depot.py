@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
+from monitor import env
+from monitor.db import accounts
 from monitor.db.timescale_extension import TimescaleUnavailable
 from monitor.depot import migrate_to_timescale
 from monitor.depot import status as depot_status
@@ -36,6 +38,11 @@ class Command(DepotDataCommand):
             help="undo an unfinished migration; keep the plain tables",
         )
         verbs.add_parser("rebuild-rollups", help="recompute all rollups from the stored samples")
+        verbs.add_parser(
+            "accounts",
+            help="create an account for each service in the database, with the rights that it needs;"
+            " repeat it after each migration",
+        )
         self.add_data_verbs(verbs)
 
     def handle(self, *, verb: str, **options: Any) -> None:
@@ -67,6 +74,13 @@ class Command(DepotDataCommand):
         ) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(result)
+
+    def _accounts(self, **_: Any) -> None:
+        try:
+            roles = accounts.grant(env.database_passwords())
+        except (env.InvalidVariable, accounts.AccountsRefused) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"The accounts {' and '.join(roles)} have their rights.")
 
     def _rebuild_rollups(self, **_: Any) -> None:
         for progress in worker.rebuild():

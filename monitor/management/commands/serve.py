@@ -134,6 +134,11 @@ def _check_hosts(address: Address) -> None:
             f"--bind: {address} can be reached by other machines: set GRIDCAST_HOSTS to the host names that "
             "users type, separated by commas"
         )
+    if not address.is_loopback and not env.decides_on_tls():
+        raise CommandError(
+            f"--bind: {address} can be reached by other machines: set GRIDCAST_TLS to 1 behind a TLS "
+            "proxy, or to 0 if passwords and tokens may travel unencrypted"
+        )
 
 
 def _keep_capacity(installation: Installation, capacity: int | None) -> None:

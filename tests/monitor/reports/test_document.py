@@ -140,6 +140,7 @@ def test_the_pdf_has_all_text_within_its_margins_page_numbers_and_repeated_title
         assert text in whole
 
 
+@pytest.mark.nightly
 def test_the_head_of_a_table_is_repeated_on_each_page(grid: None, noon: datetime) -> None:
     store([failed_run_of("circle", noon + number * HOUR, "x") for number in range(60)])
     for number, run in enumerate(Run.objects.filter(state=State.FAILED)):

@@ -105,11 +105,20 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.mark.grid
-def test_a_grid_of_ones_own_has_its_first_gather_within_five_minutes(served: Served, tmp_path: Path) -> None:
+def test_it_serves_the_dashboard_to_its_first_administrator_until_ctrl_c(served: Served) -> None:
     browser = signed_in(served)
     step = re.search(r"^  (\S+) manage.py init", served.output(), re.MULTILINE)
     assert step is not None
     assert os.access(step[1], os.X_OK), "the steps can be copied to a terminal"
+    assert "No series" in browser.page("")
+    assert served.stop() == 0
+    assert "The next `make serve` continues" in served.output()
+
+
+@pytest.mark.grid
+@pytest.mark.nightly
+def test_a_grid_of_ones_own_has_its_first_gather_within_five_minutes(served: Served, tmp_path: Path) -> None:
+    browser = signed_in(served)
     file = tmp_path / "grid.yaml"
     with SshSites("alpha", "beta") as sites:
         served.manage("init", f"--ssh-config={sites.config_file}", f"--output={file}")
@@ -117,9 +126,7 @@ def test_a_grid_of_ones_own_has_its_first_gather_within_five_minutes(served: Ser
         assert "gather-alpha: its first run is requested" in applied
         row = eventually(lambda: passed_row(browser, "gather-alpha"), within_seconds=RUN_WITHIN_SECONDS)
         assert row, served.manage("ledger", "audit")
-
     assert served.stop() == 0
-    assert "The next `make serve` continues" in served.output()
 
 
 @pytest.mark.grid
@@ -168,6 +175,7 @@ def test_options_that_cannot_work_are_refused_before_anything_starts(
 
 def test_an_address_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDCAST_HOSTS", "gridcast.example.org")
+    monkeypatch.setenv("GRIDCAST_TLS", "1")
     with pytest.raises(CommandError, match=r"cannot listen on 192\.0\.2\.1:8000: Cannot assign requested"):
         call_command("serve", "--bind=192.0.2.1:8000")
 
@@ -175,4 +183,11 @@ def test_an_address_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_an_address_of_the_network_needs_the_names_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRIDCAST_HOSTS", raising=False)
     with pytest.raises(CommandError, match="set GRIDCAST_HOSTS to the host names"):
+        call_command("serve", "--bind=0.0.0.0:19500")
+
+
+def test_an_address_of_the_network_needs_a_decision_on_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_HOSTS", "localhost")
+    monkeypatch.delenv("GRIDCAST_TLS", raising=False)
+    with pytest.raises(CommandError, match="set GRIDCAST_TLS to 1 behind a TLS proxy, or to 0"):
         call_command("serve", "--bind=0.0.0.0:19500")

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.by_night import by_night
+
 SUPPORTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 TOO_OLD = ["3.7", "3.8"]
+# The oldest and the newest that most machines have; the others by night.
+SUPPORTED_MOSTLY_BY_NIGHT = [
+    version if version in {"3.9", "3.13"} else by_night(version) for version in SUPPORTED
+]
 _SHOW_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reporters.remote import archive
-from tests.reporters.remote.interpreters import SUPPORTED, interpreter
+from tests.reporters.remote.interpreters import SUPPORTED_MOSTLY_BY_NIGHT, interpreter
 
 # What the command ``run`` does before it becomes the agent; prints whether it loaded the agent.
 RUN = """
@@ -23,7 +23,7 @@ print("reporters.remote.agent.agent" in sys.modules)
 """
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("version", SUPPORTED_MOSTLY_BY_NIGHT)
 def test_the_agent_compiles_nothing_and_loads_no_module_for_source_code(
     version: str, pyz: Path, tmp_path: Path
 ) -> None:
