@@ -26,6 +26,8 @@
 ``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
 ``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
                                      they are internal: loopback, link-local, private (default: none)
+``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over
+                            HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -336,6 +338,16 @@ def internal_webhook_hosts() -> frozenset[str]:
     """Return the hosts, as URLs have them, that may get webhooks although their addresses are internal."""
     hosts = os.environ.get("GRIDCAST_INTERNAL_WEBHOOK_HOSTS", "").split(",")
     return frozenset(host.strip().strip("[]").lower() for host in hosts if host.strip())
+
+
+def otlp_endpoint() -> str:
+    """Return the URL of the collector without ``/v1/traces``; empty if there is none."""
+    url = os.environ.get("GRIDCAST_OTLP_ENDPOINT", "")
+    if url and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
+        raise InvalidVariable(
+            f"GRIDCAST_OTLP_ENDPOINT: expected a URL such as http://localhost:4318, got {url!r}"
+        )
+    return url.rstrip("/").removesuffix("/v1/traces")
 
 
 def debug() -> bool:

@@ -11,6 +11,7 @@ from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
+from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
 RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile
@@ -25,6 +26,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         reset_outdated()
         choose_predictors()
         prune_forecasts(now)
+        prune_deliveries(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

@@ -149,6 +149,16 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 2},
     },
     "roll-up": {"task": "monitor.tasks.roll_up", "schedule": 5.0, "options": {"expires": 5}},
+    "deliver-webhooks": {
+        "task": "monitor.tasks.deliver_webhooks",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
+    "export-traces": {
+        "task": "monitor.tasks.export_traces",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
     "watch-reporters": {
         "task": "monitor.tasks.watch_reporters",
         "schedule": 15.0,
@@ -204,6 +214,9 @@ GRIDCAST_METRICS_MAX_SERIES = env.metrics_max_series()
 
 # Hosts that may receive webhooks although their addresses are internal.
 GRIDCAST_INTERNAL_WEBHOOK_HOSTS = env.internal_webhook_hosts()
+
+# The collector of OpenTelemetry that receives runs as traces; empty: none does.
+GRIDCAST_OTLP_ENDPOINT = env.otlp_endpoint()
 
 # If this share of all sites begins to fail within the window, the monitor suspects itself.
 GRIDCAST_SUSPECT_SHARE = env.suspect_share()
