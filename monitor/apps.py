@@ -2,6 +2,7 @@ import gc
 
 from django.apps import AppConfig
 from django.db.backends.signals import connection_created
+from django.db.models.signals import m2m_changed, post_migrate, pre_delete
 
 
 class MonitorConfig(AppConfig):
@@ -9,10 +10,16 @@ class MonitorConfig(AppConfig):
     verbose_name = "gridcast"
 
     def ready(self) -> None:
+        from django.contrib.auth.models import Group, User  # noqa: PLC0415
+
         from monitor import checks  # noqa: F401, PLC0415 - registers the checks
+        from monitor.access import roles  # noqa: PLC0415
         from monitor.db.timescale_extension import lift_decompression_limit  # noqa: PLC0415
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
+        post_migrate.connect(roles.ensure_roles, sender=self)
+        m2m_changed.connect(roles.follow_groups, sender=User.groups.through)
+        pre_delete.connect(roles.clear_members, sender=Group)
         worker.subscribe("monitor.overview.latest_sql.update_rows")
         worker.subscribe("monitor.forecasts.pending_changes.record")
         connection_created.connect(lift_decompression_limit)

@@ -18,7 +18,7 @@ from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import connection, transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
 from monitor.alerts import conditions, reporter_conditions, write
@@ -125,7 +125,7 @@ def _rules() -> list[WatchingRule]:
         return ArraySubquery(through.filter(alertrule=OuterRef("pk")).values(f"{noun}_id"))
 
     about_series = AlertRule.objects.exclude(condition__in=reporter_conditions.names())
-    rows = about_series.exclude(enabled=False, judged_as="").annotate(
+    rows: QuerySet[Any] = about_series.exclude(enabled=False, judged_as="").annotate(
         suite_keys=named(AlertRule.suites.through.objects, "suite"),
         site_keys=named(AlertRule.sites.through.objects, "site"),
         series_keys=named(AlertRule.series.through.objects, "series"),

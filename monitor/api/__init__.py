@@ -11,6 +11,8 @@ from ninja import Router
 from monitor.api.http import problems
 from monitor.api.http.auth import PersonAuth, TokenAuth
 from monitor.api.http.ninja_api import Api, LocalSwagger
+from monitor.api.http.rendering import JsonRenderer
+from monitor.api.http.strict import StrictParser, refuse_undeclared
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[Router](__name__, __path__, "router", noun="API resource", shared=("http",))
@@ -22,7 +24,10 @@ api = Api(
     urls_namespace="api-1",
     docs=LocalSwagger(),
     auth=[TokenAuth(), PersonAuth()],
+    parser=StrictParser(),
+    renderer=JsonRenderer(),
 )
+api.add_decorator(refuse_undeclared)
 problems.register(api)
 for _router in _registry.load_all().values():
     api.add_router("", _router)

@@ -16,7 +16,7 @@ from monitor.api.http import envelope
 from monitor.api.http.auth import AgentAuth, agent_key
 from monitor.api.http.client_address import client_address
 from monitor.api.http.envelope import EnvelopeError
-from monitor.api.http.problems import Refused, problem
+from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
 from monitor.fleet import enrolment, signatures
 from monitor.fleet.agent_state import MAX_BYTES
@@ -64,9 +64,10 @@ class EnrolOut(Schema):
     "/reporters/enrol",
     auth=None,
     response=EnrolOut,
+    operation_id="enrol_reporter",
     summary="Enrol an agent with a code",
 )
-def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any] | HttpResponse:
+def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any]:
     """The same request gets the same answer while the code is valid in time. 403 ``invalid_code`` if the code
     is unknown, was used or has expired; 429 after too many invalid codes."""
     asked = EnrolmentRequest(body.code, body.method, body.public_key, body.signature, body.hostname)
@@ -81,7 +82,7 @@ def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any] | HttpResponse:
     except enrolment.KeyKnown as error:
         raise Refused(409, "key_known", str(error)) from error
     except enrolment.TooManyAttempts as error:
-        return _later(429, "too_many_attempts", str(error), error.retry_seconds)
+        raise _later(429, "too_many_attempts", str(error), error.retry_seconds) from error
     return {
         "reporter": key.reporter.name,
         "server_key": signatures.server_public_key(key.method),
@@ -141,7 +142,7 @@ _RECORDS_BODY = {
     "/reporters/{reporter}/exchange",
     auth=AgentAuth(),
     response=ExchangeOut,
-    operation_id="monitor_api_reporter_exchange",
+    operation_id="exchange_state",
     summary="Exchange the agent's state for its assignment",
     openapi_extra={"requestBody": _STATE_BODY},
 )
@@ -157,9 +158,9 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     except Unfit as error:
         raise Refused(422, "invalid", str(error)) from error
     except TooManyExchanges as error:
-        return _later(429, "too_many_exchanges", str(error), error.retry_seconds)
+        raise _later(429, "too_many_exchanges", str(error), error.retry_seconds) from error
     except TooManyChains as error:
-        return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
+        raise _later(429, "too_many_chains", str(error), CHAINS_SECONDS) from error
     requests = [
         {
             "run": str(asked.run),
@@ -182,7 +183,7 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     "/reporters/{reporter}/records",
     auth=AgentAuth(),
     response=RecordsOut,
-    operation_id="monitor_api_reporter_records",
+    operation_id="deliver_records",
     summary="Deliver records of the agent's spool; the answer follows the commit",
     openapi_extra={"requestBody": _RECORDS_BODY},
 )
@@ -201,18 +202,17 @@ def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
     except MalformedRecords as error:
         raise Refused(400, "malformed", str(error)) from error
     except IngestBusy as error:
-        return _later(503, "busy", f"{error}; try again in {error.retry_seconds} s", error.retry_seconds)
+        detail = f"{error}; try again in {error.retry_seconds} s"
+        raise _later(503, "busy", detail, error.retry_seconds) from error
     except TooManyChains as error:
-        return _later(429, "too_many_chains", str(error), CHAINS_SECONDS)
+        raise _later(429, "too_many_chains", str(error), CHAINS_SECONDS) from error
     except TooManyExtraRecords as error:
-        return _later(429, "too_many_records", str(error), error.retry_seconds)
+        raise _later(429, "too_many_records", str(error), error.retry_seconds) from error
     return _json(receipt=sign(key, Purpose.RECEIPT, receipt.to_document()))
 
 
-def _later(status: int, code: str, detail: str, seconds: int) -> HttpResponse:
-    answer = problem(status, code, detail)
-    answer["Retry-After"] = str(seconds)
-    return answer
+def _later(status: int, code: str, detail: str, seconds: int) -> Refused:
+    return Refused(status, code, detail, retry_seconds=seconds)
 
 
 def _json(**fields: Any) -> HttpResponse:

@@ -84,7 +84,7 @@ _RESPONSES = {
     "/reports",
     auth=SenderAuth(),
     response=Receipts,
-    operation_id="monitor_api_reports_send",
+    operation_id="send_reports",
     summary="Send reports; the answer follows the commit",
     openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
 )

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.utils import timezone
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_run_permission
-from monitor.api.http.hold_problems import KindName, refused
+from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
+from monitor.api.http.find_metrics import find_series
+from monitor.api.http.hold_problems import refused
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.ledger.holds import HoldError, find_scope
-from monitor.ledger.run_now import run_all
+from monitor.ledger.run_now import run_all, run_now
 from monitor.models import ConflictingReport, Run
+from monitor.models.hold import HoldKind
+from monitor.models.run import State
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["runs"])
 
 
 class RunOut(Schema):
+    """What became of a slot of a series; times are null until they have come."""
+
     id: uuid.UUID
     series: str
     slot: datetime
-    state: str
+    state: State
     reason: str
     trigger: str
     stage: str
@@ -37,6 +47,17 @@ class RunOut(Schema):
     @staticmethod
     def resolve_series(run: Run) -> str:
         return run.series.name
+
+
+class RunList(ListOut):
+    runs: list[RunOut]
+
+
+class RunQuery(Page, SeriesFilter, WindowFilter):
+    """*start* and *end* bound the slot."""
+
+    reporter: NameFilter = ""
+    state: State | None = None
 
 
 class ConflictOut(Schema):
@@ -61,76 +82,91 @@ class RunWithConflicts(RunOut):
         ]
 
 
-class RunsIn(Schema):
-    kind: KindName
-    name: str
-    why: str
+class RunRequest(Body):
+    """Why a series is to run now; a held one runs only with *force*."""
+
+    reason: str = ""
     force: bool = False
 
 
-class AskedOut(Schema):
-    series: str
-    run: uuid.UUID
-    state: str
+class RunsRequest(Body):
+    """The series, suite, site or reporter whose series are to run now; held series run only with *force*."""
+
+    kind: HoldKind
+    name: Name
+    reason: str
+    force: bool = False
 
 
 class HeldOut(Schema):
+    """A series that was left out because of a hold."""
+
     series: str
-    reason: str
+    hold: str
 
 
-class RunsAccepted(Schema):
-    runs: list[AskedOut]
+class RequestedRuns(Schema):
+    """The runs that were queued, and the series that are held."""
+
+    runs: list[RunOut]
     held: list[HeldOut]
 
 
-@router.get(
-    "/runs",
-    response=list[RunOut],
-    operation_id="monitor_api_runs_latest",
-    summary="List ended runs, newest first",
-)
-def list_runs(
-    request: HttpRequest, series: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[Run]:
-    runs = Run.objects.visible_to(request.user).ended().select_related("series").order_by("-slot")
-    return list(runs.filter(series__name=series)[:limit] if series else runs[:limit])
+@router.get("/runs", response=RunList, operation_id="list_runs", summary="List runs, newest slot first")
+def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
+    """Without *state*, the runs that have ended."""
+    visible = Run.objects.visible_to(request.user)
+    runs = visible.filter(state=query.state) if query.state else visible.ended()
+    runs = runs.filter(**chosen(series__reporter__name=query.reporter))
+    rows = query.within(query.of_series(runs), "slot").select_related("series")
+    return list_rows(query, rows, RunList, order=["-slot", "-id"])
 
 
 @router.post(
     "/runs",
-    response={202: RunsAccepted},
-    operation_id="monitor_api_runs_ask_for_runs",
+    response={202: RequestedRuns},
+    operation_id="request_runs",
     summary="Run the series of a suite, site or reporter now",
 )
-def queue_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
+def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
     with *force* they run too."""
     require_run_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)
-        queued = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
+        queued = run_all(scope, user=request.user, who=who, why=order.reason, force=order.force)
     except HoldError as error:
         raise refused(error) from error
-    return Status(
-        202,
-        RunsAccepted(
-            runs=[AskedOut(series=run.series.name, run=run.pk, state=run.state) for run in queued.runs],
-            held=[HeldOut(series=series.name, reason=hold.reason) for series, hold in queued.held],
-        ),
+    shown = RequestedRuns(
+        runs=[RunOut.from_orm(run) for run in queued.runs],
+        held=[HeldOut(series=series.name, hold=hold.reason) for series, hold in queued.held],
     )
+    query = urlencode({order.kind.value: order.name, "state": State.EXPECTED.value})
+    return created(shown, status=202, location=f"/runs?{query}")
 
 
-@router.get(
-    "/runs/{run_id}",
-    response=RunWithConflicts,
-    operation_id="monitor_api_runs_one",
-    summary="Return one run",
+@router.post(
+    "/series/{series}/runs",
+    response={202: RunOut},
+    operation_id="request_run",
+    summary="Run a series now",
 )
-def show_run(request: HttpRequest, run_id: uuid.UUID) -> Run:
+def request_run(request: HttpRequest, series: str, order: RunRequest) -> HttpResponse:
+    """The run that already waits, or a new one; it starts when the series is not running."""
+    require_run_permission(request)
+    found = find_series(request, series)
+    try:
+        run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
+    except HoldError as error:
+        raise refused(error) from error
+    return created(RunOut.from_orm(run), status=202, location=f"/runs/{run.pk}")
+
+
+@router.get("/runs/{run}", response=RunWithConflicts, operation_id="show_run", summary="Show a run")
+def show_run(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) -> HttpResponse:
     visible = Run.objects.visible_to(request.user).select_related("series")
-    run = visible.find(run_id, timezone.now())
-    if run is None:
-        raise Refused(404, "not_found", f"there is no run {run_id} that you may see")
-    return run
+    found = visible.find(run, timezone.now())
+    if found is None:
+        raise Refused(404, "unknown_run", f"there is no run {run} that you may see")
+    return show_item(query, found, RunWithConflicts)

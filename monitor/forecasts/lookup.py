@@ -16,8 +16,7 @@ from monitor.models.current_segment import SETUP
 from monitor.models.hold import HoldKind
 from monitor.models.reporter import HOME
 from monitor.models.run import State
-from monitor.models.series import VISIBLE
-from monitor.models.visibility import sees_all
+from monitor.models.series import VISIBLE, visibility
 from monitor.series.current_segment import store_current_segments, store_missing_segments
 
 if TYPE_CHECKING:
@@ -210,11 +209,6 @@ def candidates(
         return found
     store_current_segments(outdated)
     return read()
-
-
-def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
-    """Return the parameters of ``monitor.models.series.VISIBLE``; *user* must be logged in and active."""
-    return {"user": user.pk, "sees_all": sees_all(user)}
 
 
 def _version_here(application: str) -> str | None:

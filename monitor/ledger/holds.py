@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Max, Q
+from django.db.models.functions import Coalesce
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger import transitions
@@ -159,6 +160,14 @@ def resume(scope: Scope, *, who: str, why: str, now: datetime) -> Hold:
 def end_overdue(now: datetime) -> int:
     """End the holds whose ``until`` has passed; return the number of ended holds."""
     return Hold.objects.overdue(now).update(ended_at=F("until"), ended_by=EXPIRED)
+
+
+def last_ends_at_sites(sites: Iterable[str], now: datetime) -> dict[str, datetime]:
+    """Return when the last hold of each of *sites* (names) ended before *now*; omit sites without one."""
+    ended = Hold.objects.filter(kind=HoldKind.SITE, name__in=list(sites)).filter(
+        Q(ended_at__lte=now) | Q(ended_at=None, until__lte=now)
+    )
+    return dict(ended.order_by().values_list("name").annotate(end=Max(Coalesce("ended_at", "until"))))
 
 
 def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Hold]:

@@ -6,8 +6,18 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.db.models import Max
+
 from monitor.ledger.admission import OpenWindow
-from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, occurrences, open_at
+from monitor.ledger.maintenance_times import (
+    YEAR,
+    Occurrence,
+    WindowTimes,
+    end_before,
+    next_after,
+    occurrences,
+    open_at,
+)
 from monitor.models import Binding, MaintenanceWindow, Series, Site
 from monitor.models.visibility import sees_all
 from reporters.schedule import InvalidSchedule
@@ -74,6 +84,35 @@ def planned_windows(since: datetime, until: datetime) -> Iterator[OpenWindow]:
             logger.error("maintenance window %s is ignored: %s", window.name, error)
 
 
+def last_ends(sites: Iterable[str], now: datetime) -> dict[str, datetime]:
+    """Return when maintenance at each of *sites* (names) ended last before *now*; at most a year back.
+
+    Sites without maintenance in this year are absent.
+    """
+    names = set(sites)
+    ends: dict[str, datetime] = {}
+    for at_sites, end in _last_ends(now):
+        for name in names & at_sites if at_sites else names:
+            ends[name] = max(end, ends.get(name, end))
+    return ends
+
+
+def _last_ends(now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
+    """Yield sites (empty: every site), and when maintenance there ended last before *now*."""
+    single = MaintenanceWindow.objects.filter(schedule="", ends_at__gt=now - YEAR, ends_at__lte=now)
+    for site, end in single.order_by().values_list("sites__name").annotate(end=Max("ends_at")):
+        yield frozenset([site] if site else []), end
+    recurring = MaintenanceWindow.objects.exclude(schedule="").prefetch_related("sites")
+    for window in recurring:
+        try:
+            end = end_before(times_of(window), now)
+        except InvalidSchedule as error:
+            logger.error("maintenance window %s is ignored: %s", window.name, error)
+            continue
+        if end is not None:
+            yield frozenset(_sites(window)), end
+
+
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the open windows that *user* may see, sorted by start."""
     windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
@@ -94,8 +133,8 @@ def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> l
     """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start."""
     sites, shown = visible_sites(user), []
     for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
-        current = _occurrence(open_at, window, now)
-        occurrence = current or _occurrence(next_after, window, now)
+        current = occurrence_of(open_at, window, now)
+        occurrence = current or occurrence_of(next_after, window, now)
         if occurrence is not None:
             shown.append(_shown(window, occurrence, sites, is_open=current is not None))
     return _by_start(shown)
@@ -105,14 +144,15 @@ def _open(
     windows: MaintenanceWindowQuerySet, now: datetime
 ) -> Iterator[tuple[MaintenanceWindow, Occurrence]]:
     for window in windows.may_be_open(now).prefetch_related("sites"):
-        occurrence = _occurrence(open_at, window, now)
+        occurrence = occurrence_of(open_at, window, now)
         if occurrence is not None:
             yield window, occurrence
 
 
-def _occurrence(
+def occurrence_of(
     find: Callable[[WindowTimes, datetime], Occurrence | None], window: MaintenanceWindow, now: datetime
 ) -> Occurrence | None:
+    """Return what *find* finds of *window* at *now*; None, and a line in the log, for an invalid schedule."""
     try:
         return find(times_of(window), now)
     except InvalidSchedule as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,29 @@ DECLARED = "declared"  # the source of windows that are declared after the fact
 
 
 class MaintenanceError(Exception):
-    """A change of maintenance windows is refused. The message tells the user why."""
+    """A change of maintenance windows is refused. The message tells the user why.
+
+    WindowExists      another window has the name
+    UnsuitableState   the window is over, not open or already open: the change is not possible now
+    ForeignWindow     a feed announces the window, or it was declared: it is not changed here
+    NotPermitted      the user may not manage all sites of the window
+    """
+
+
+class WindowExists(MaintenanceError):
+    pass
+
+
+class UnsuitableState(MaintenanceError):
+    pass
+
+
+class ForeignWindow(MaintenanceError):
+    pass
+
+
+class NotPermitted(MaintenanceError):
+    pass
 
 
 @dataclass(frozen=True)
@@ -49,28 +71,48 @@ class Reason:
 
 
 def describe_window(window: MaintenanceWindow, sites: Collection[str]) -> str:
-    """Return title, times and sites: ``New disks: 2026-03-01 08:00 to 2026-03-02 08:00 UTC at sdsc``."""
-    if window.starts_at is None or window.ends_at is None:
-        raise ValueError("expected a window that occurs once")
-    times = f"{window.starts_at:%Y-%m-%d %H:%M} to {window.ends_at:%Y-%m-%d %H:%M} UTC"
-    return f"{window}: {times} at {', '.join(sorted(sites))}"
+    """Return title, times and sites: ``New disks: 2026-03-01 08:00 to 2026-03-02 08:00 UTC at sdsc``.
 
-
-@transaction.atomic
-def declare(
-    name: str, site: Site, starts_at: datetime, ends_at: datetime, reason: Reason
-) -> MaintenanceWindow:
-    """Create a window that is over, with a record of the change.
-
-    ``monitor.availability.declare`` also recomputes the availability of the site.
-
-    Raises:
-        MaintenanceError: the window is not over, has no duration or reason, or the name exists.
+    No *sites* are every site.
     """
+    return f"{window}: {_times(window)} at {', '.join(sorted(sites)) or 'every site'}"
+
+
+def _times(window: MaintenanceWindow) -> str:
+    if window.schedule:
+        ends = f" until {window.ends_at:%Y-%m-%d %H:%M} UTC" if window.ends_at else ""
+        return f"{window.schedule} ({window.timezone}) for {window.duration_seconds} s{ends}"
+    return f"{window.starts_at:%Y-%m-%d %H:%M} to {window.ends_at:%Y-%m-%d %H:%M} UTC"
+
+
+def check_reason(reason: Reason) -> None:
+    """Raise MaintenanceError unless *reason* says why, on few characters."""
     if not reason.why.strip():
         raise MaintenanceError("expected a reason")
     if len(reason.why) > MAX_REASON_CHARACTERS:
         raise MaintenanceError(f"expected a reason of at most {MAX_REASON_CHARACTERS} characters")
+
+
+@transaction.atomic
+def declare(
+    name: str,
+    sites: Sequence[Site],
+    starts_at: datetime,
+    ends_at: datetime,
+    reason: Reason,
+    *,
+    title: str = "",
+) -> MaintenanceWindow:
+    """Create a window at *sites* that is over, with a record of the change; its *title* may be its reason.
+
+    ``monitor.availability.declare`` also recomputes the availability of the sites.
+
+    Raises:
+        MaintenanceError: the window is not over, has no duration, site or reason, or the name exists.
+    """
+    check_reason(reason)
+    if not sites:
+        raise MaintenanceError("expected the sites of a window that is over")
     if starts_at >= ends_at:
         raise MaintenanceError("expected an end after the start")
     if ends_at > reason.at:
@@ -79,16 +121,22 @@ def declare(
         )
     window = MaintenanceWindow(
         name=name,
-        title=reason.why.strip()[:200],
+        title=title or reason.why.strip()[:200],
         starts_at=starts_at,
         ends_at=ends_at,
         source=DECLARED,
         uid=name,
     )
     lock_until_commit(AdvisoryLock.GRID_FILE)
-    if MaintenanceWindow.objects.filter(name=name).exists():
-        raise MaintenanceError(f"there is a maintenance window {name!r} already")
+    check_new_name(name)
     window.save()
-    window.sites.add(site)
-    reason.change(window, MaintenanceAction.DECLARED, after=describe_window(window, [site.name])).save()
+    window.sites.set(sites)
+    after = describe_window(window, [site.name for site in sites])
+    reason.change(window, MaintenanceAction.DECLARED, after=after).save()
     return window
+
+
+def check_new_name(name: str) -> None:
+    """Raise WindowExists if a window has this *name*."""
+    if MaintenanceWindow.objects.filter(name=name).exists():
+        raise WindowExists(f"there is a maintenance window {name!r} already")

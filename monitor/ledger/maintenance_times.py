@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_DURATION_SECONDS = 31_536_000  # a year
 _MINUTES_PER_DAY = 24 * 60
+_DAYS_BACK = (1, 8, 32, 366)  # in which to look for the last occurrence
+YEAR = timedelta(days=_DAYS_BACK[-1])
 # Schedules are evaluated on these days to find the shortest gap: longer than any gap between leap days.
 _FIRST_DAY, _LAST_DAY = datetime(2000, 1, 1), datetime(2012, 12, 31)  # noqa: DTZ001 - in any time zone
 
@@ -76,6 +78,23 @@ def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
         return single if single and single.starts_at > now else None
     slot = _schedule(times).next_after(now)
     return None if slot is None else Occurrence(slot, slot + _duration(times))
+
+
+def end_before(times: WindowTimes, now: datetime) -> datetime | None:
+    """Return the end of the last occurrence that ended at *now* or within the year before; None without one.
+
+    Raises:
+        InvalidSchedule: the schedule cannot be parsed.
+    """
+    if not times.schedule:
+        single = _single(times)
+        return single.ends_at if single and now - YEAR < single.ends_at <= now else None
+    duration = _duration(times)
+    for days in _DAYS_BACK:  # most schedules have a slot every day or week
+        slots = _schedule(times).slots(now - duration - timedelta(days=days), now - duration)
+        if last_slot := deque(slots, maxlen=1):
+            return last_slot[0] + duration
+    return None
 
 
 def occurrences(times: WindowTimes, since: datetime, until: datetime) -> Iterator[Occurrence]:

@@ -496,6 +496,10 @@ class Migration(migrations.Migration):
             model_name="run",
             index=models.Index(fields=["-ended_at"], name="run_latest"),
         ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(fields=["slot", "id"], name="run_slots"),
+        ),
         migrations.AddConstraint(
             model_name="run",
             constraint=models.UniqueConstraint(fields=("series", "slot"), name="run_series_slot_once"),
@@ -819,6 +823,39 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="SiteAdministrator",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="administrators",
+                        to="monitor.site",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="administered_sites",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["site__name", "user__username"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("site", "user"), name="site_administrator_once")
+                ],
             },
         ),
         migrations.CreateModel(

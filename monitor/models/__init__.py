@@ -37,12 +37,13 @@ from monitor.models.reporter import (
     ReporterStatus,
 )
 from monitor.models.retention_cutoff import RetentionCutoff
+from monitor.models.role import Role
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
-from monitor.models.site import Resource, Site
+from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
@@ -103,6 +104,7 @@ __all__ = [
     "ReporterStatus",
     "Resource",
     "RetentionCutoff",
+    "Role",
     "Run",
     "RunSubscriber",
     "Sample",
@@ -110,6 +112,7 @@ __all__ = [
     "Series",
     "SignatureChange",
     "Site",
+    "SiteAdministrator",
     "SiteDay",
     "SiteMonth",
     "SuccessState",

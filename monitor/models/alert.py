@@ -11,6 +11,7 @@ from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
 from monitor.models.site import Site
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
 WATCHED = {"suites": "suite", "sites": "site", "series": "series", "reporters": "reporter"}
 
 DEFAULT_PREFIX = "default-"  # of the names of default rules
+
+
+class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> AlertRuleQuerySet:
+        """Return the rules that watch everything, or something that *user* may see."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if sees_all(user):
+            return self
+        watched = {
+            "suites": Suite.objects.visible_to(user),
+            "sites": Site.objects.visible_to(user),
+            "series": Series.objects.visible_to(user),
+            "reporters": Reporter.objects.manageable_or_visible_to(user),
+        }
+        is_visible = models.Q(everything=True)
+        for noun, rows in watched.items():
+            named = AlertRule.objects.filter(**{f"{noun}__in": rows.order_by().values("pk")})
+            is_visible |= models.Q(pk__in=named.order_by().values("pk"))
+        return self.filter(is_visible)
 
 
 class AlertRule(models.Model):
@@ -56,6 +77,8 @@ class AlertRule(models.Model):
     is_default = models.BooleanField(default=False, editable=False)
     # The rule's fingerprint when every series that it watches was last evaluated; empty: no alert is open.
     judged_as = models.CharField(max_length=64, blank=True, editable=False)
+
+    objects = AlertRuleQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
+CHANGE_WINDOWS = "monitor.change_maintenancewindow"
+
+
 class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
         """Return the windows at every site, and the windows at sites of the series that *user* may see."""

@@ -162,6 +162,7 @@ class Run(models.Model):
                 name="run_in_flight",
             ),
             models.Index(fields=["-ended_at"], name="run_latest"),
+            models.Index(fields=["slot", "id"], name="run_slots"),
             models.Index(
                 fields=["slot"],
                 condition=models.Q(state__in=["failed", "broken", "timed_out"], signature__isnull=True),

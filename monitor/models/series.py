@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
@@ -106,6 +107,11 @@ VISIBLE = """(%(sees_all)b OR NOT EXISTS (
 ) OR EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS member USING (group_id)
     WHERE viewers.suite_id = series.suite_id AND member.user_id = %(user)b))"""
+
+
+def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
+    """Return the parameters of ``VISIBLE``; *user* must be logged in and active."""
+    return {"user": user.pk, "sees_all": sees_all(user)}
 
 
 class SeriesQuerySet(models.QuerySet["Series"]):

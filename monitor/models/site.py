@@ -2,7 +2,75 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from django.conf import settings
 from django.db import models
+
+from monitor.models.role import Role, roles_of
+from monitor.models.visibility import sees_all
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.series import Binding
+
+OPERATE = "monitor.run_series"  # permission to start and stop runs, and to see to alerts, at every site
+
+
+def bound_site(user: AbstractBaseUser | AnonymousUser) -> int | None:
+    """Return the key of the site to which the token of *user* is bound: it may change nothing elsewhere."""
+    return getattr(user, "bound_site", None)
+
+
+def may_manage_everywhere(user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE) -> bool:
+    """Return whether *user* has *permission* at every site: by itself, and by the token of its request."""
+    return bound_site(user) is None and bool(getattr(user, "has_perm", _never)(permission))
+
+
+def _never(_permission: str) -> bool:
+    return False
+
+
+class SiteQuerySet(models.QuerySet["Site"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SiteQuerySet:
+        """Return the sites at which *user* may see a series."""
+        if sees_all(user):
+            return self
+        bindings = _visible_bindings(user).filter(resource__site=models.OuterRef("pk"))
+        return self.filter(models.Exists(bindings))
+
+    def manageable_by(
+        self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE
+    ) -> SiteQuerySet:
+        """Return the sites at which *user* may do what *permission* permits at all sites.
+
+        These are all sites with *permission*, and the own sites of a site admin; at most the one to which the
+        token of the request is bound.
+        """
+        if may_manage_everywhere(user, permission):
+            return self
+        bound = bound_site(user)
+        sites = self if bound is None else self.filter(pk=bound)
+        if getattr(user, "has_perm", _never)(permission):
+            return sites
+        if Role.SITE_ADMIN not in roles_of(user):
+            return self.none()
+        return sites.filter(administrators__user=user.pk)
+
+
+class ResourceQuerySet(models.QuerySet["Resource"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ResourceQuerySet:
+        """Return the resources of the series that *user* may see."""
+        if sees_all(user):
+            return self
+        return self.filter(models.Exists(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
+
+
+def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:
+    from monitor.models.series import Binding, Series  # noqa: PLC0415  # series.py imports this module
+
+    return Binding.objects.filter(series__in=Series.objects.visible_to(user).order_by()).order_by()
 
 
 class Site(models.Model):
@@ -27,6 +95,8 @@ class Site(models.Model):
         help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
     )
 
+    objects = SiteQuerySet.as_manager()
+
     class Meta:
         ordering = ["name"]
         constraints = [
@@ -41,6 +111,20 @@ class Site(models.Model):
         return self.name
 
 
+class SiteAdministrator(models.Model):
+    """A site that a user with the role ``site_admin`` manages."""
+
+    site = models.ForeignKey(Site, models.CASCADE, related_name="administrators")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="administered_sites")
+
+    class Meta:
+        ordering = ["site__name", "user__username"]
+        constraints = [models.UniqueConstraint(fields=["site", "user"], name="site_administrator_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.site}"
+
+
 class Resource(models.Model):
     """A host of a site, and how to reach it."""
 
@@ -53,6 +137,8 @@ class Resource(models.Model):
     address = models.CharField(
         max_length=253, blank=True, help_text="host name or IP address under which other sites reach it"
     )
+
+    objects = ResourceQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from monitor.models.role import Role, roles_of
+
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
 def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """Return whether *user* may see every suite and its content, as active superusers may.
+    """Return whether *user* may see every suite and its content, as operators and administrators may.
 
     This is the only such rule; ``ApiToken.objects.senders`` repeats it in SQL.
     """
-    return bool(user.is_active and getattr(user, "is_superuser", False))
+    return bool(user.is_active and (getattr(user, "is_superuser", False) or Role.OPERATOR in roles_of(user)))

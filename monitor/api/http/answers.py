@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 from django.http import HttpResponse
+from django.urls import reverse
 from ninja import Schema
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ def answer(body: Any) -> HttpResponse:
     answers with the declared schema.
     """
     return HttpResponse(msgspec.json.encode(body), content_type="application/json")
+
+
+def created(item: Schema, *, status: int, location: str) -> HttpResponse:
+    """Return *item* with the *status* 201 or 202, and the path below ``/api/v1`` at which it is found."""
+    response = HttpResponse(
+        msgspec.json.encode(item.model_dump()), status=status, content_type="application/json"
+    )
+    response["Location"] = reverse("api-1:api-root") + location.removeprefix("/")
+    return response
 
 
 def metric_fields(metric: Metric) -> dict[str, object]:

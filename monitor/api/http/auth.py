@@ -107,6 +107,13 @@ def report_rights(request: HttpRequest) -> ReportRights:
     return ReportRights(sender.reporter, visible)
 
 
+def require_scope(request: HttpRequest, scope: str) -> None:
+    """Raise Refused if the caller's token lacks *scope*; a queryset or room decides what the user may do."""
+    token = getattr(request, "auth", None)
+    if isinstance(token, ApiToken) and scope not in token.scopes:
+        raise Refused(403, "not_allowed", f"this needs a token with the scope {scope!r}")
+
+
 def require_read(request: HttpRequest) -> None:
     """Raise Refused unless the caller may read; required for queries that are sent as POST."""
     token = getattr(request, "auth", None)

@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     from ninja import NinjaAPI
 
 METHOD_NOT_ALLOWED = 405
-_CODES = {400: "malformed", 403: "not_allowed"}  # of errors that Ninja raises itself
+_CODES = {400: "malformed", 403: "not_allowed", 415: "unsupported"}  # of errors that Ninja raises itself
 
 
 class Refused(Exception):
-    """Ends a request; the answer is a problem, whose *code* is stable, so that programs can rely on it."""
+    """Ends a request; the answer is a problem, whose *code* is stable, so that programs can rely on it.
 
-    def __init__(self, status: int, code: str, detail: str, **extra: Any) -> None:
+    *retry_seconds*: the client may try again after this time.
+    """
+
+    def __init__(
+        self, status: int, code: str, detail: str, *, retry_seconds: int | None = None, **extra: Any
+    ) -> None:
         super().__init__(detail)
         self.status, self.code, self.detail, self.extra = status, code, detail, extra
+        self.retry_seconds = retry_seconds
 
 
 def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
@@ -47,15 +53,13 @@ def not_allowed(request: HttpRequest, allow: str) -> HttpResponse:
 def register(api: NinjaAPI) -> None:
     """Answer every error of the API as a problem."""
     handlers: dict[type[Exception], Any] = {
-        Refused: lambda error: problem(error.status, error.code, error.detail, **error.extra),
+        Refused: _of_refused,
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
         AuthenticationError: lambda _: problem(
             401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
         ),
         ValidationError: lambda error: _invalid([_as_sent(each) for each in error.errors]),
-        HttpError: lambda error: problem(
-            error.status_code, _CODES.get(error.status_code, "error"), error.message
-        ),
+        HttpError: _of_ninja,
         TooManyFieldsSent: lambda _: problem(
             400, "malformed", f"expected at most {_most_fields()} parameters"
         ),
@@ -85,6 +89,23 @@ def _handler(answer: Any) -> Any:
         return response
 
     return handle
+
+
+def _of_refused(error: Refused) -> HttpResponse:
+    answer = problem(error.status, error.code, error.detail, **error.extra)
+    return answer if error.retry_seconds is None else _with_retry(answer, error.retry_seconds)
+
+
+def _of_ninja(error: HttpError) -> HttpResponse:
+    """Return the problem of an error that Ninja raises; if reading the body failed, with the cause."""
+    cause = error.__cause__
+    if isinstance(cause, Refused):
+        return _of_refused(cause)
+    if isinstance(cause, RecursionError):
+        return problem(400, "malformed", "expected JSON, got too many levels of it")
+    if isinstance(cause, ValueError):
+        return problem(400, "malformed", f"expected JSON: {cause}")
+    return problem(error.status_code, _CODES.get(error.status_code, "error"), error.message)
 
 
 def _most_bytes() -> str:

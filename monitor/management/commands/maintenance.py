@@ -133,7 +133,7 @@ class Command(BaseCommand):
             for option, key in (("from", "since"), ("until", "until"))
         ]
         reason = Reason(options["by"] or caller_name(), options["reason"], timezone.now())
-        window, record = declare_and_recompute(name, site, times[0], times[1], reason)
+        window, record = declare_and_recompute(name, [site], times[0], times[1], reason)
         self.stdout.write(f"{window.name}: declared at {site}")
         for period in record.periods.filter(is_month=True):
             self.stdout.write(describe_change(period))

@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor import env
+from monitor.access import roles
+from monitor.access.roles import Grant
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
-from monitor.models import ApiToken, DemoWeather, Reporter, Series
+from monitor.models import ApiToken, DemoWeather, Reporter, Role, Series
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
@@ -36,8 +38,8 @@ class Command(BaseCommand):
     def handle(self, *, unscheduled: bool, wan: bool, **_: Any) -> None:
         call_command("migrate", verbosity=0)
         viewer = _user("viewer")
-        permissions = Permission.objects.filter(codename__in=["run_series", "manage_signatures"])
-        _user("operator").user_permissions.add(*permissions)
+        roles.grant(viewer, Grant(Role.VIEWER))
+        roles.grant(_user("operator"), Grant(Role.OPERATOR))
         ApiToken.objects.keep(viewer, "demo", [READ], env.kept_secret("demo-token"))
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:

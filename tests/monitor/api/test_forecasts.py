@@ -361,7 +361,7 @@ def test_the_values_of_a_metric_are_sorted(history: Series, client: Client) -> N
 
 
 def test_the_latest_runs_come_first(history: Series, client: Client) -> None:
-    runs = client.get("/api/v1/runs", {"series": "circle"}).json()
+    runs = client.get("/api/v1/runs", {"series": "circle"}).json()["runs"]
     assert [run["state"] for run in runs] == ["passed"] * 5
     assert client.get(f"/api/v1/runs/{runs[0]['id']}").json() == {**runs[0], "conflicts": []}
 

@@ -264,7 +264,7 @@ def test_a_window_declared_later_changes_the_availability_of_the_month(circle: S
         return seconds.down / 3600, seconds.scheduled / 3600, seconds.reliability
 
     before = hours()
-    declare("disks", site, midnight + 2 * HOUR, midnight + 6 * HOUR, Reason("ada", "new disks", NOON))
+    declare("disks", [site], midnight + 2 * HOUR, midnight + 6 * HOUR, Reason("ada", "new disks", NOON))
     after = hours()
     assert (before[:2], after[:2]) == ((4, 0), (0, 4))
     assert before[2] == pytest.approx(1 / 3)
@@ -292,7 +292,7 @@ def test_a_declaration_that_is_refused_names_the_reason(
 ) -> None:
     MaintenanceWindow.objects.create(name="taken", starts_at=NOON, ends_at=NOON + HOUR)
     with pytest.raises(MaintenanceError, match=reason):
-        declare("taken", sdsc, NOON + start * HOUR, NOON + end * HOUR, Reason("ada", why, NOON))
+        declare("taken", [sdsc], NOON + start * HOUR, NOON + end * HOUR, Reason("ada", why, NOON))
     assert not MaintenanceChange.objects.exists()
 
 

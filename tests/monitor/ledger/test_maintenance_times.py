@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ledger.maintenance_times import Occurrence, WindowTimes, next_after, open_at, time_errors
+from monitor.ledger.maintenance_times import (
+    Occurrence,
+    WindowTimes,
+    end_before,
+    next_after,
+    open_at,
+    time_errors,
+)
 from reporters.schedule import InvalidSchedule
 
 HOUR = 3600
@@ -166,3 +173,23 @@ def test_an_invalid_schedule_raises_when_it_is_evaluated() -> None:
             WindowTimes(schedule="0 8 * * *", timezone="Europe/Berln", duration_seconds=60),
             at("2026-03-01 08:00"),
         )
+
+
+@pytest.mark.parametrize(
+    ("times", "now", "expected"),
+    [
+        (ONCE, "2026-03-02 07:59", ""),
+        (ONCE, "2026-03-02 08:00", "2026-03-02 08:00"),
+        (ONCE, "2027-03-02 07:59", "2026-03-02 08:00"),
+        (ONCE, "2027-03-04 08:00", ""),
+        (TUESDAYS, "2026-03-03 12:00", "2026-03-03 12:00"),
+        (TUESDAYS, "2026-03-10 11:59", "2026-03-03 12:00"),
+        (BACK_TO_BACK, "2026-03-01 23:59", "2026-03-01 00:00"),
+        (FEBRUARY, "2026-02-03 11:59", ""),
+        (FEBRUARY, "2026-12-31 00:00", "2026-02-24 12:00"),
+        (FEBRUARY, "2027-12-31 00:00", ""),
+        (WindowTimes(schedule="0 8 1 1 *", duration_seconds=HOUR), "2026-12-31 00:00", "2026-01-01 09:00"),
+    ],
+)
+def test_the_last_end_of_a_year(times: WindowTimes, now: str, expected: str) -> None:
+    assert end_before(times, at(now)) == (at(expected) if expected else None)

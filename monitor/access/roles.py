@@ -1,0 +1,240 @@
+"""Grant and revoke roles. A role is a Django group with permissions; this module alone creates these groups.
+
+A user with the role ``administrator`` is a superuser: the flags ``is_superuser`` and ``is_staff`` follow the
+groups of a user, by whatever way the groups change (``follow_groups``).
+
+Errors, all permanent::
+
+    RoleError
+    |-- InvalidGrant         no such role or site, or the role and the site do not fit
+    `-- LastAdministrator    no other active user could grant roles
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.contrib.auth.management import create_permissions
+from django.contrib.auth.models import Group, Permission, User
+from django.db import transaction
+from django.db.models import Q
+
+from monitor.models import Site, SiteAdministrator
+from monitor.models.role import Role, forget_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+STAFF = frozenset({Role.SITE_ADMIN, Role.OPERATOR, Role.ADMINISTRATOR})  # the roles that may open /admin/
+
+_CONFIGURED = (
+    "alertrule",
+    "binding",
+    "maintenancewindow",
+    "reporter",
+    "resource",
+    "series",
+    "site",
+    "suite",
+)
+_ACCOUNTS = ("apitoken", "siteadministrator")  # only administrators see those of others
+# A superuser needs no permissions. A site admin has none: querysets give the rights at the own sites.
+_PERMISSIONS: dict[Role, Q] = {
+    Role.SCHEDULER: Q(codename="add_outcome"),
+    Role.OPERATOR: Q(
+        codename__in=[
+            "run_series",
+            "manage_reporters",
+            "manage_signatures",
+            "add_rawreport",
+            "add_outcome",
+            *(f"{action}_{model}" for model in _CONFIGURED for action in ("add", "change", "delete")),
+        ]
+    )
+    | Q(codename__startswith="view_") & ~Q(content_type__model__in=_ACCOUNTS),
+}
+
+
+class RoleError(Exception):
+    """The role is neither granted nor revoked; the message says why."""
+
+
+class InvalidGrant(RoleError):
+    pass
+
+
+class LastAdministrator(RoleError):
+    pass
+
+
+@dataclass(frozen=True, order=True)
+class Grant:
+    """A role; for a site admin, at the site of this name."""
+
+    role: Role
+    site: str | None = None
+
+    def __str__(self) -> str:
+        return self.role.value if self.site is None else f"{self.role.value}:{self.site}"
+
+
+def parse_grant(text: str) -> Grant:
+    """Return the grant that *text* names: a role, or ``site_admin:SITE``.
+
+    Raises:
+        InvalidGrant: there is no such role or site.
+    """
+    role, colon, site = text.partition(":")
+    return checked_grant(role, site if colon else None)
+
+
+def checked_grant(role: str, site: str | None = None) -> Grant:
+    """Return the grant of *role*, at *site* if the role needs one.
+
+    Raises:
+        InvalidGrant: there is no such role or site.
+    """
+    if role not in Role.values:
+        raise InvalidGrant(f"expected one of the roles {', '.join(Role.values)}, got {role!r}")
+    if (role == Role.SITE_ADMIN) != (site is not None):
+        raise InvalidGrant(
+            f"the role {role} is granted at a site: name the site"
+            if role == Role.SITE_ADMIN
+            else f"the role {role} is not granted at a site, got {site!r}"
+        )
+    if site is not None and not Site.objects.filter(name=site).exists():
+        raise InvalidGrant(f"there is no site {site!r}")
+    return Grant(Role(role), site)
+
+
+def ensure_roles(**_: Any) -> None:
+    """Create the group of each role, with exactly its permissions; also a receiver of ``post_migrate``."""
+    create_permissions(apps.get_app_config("monitor"), verbosity=0)  # may run before the receiver of Django
+    for role in Role:
+        role_group(role)
+
+
+def role_group(role: Role) -> Group:
+    """Return the group of *role*, with exactly its permissions; create what is missing."""
+    group, _ = Group.objects.get_or_create(name=role.value)
+    condition = _PERMISSIONS.get(role)
+    permissions = Permission.objects.none()
+    if condition is not None:
+        permissions = Permission.objects.filter(condition, content_type__app_label="monitor")
+    group.permissions.set(permissions)
+    return group
+
+
+@transaction.atomic
+def grant(user: User, given: Grant) -> bool:
+    """Grant *given* to *user*; return False if the user has it already."""
+    had = given in grants_of(user)
+    user.groups.add(role_group(given.role))
+    if given.site is not None:
+        SiteAdministrator.objects.get_or_create(user=user, site=Site.objects.get(name=given.site))
+    return not had
+
+
+@transaction.atomic
+def revoke(user: User, taken: Grant) -> bool:
+    """Take *taken* from *user*; return False if the user does not have it.
+
+    A site admin without a site has no role any more.
+
+    Raises:
+        LastAdministrator: *user* is the last active administrator.
+    """
+    if taken not in grants_of(user):
+        return False
+    if taken.role == Role.ADMINISTRATOR:
+        _check_another_administrator(user)
+        _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
+    if taken.site is not None:
+        SiteAdministrator.objects.filter(user=user, site__name=taken.site).delete()
+    if taken.site is None or not user.administered_sites.exists():
+        user.groups.remove(*Group.objects.filter(name=taken.role.value))
+    user.refresh_from_db(fields=["is_staff", "is_superuser"])
+    forget_roles(user)
+    return True
+
+
+@transaction.atomic
+def set_roles(user: User, grants: Iterable[Grant]) -> None:
+    """Give *user* exactly *grants*, for example those of the groups that an identity provider names.
+
+    Raises:
+        LastAdministrator: *user* is the last active administrator, and *grants* lack this role.
+    """
+    wanted, present = set(grants), set(grants_of(user))
+    for each in sorted(wanted - present):
+        grant(user, each)
+    for each in sorted(present - wanted):
+        revoke(user, each)
+
+
+def grants_of(user: User) -> list[Grant]:
+    """Return what *user* has been granted, sorted; a user without a role has no grant."""
+    names = set(user.groups.filter(name__in=Role.values).values_list("name", flat=True))
+    if user.is_superuser:
+        names.add(Role.ADMINISTRATOR.value)
+    roles = {Role(name) for name in names}
+    if not user.is_superuser:
+        roles.discard(Role.ADMINISTRATOR)
+    sites = user.administered_sites.values_list("site__name", flat=True) if Role.SITE_ADMIN in roles else ()
+    simple = [Grant(role) for role in roles - {Role.SITE_ADMIN}]
+    return sorted([*simple, *(Grant(Role.SITE_ADMIN, site) for site in sites)])
+
+
+def follow_groups(instance: User | Group, action: str, pk_set: Collection[int] | None, **_: Any) -> None:
+    """Make flags follow the groups; a receiver of ``m2m_changed`` of ``User.groups``.
+
+    Removals are followed before they happen, because a cleared relation no longer says what it contained.
+    """
+    if action not in {"post_add", "pre_remove", "pre_clear"}:
+        return
+    if isinstance(instance, Group):  # its members change
+        members = instance.user_set.values_list("pk", flat=True) if pk_set is None else pk_set
+        changed = {user: {instance.name} for user in members}
+    else:
+        groups = instance.groups.all() if pk_set is None else Group.objects.filter(pk__in=pk_set)
+        changed = {instance.pk: set(groups.values_list("name", flat=True))}
+    for user, names in changed.items():
+        roles = {Role(name) for name in names & set(Role.values)}
+        if action == "post_add":
+            _raise_flags(user, roles)
+        else:
+            _lower_flags(user, roles)
+    if isinstance(instance, User):
+        instance.refresh_from_db(fields=["is_staff", "is_superuser"])
+        forget_roles(instance)
+
+
+def _raise_flags(user: int, added: Collection[Role]) -> None:
+    flags = {"is_staff": bool(STAFF & set(added)), "is_superuser": Role.ADMINISTRATOR in added}
+    User.objects.filter(pk=user).update(**{flag: True for flag, is_raised in flags.items() if is_raised})
+
+
+def _lower_flags(user: int, removed: Collection[Role]) -> None:
+    """Take the flags that only *removed* gave; a superuser without the group stays one."""
+    users = User.objects.filter(pk=user)
+    if Role.ADMINISTRATOR in removed:
+        users.update(is_superuser=False)
+    left = set(Group.objects.filter(user=user).values_list("name", flat=True)) - set(removed)
+    if STAFF & set(removed) and not STAFF & left:
+        users.filter(is_superuser=False).update(is_staff=False)
+
+
+def clear_members(instance: Group, **_: Any) -> None:
+    """Make the flags of its members follow the deletion of a group; a receiver of ``pre_delete``."""
+    if instance.name in Role.values:
+        instance.user_set.clear()
+
+
+def _check_another_administrator(user: User) -> None:
+    others = User.objects.select_for_update().filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    if not others.exists():
+        raise LastAdministrator(
+            f"{user} is the last active administrator: grant the role to another user first"
+        )

@@ -1,0 +1,121 @@
+"""One strictness for every operation: unknown and repeated parameters and keys are refused, and so is a body
+where none is expected or of another type than JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from ninja.parser import Parser
+
+from monitor.api.http.problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.utils.datastructures import MultiValueDict
+    from ninja.operation import Operation
+
+_BODY_SOURCES = frozenset({"body", "form", "file"})
+_OTHER_NAMES = "_takes_other_parameters"
+
+
+class StrictParser(Parser):
+    """Reads query strings and JSON bodies; refuses what is repeated in them."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        if request.content_type not in {"application/json", "", None}:
+            kind = (request.content_type or "")[:100]
+            raise Refused(415, "unsupported", f"expected a body of the type application/json, got {kind!r}")
+        text = request.body
+        parsed = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        if rb"\u0000" in text:
+            _refuse_nul("the body", parsed)
+        return parsed
+
+    def parse_querydict(
+        self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest
+    ) -> dict[str, Any]:
+        for name, values in data.lists():
+            if len(values) > 1 and name not in list_fields:
+                raise Refused(422, "invalid", f"{name[:100]}: expected one value, got {len(values)}")
+            _refuse_nul("parameters", [name])
+            _refuse_nul(name, values)
+        parsed: dict[str, Any] = super().parse_querydict(data, list_fields, request)
+        return parsed
+
+
+def takes_other_parameters(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark *view*, which checks the names of its further query parameters itself."""
+    setattr(view, _OTHER_NAMES, True)
+    return view
+
+
+def refuse_undeclared(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the *view* of an operation, changed to refuse parameters and a body that are not declared."""
+    operation: Operation = view._ninja_operation  # type: ignore[attr-defined]  # noqa: SLF001  # set by ninja
+    names = _query_names(operation)
+    takes_others = getattr(view, _OTHER_NAMES, False)
+    takes_body = "requestBody" in (operation.openapi_extra or {}) or any(
+        model.__ninja_param_source__ in _BODY_SOURCES for model in operation.models
+    )
+
+    @wraps(view)
+    def strict(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if not takes_others:
+            _check_names(request, names)
+        if not takes_body and request.method not in {"GET", "HEAD"} and not _has_empty_body(request):
+            raise Refused(422, "invalid", "expected no body")
+        return view(request, *args, **kwargs)
+
+    return strict
+
+
+def _query_names(operation: Operation) -> frozenset[str]:
+    return frozenset(
+        name
+        for model in operation.models
+        if model.__ninja_param_source__ == "query"
+        for name in model.__ninja_flatten_map__
+    )
+
+
+def _check_names(request: HttpRequest, names: frozenset[str]) -> None:
+    unknown = next((name for name in request.GET if name not in names), None)
+    if unknown is not None:
+        raise Refused(422, "invalid", f"there is no parameter {unknown[:100]!r}", known=sorted(names))
+
+
+def _has_empty_body(request: HttpRequest) -> bool:
+    if request.content_type == "multipart/form-data":
+        return not request.POST and not request.FILES
+    return request.body.strip() in {b"", b"{}"}
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return *pairs* as an object. Raises ValueError if a key is repeated."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key[:100]!r} is repeated")
+        found[key] = value
+    return found
+
+
+def _refuse_nul(name: str, value: Any) -> None:
+    """Raise Refused if a text in *value* has a NUL character, which PostgreSQL does not store."""
+    if isinstance(value, str) and "\x00" in value:
+        raise Refused(422, "invalid", f"{name}: expected text, got a NUL character")
+    if isinstance(value, dict):
+        _refuse_nul(name, [*value])
+        for key, inner in value.items():
+            _refuse_nul(key, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_nul(name, inner)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")

@@ -1,0 +1,74 @@
+"""Methods of forecasting that a request may name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from forecasting import methods
+from forecasting.base import UnknownMethod
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
+from monitor.api.http.problems import Refused
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+router = Router(tags=["registries"])
+
+
+class MethodOut(Schema):
+    """A forecasting method."""
+
+    name: str = Field(description="The name, as `method` of a forecast.", examples=["seasonal"])
+    description: str = Field(
+        description="What it forecasts from, with its source if it is published.",
+        examples=["Forecasts the last value."],
+    )
+    uses_times: bool = Field(
+        description="Whether the forecast depends on when the values happened.", examples=[False]
+    )
+    uses_predictors: bool = Field(
+        description="Whether it uses values of probes beside those of the metric itself.", examples=[False]
+    )
+    uses_stages: bool = Field(
+        description="Whether it needs the stages of the series and of its probes.", examples=[False]
+    )
+    is_expert: bool = Field(description="Whether `blend` and `auto` use it.", examples=[True])
+
+
+class MethodList(ListOut):
+    """A page of methods, by name."""
+
+    methods: list[MethodOut]
+
+
+@router.get("/methods", response=MethodList, operation_id="list_methods", summary="List forecasting methods")
+def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+    """All methods, by name."""
+    return list_items(query, methods.names(), MethodList, key=lambda name: (name,), show=_shown)
+
+
+@router.get(
+    "/methods/{method}", response=MethodOut, operation_id="show_method", summary="Show a forecasting method"
+)
+def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    try:
+        shown = _shown(method)
+    except UnknownMethod as error:
+        raise Refused(404, "unknown_method", str(error), known=methods.names()) from None
+    return show_item(query, shown, MethodOut)
+
+
+def _shown(name: str) -> dict[str, Any]:
+    method = methods.load(name)
+    return {
+        "name": name,
+        "description": inspect.getdoc(inspect.getmodule(method)) or "",
+        "uses_times": method.USES_TIMES,
+        "uses_predictors": method.USES_PREDICTORS,
+        "uses_stages": method.USES_STAGES,
+        "is_expert": method.EXPERT,
+    }

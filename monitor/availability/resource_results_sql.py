@@ -1,0 +1,103 @@
+"""SQL of what the newest runs say about resources: failures in a row, passed runs, the newest result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from psycopg.rows import class_row
+
+from monitor.db import binary
+from monitor.models.run import State
+from monitor.models.series import VISIBLE, visibility
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+LEAST_FAILURES = 3  # in a row, of all series together
+EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
+
+# Only visible series count: users do not learn that other series fail. A series may bind a resource in
+# several roles. The outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures.
+_RESULTS = f"""
+WITH seen AS MATERIALIZED (
+    SELECT DISTINCT resource.name, latest.series_id, latest.state, latest.ended_at, latest.outcomes,
+        latest.slots, latest.failed_resources, latest.failed_resource
+    FROM monitor_resource AS resource
+    JOIN monitor_binding AS binding ON binding.resource_id = resource.id
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = series.id
+    WHERE resource.name = ANY (%(resources)b) AND {VISIBLE}
+), evidence AS (
+    SELECT name, state, ended_at,
+        slots[length(substring(outcomes FROM '^.*[pft]'))] AS result_at,
+        (SELECT max(slot) FROM unnest(slots, failed_resources) AS run (slot, failed) WHERE failed = name)
+            AS failed_at,
+        CASE WHEN failed_resource = name AND state IN ('{State.FAILED}', '{State.TIMED_OUT}')
+            THEN substring(outcomes FROM '[fts]+$') END AS trail,
+        outcomes, slots
+    FROM seen
+)
+SELECT name,
+    coalesce(sum(length(replace(trail, 's', ''))), 0)::bigint AS failures,
+    min(slots[length(outcomes) - length(trail) + 1]) AS failing_since,
+    max(ended_at) FILTER (WHERE trail IS NOT NULL) AS failure_ended_at,
+    max(ended_at) FILTER (WHERE state = '{State.PASSED}') AS passed_at,
+    max(failed_at) AS failed_at,
+    max(result_at) AS result_at
+FROM evidence GROUP BY name
+"""  # noqa: S608  # constants of this module
+
+
+@dataclass(frozen=True)
+class ResourceResults:
+    """What the newest runs of visible series say about the resource *name*.
+
+    Attributes:
+        failures: how many of the newest runs failed there in a row, of all series together.
+        failing_since: the slot of the first of them; None without failures.
+        failure_ended_at: when the last of them ended.
+        passed_at: when the last run ended among those that are the newest of their series and passed.
+        failed_at: the slot of the newest run that failed there, of the newest 20 runs of each series.
+        result_at: the slot of the newest run that passed or failed; None if there is none.
+    """
+
+    name: str
+    failures: int
+    failing_since: datetime | None
+    failure_ended_at: datetime | None
+    passed_at: datetime | None
+    failed_at: datetime | None
+    result_at: datetime | None
+
+    def is_failing(self, now: datetime) -> bool:
+        """Return whether the newest runs that used it failed there, and none has passed since."""
+        if self.failures < LEAST_FAILURES or self.failing_since is None or self.failure_ended_at is None:
+            return False
+        has_passed = self.passed_at is not None and self.passed_at >= self.failing_since
+        return self.failure_ended_at > now - EXPIRES and not has_passed
+
+    def is_known(self, now: datetime) -> bool:
+        """Return whether a run has passed or failed lately."""
+        return self.result_at is not None and self.result_at > now - EXPIRES
+
+    @property
+    def words(self) -> str:
+        since = f"{self.failing_since:%Y-%m-%d %H:%M} UTC"
+        return f"the last {self.failures} runs failed at {self.name}, since {since}"
+
+
+def resource_results(
+    user: AbstractBaseUser | AnonymousUser, resources: Collection[str]
+) -> dict[str, ResourceResults]:
+    """Return the results of the newest runs at each of *resources*, by name, as *user* may see them.
+
+    Resources without a visible run are absent. *user* must be logged in and active.
+    """
+    parameters = {"resources": list(resources), **visibility(user)}
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(ResourceResults)
+        rows = cursor.execute(_RESULTS.encode(), parameters, binary=True).fetchall()
+    return {row.name: row for row in rows}
