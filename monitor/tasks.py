@@ -18,6 +18,7 @@ from monitor.failures import attribute, classify_runs
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.traces import export as traces
+from monitor.webhooks import announce_sites
 from monitor.webhooks import deliver as webhooks
 from monitor.worker import deliver_spool, run_claimed
 
@@ -78,6 +79,7 @@ def attribute_failures() -> None:
     now = timezone.now()
     attribute.attribute(now)
     group.group_alerts(now)
+    announce_sites.announce_present_states(now)
 
 
 @app.task(name="monitor.tasks.refresh_availability")

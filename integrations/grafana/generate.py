@@ -52,6 +52,7 @@ GRID = (
     _number("Open alerts", "sum(gridcast_alerts_open)"),
     _number("Series left out", "gridcast_metrics_left_out_series"),
     Graph("Series by state", "short", {"{{state}}": "gridcast_series_by_state"}),
+    Graph("Sites by state", "short", {"{{state}}": "count by (state) (gridcast_site_state)"}),
     Graph(
         "Share of passed series by suite", "percentunit", {"{{suite}}": "suite:gridcast_series_passed:ratio"}
     ),
@@ -162,6 +163,10 @@ SERVICE = (
     Graph("Clock offset of reporters", "s", {"{{reporter}}": "gridcast_reporter_clock_offset_seconds"}),
     Graph("Dirty hours", "short", {"": "gridcast_rollups_dirty"}),
     Graph("Messages of alerts", "short", {"{{state}}": "gridcast_notifications"}),
+    Graph("Messages of webhooks", "short", {"{{webhook}}: {{state}}": "gridcast_webhook_deliveries"}),
+    Graph(
+        "Runs that wait for webhooks and traces", "short", {"{{subscriber}}": "gridcast_ended_runs_waiting"}
+    ),
 )
 DASHBOARDS: Mapping[str, tuple[str, Sequence[Graph]]] = {
     "grid": ("gridcast: grid", GRID),

@@ -48,6 +48,7 @@ _PERMISSIONS: dict[Role, Q] = {
             "run_series",
             "manage_reporters",
             "manage_signatures",
+            "manage_webhooks",
             "add_rawreport",
             "add_outcome",
             *(f"{action}_{model}" for model in _CONFIGURED for action in ("add", "change", "delete")),

@@ -15,6 +15,7 @@ from prometheus_client.core import (
 )
 
 from monitor.ingest import counts
+from monitor.traces import export as traces
 
 
 class Group(StrEnum):
@@ -95,6 +96,28 @@ DIRTY_HOURS = _gauge(_S, "gridcast_rollups_dirty", "Hours whose rollups have to 
 ALERTS_OPEN = _gauge(_S, "gridcast_alerts_open", "Open alerts.", "acknowledged")
 NOTIFICATIONS = _gauge(
     _S, "gridcast_notifications", "Messages of alerts that are pending or were given up.", "state"
+)
+
+DELIVERIES = _gauge(
+    _S, "gridcast_webhook_deliveries", "Messages of webhooks that are pending or dead.", "webhook", "state"
+)
+RUNS_FED = _gauge(
+    _S,
+    "gridcast_ended_runs_waiting",
+    "Ended runs that wait to be told: to webhooks, as traces.",
+    "subscriber",
+)
+TRACES_EXPORTED = _counter(_S, traces.EXPORTED, "Runs that the collector has accepted as traces.")
+TRACES_DROPPED = _counter(_S, traces.DROPPED, "Runs that waited for the collector for too long.")
+SITE_STATE = _gauge(
+    _S,
+    "gridcast_site_state",
+    "1 for the present state: up, held, maintenance, down, unknown.",
+    "site",
+    "state",
+)
+SITE_SINCE = _gauge(
+    _S, "gridcast_site_state_since_timestamp_seconds", "When the present state began, if known.", "site"
 )
 
 REQUESTS = _counter(

@@ -28,7 +28,15 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 _LE = (*map(floatToGoString, BOUNDS), "+Inf")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKET, _SUM = f"{of.REQUEST_SECONDS.name}_bucket", f"{of.REQUEST_SECONDS.name}_sum"
-_COUNTERS = (of.REQUESTS, of.RECEIPTS, of.COMMITS, of.COMMIT_REQUESTS, of.COMMIT_SECONDS)
+_COUNTERS = (
+    of.REQUESTS,
+    of.RECEIPTS,
+    of.COMMITS,
+    of.COMMIT_REQUESTS,
+    of.COMMIT_SECONDS,
+    of.TRACES_EXPORTED,
+    of.TRACES_DROPPED,
+)
 
 
 class RequestCountMiddleware:

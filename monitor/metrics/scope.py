@@ -7,16 +7,20 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
+from monitor.availability.site_states import site_states
 from monitor.metrics.definitions import Group
-from monitor.models import Reporter, Series
+from monitor.models import Binding, Reporter, Series, Site
+from monitor.models.role import keep_roles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from monitor.availability.site_states import CurrentState
     from monitor.models.series import SeriesQuerySet
 
 
@@ -36,6 +40,13 @@ class ScrapeRequest:
     @property
     def key(self) -> tuple[object, ...]:
         return (self.user.pk if self.user else None, self.groups, self.suites, self.sites)
+
+
+def _guest() -> User:
+    """Return a user that sees what every user sees: it has no groups, and no row in the database."""
+    guest = User(username="metrics")
+    keep_roles(guest, ())
+    return guest
 
 
 class Described(NamedTuple):
@@ -70,6 +81,19 @@ class ScrapeScope:
         if self.request.user is None:
             return Reporter.objects.filter(series__in=Series.objects.open_to_all()).distinct()
         return Reporter.objects.manageable_or_visible_to(self.request.user)
+
+    def site_states(self) -> Mapping[str, CurrentState]:
+        """Return the present states of the sites that the scrape may see and asks for, by name."""
+        user = self.request.user
+        if user is None:
+            bindings = Binding.objects.filter(series__in=Series.objects.open_to_all())
+            sites = Site.objects.filter(pk__in=bindings.order_by().values("resource__site"))
+        else:
+            sites = Site.objects.visible_to(user)
+        if self.request.sites:
+            sites = sites.filter(name__in=self.request.sites)
+        names = list(sites.order_by("name").values_list("name", flat=True))
+        return site_states(user or _guest(), names, self.now)
 
     @cached_property
     def total(self) -> int:

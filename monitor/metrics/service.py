@@ -17,8 +17,9 @@ from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER
 from monitor.metrics import definitions as of
 from monitor.metrics import service_sql
-from monitor.models import Alert, Heartbeat, Notification, Run
+from monitor.models import Alert, EndedRun, Heartbeat, Notification, Run, Webhook, WebhookDelivery
 from monitor.models.run import IN_FLIGHT, State
+from monitor.models.webhook import DeliveryState
 from reporters.remote import VERSION
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def collect(scope: ScrapeScope) -> Iterator[Metric]:
     yield from _runs(scope)
     yield from _depot()
     yield from _alerts(scope)
+    yield from _followers()
+    yield from _sites(scope)
 
 
 def collect_without_depot() -> Iterator[Metric]:
@@ -117,3 +120,27 @@ def _alerts(scope: ScrapeScope) -> Iterator[Metric]:
         "given_up": Notification.objects.filter(due_at=None, sent_at=None, withheld="").count,
     }
     yield _by_label(of.NOTIFICATIONS, {state: count() for state, count in messages.items()})
+
+
+def _followers() -> Iterator[Metric]:
+    """Yield what webhooks and traces still have to tell."""
+    deliveries, waiting = of.DELIVERIES.family(), of.RUNS_FED.family()
+    states = DeliveryState.PENDING, DeliveryState.DEAD
+    rows = WebhookDelivery.objects.filter(state__in=states).order_by().values_list("webhook", "state")
+    counts = {(hook, state): number for hook, state, number in rows.annotate(Count("pk"))}
+    for hook, name in Webhook.objects.values_list("pk", "name"):
+        for state in states:
+            deliveries.add_metric([name, state], counts.get((hook, state), 0))
+    fed = EndedRun.objects.order_by().values_list("subscriber").annotate(Count("pk"))
+    for subscriber, number in fed:
+        waiting.add_metric([subscriber], number)
+    yield from (deliveries, waiting)
+
+
+def _sites(scope: ScrapeScope) -> Iterator[Metric]:
+    states, times = of.SITE_STATE.family(), of.SITE_SINCE.family()
+    for name, current in scope.site_states().items():
+        states.add_metric([name, current.state.value], 1)
+        if current.since is not None:
+            times.add_metric([name], current.since.timestamp())
+    yield from (states, times)

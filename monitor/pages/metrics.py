@@ -17,6 +17,7 @@ from monitor.api.http.problems import Refused, problem
 from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import OPENMETRICS, TEXT, expose
 from monitor.metrics.scope import ScrapeRequest
+from monitor.models.role import reads_measurements
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -31,6 +32,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Answer in OpenMetrics or in Prometheus' text format, as the header Accept prefers."""
     try:
         user = _caller(request)
+        if user is not None and not reads_measurements(user):
+            raise Refused(
+                403, "not_allowed", "the role scheduler reads forecasts, and nothing that is measured"
+            )
         scrape = _scrape_request(request, user)
     except Refused as error:
         answer = problem(error.status, error.code, error.detail, **error.extra)

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
+from monitor.availability.site_states import OperationalState, site_states
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.models import AnnouncedSite, Site
+from monitor.models import AnnouncedSite, Incident, Site, Webhook
+from monitor.models.incident import MONITOR
 from monitor.models.webhook import EventType
 from monitor.webhooks.enqueue import enqueue, site_deliveries
 from reporters.report import rfc3339
+
+_TOLD = {OperationalState.DOWN: True, OperationalState.UP: False}
+# Runs of all series count. This user has no row in the database.
+_SEES_ALL = User(username="webhooks", is_superuser=True)
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,28 @@ class SiteReport:
     is_down: bool
     since: datetime
     reasons: tuple[str, ...] = ()
+
+
+def announce_present_states(now: datetime) -> list[EventType]:
+    """Enqueue an event for each site that went down or came up; return the events.
+
+    Nothing is told while the monitor itself is suspected, nor if no webhook receives the states of sites.
+    """
+    receivers = Webhook.objects.filter(enabled=True, events__overlap=[EventType.SITE_DOWN, EventType.SITE_UP])
+    if not receivers.exists():
+        AnnouncedSite.objects.all().delete()
+        return []
+    if Incident.objects.filter(kind=MONITOR, resolved_at=None).exists():
+        return []
+    states = site_states(_SEES_ALL, list(Site.objects.values_list("name", flat=True)), now)
+    reports = {
+        name: SiteReport(
+            _TOLD[current.state], current.since or now, tuple(reason.text for reason in current.reasons)
+        )
+        for name, current in states.items()
+        if current.state in _TOLD
+    }
+    return announce_sites(reports, now)
 
 
 def announce_sites(reports: Mapping[str, SiteReport], now: datetime) -> list[EventType]:

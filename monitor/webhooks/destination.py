@@ -40,7 +40,7 @@ class DestinationRefused(DestinationError):
 
 
 @dataclass(frozen=True)
-class Destination:
+class WebhookDestination:
     """A URL in parts. *path* includes the query; *host* is in lower case, without brackets."""
 
     scheme: str
@@ -56,7 +56,7 @@ class Destination:
         return f"{self.scheme}://{host}{port}"
 
 
-def parse(url: str) -> Destination:
+def parse(url: str) -> WebhookDestination:
     """Return *url* in parts.
 
     Raises:
@@ -74,7 +74,7 @@ def parse(url: str) -> Destination:
     if "@" in parts.netloc:
         raise InvalidUrl("expected a URL without a password; use secret_variable instead")
     query = f"?{parts.query}" if parts.query else ""
-    return Destination(parts.scheme, host, port or PORTS[parts.scheme], f"{parts.path or '/'}{query}")
+    return WebhookDestination(parts.scheme, host, port or PORTS[parts.scheme], f"{parts.path or '/'}{query}")
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
@@ -84,7 +84,7 @@ def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def checked_addresses(
-    destination: Destination, allowed: Collection[str], resolve: Resolve = resolve
+    destination: WebhookDestination, allowed: Collection[str], resolve: Resolve = resolve
 ) -> Sequence[str]:
     """Return the addresses of *destination*, all of which may receive webhooks.
 

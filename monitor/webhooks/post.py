@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from monitor.webhooks import signature
-from monitor.webhooks.destination import Destination, DestinationError, Resolve, checked_addresses, resolve
+from monitor.webhooks.destination import (
+    DestinationError,
+    Resolve,
+    WebhookDestination,
+    checked_addresses,
+    resolve,
+)
 
 SECONDS = 10.0  # for the whole exchange
 _ANSWER_BYTES = 200
@@ -44,7 +50,7 @@ class Poster:
     clock: Callable[[], float] = time.time
     seconds: float = SECONDS
 
-    def post(self, to: Destination, message: str, body: bytes, keys: Sequence[bytes]) -> None:
+    def post(self, to: WebhookDestination, message: str, body: bytes, keys: Sequence[bytes]) -> None:
         """Return when the receiver has answered 2xx to *body*, signed by *keys*, with the id *message*.
 
         Raises:
@@ -67,7 +73,7 @@ class Poster:
             raise NotAccepted(f"{to.origin} answered {status}{answer}", status)
 
     def _exchange(
-        self, to: Destination, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
+        self, to: WebhookDestination, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
     ) -> tuple[int, str]:
         """Send the request; return the status and the beginning of the body of the answer."""
         until = time.monotonic() + self.seconds
@@ -88,7 +94,7 @@ class Poster:
             finally:
                 alarm.cancel()
 
-    def _connected(self, to: Destination, addresses: Sequence[str]) -> socket.socket:
+    def _connected(self, to: WebhookDestination, addresses: Sequence[str]) -> socket.socket:
         """Connect to the first of *addresses* that answers; verify TLS by the name of the host."""
         reason: OSError = OSError(f"{to.host} has no address")
         for address in addresses:

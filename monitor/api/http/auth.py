@@ -16,6 +16,7 @@ from monitor.models import ApiToken, ReporterKey, Series
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
+from monitor.models.webhook import MANAGE_WEBHOOKS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -139,6 +140,11 @@ def require_manage_permission(request: HttpRequest) -> None:
 def require_signature_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may accept and withdraw signatures."""
     _require(request, MANAGE, MANAGE_SIGNATURES, "manage signatures")
+
+
+def require_webhook_permission(request: HttpRequest) -> None:
+    """Raise Refused unless both the user and the token may define webhooks and repeat deliveries."""
+    _require(request, MANAGE, MANAGE_WEBHOOKS, "manage webhooks")
 
 
 def _require(request: HttpRequest, scope: str, permission: str, action: str) -> None:

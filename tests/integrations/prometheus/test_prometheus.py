@@ -24,12 +24,18 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from integrations.grafana.generate import DASHBOARDS, queries
+from monitor.counters import counters
+from monitor.depot.rollups.worker import gather
 from monitor.embedded.urls import database_url
 from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ, REPORT
+from monitor.models.webhook import EventType
+from monitor.traces import export as traces
+from monitor.webhooks.define import WebhookDefinition, define_webhook
+from monitor.webhooks.enqueue import ping
 from reporters import report as wire
 from tests.bench.web import serving
 from tests.monitor import reporter_rows
@@ -132,11 +138,22 @@ def prometheus(
 
 
 def fill_depot() -> tuple[str, str]:
-    """Store a series with forecasts and a remote reporter; return a token that reads and one that reports."""
+    """Store a series with forecasts, a site that is down, a remote reporter and a webhook.
+
+    Returns a token that reads and one that reports.
+    """
     now = timezone.now()
     (ring,) = builders.circles(["ring"], builders.sites(2))
+    receiver = WebhookDefinition("ops", "https://hooks.example.org/", [EventType.RUN_ENDED])
+    ping(define_webhook(receiver, who="ada", now=now)[0], 1, now)
+    counters.add(traces.DROPPED)
     builders.history(ring, 10, until=now - 3 * MINUTE, with_forecasts=False)
     refresh.refresh_all(now)
+    (broken,) = builders.circles(["broken"], builders.sites(3)[1:])
+    for minutes in (3, 2, 1):
+        report = builders.report(broken, now - minutes * MINUTE)
+        builders.delivered(builders.failed(report, "transfer_ring", "site3-login", "Connection refused"))
+    gather()
     for component in (heartbeats.SCHEDULER, heartbeats.HOME_REPORTER):
         heartbeats.record(component, now)
     reporter_rows.status(reporter_rows.enrolled("ncsa", now), now)
@@ -153,9 +170,8 @@ def send_reports(address: tuple[str, int], token: str) -> None:
     ring = Series.objects.get(name="ring")
     passed = wire.to_json(builders.report(ring, timezone.now() - MINUTE)).decode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    answer = httpx.post(
-        f"http://{address[0]}:{address[1]}/api/v1/reports", content=f"[{passed}, {{}}]", headers=headers
-    )
+    url = f"http://{address[0]}:{address[1]}/api/v1/reports"
+    answer = httpx.post(url, content=f"[{passed}, {{}}]", headers=headers, timeout=60.0)
     assert answer.status_code == 200, answer.text
 
 

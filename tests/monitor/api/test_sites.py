@@ -131,8 +131,7 @@ def test_pages_have_each_site_and_resource_once_while_others_are_added(client: C
     add(*"abcde")
     new = iter(["z-new", "b-new", "a-new"])
     sites = [
-        site["name"]
-        for site in all_pages(client, f"{API}/sites", "sites", between=lambda: add(next(new)))
+        site["name"] for site in all_pages(client, f"{API}/sites", "sites", between=lambda: add(next(new)))
     ]
     assert sites == sorted(set(sites))
     assert {*"abcde", "z-new"} <= set(sites)

@@ -19,11 +19,13 @@ from django.utils import timezone
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
+from monitor.depot.rollups.worker import gather
 from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.metrics.definitions import DEFINITIONS
 from monitor.models import ApiToken, Series, Suite
+from monitor.models.role import Role
 from monitor.models.run import State
 from monitor.models.token import READ, RUN
 from tests.monitor.pages import builders
@@ -213,6 +215,31 @@ def test_the_service_has_heartbeats_runs_queues_and_space(
     assert found["gridcast_depot_up", ()] == found["gridcast_broker_up", ()] == 1
     assert found["gridcast_depot_size_bytes", ()] > 1_000_000
     assert found["gridcast_queue_tasks", ("control",)] >= 0
+
+
+def test_sites_have_their_present_state(rings: list[Series], client: Client, now: datetime) -> None:
+    for minutes in (3, 2, 1):
+        report = builders.report(rings[0], now - minutes * MINUTE)
+        builders.delivered(builders.failed(report, "transfer_ring", "site2-login", REFUSED))
+    gather()
+    found = scrape(client)
+    assert found["gridcast_site_state", ("site2", "down")] == 1
+    assert found["gridcast_site_state", ("site1", "up")] == 1
+    assert found["gridcast_site_state_since_timestamp_seconds", ("site2",)] <= now.timestamp()
+
+
+def test_a_site_whose_series_are_invisible_does_not_appear(client: Client, settings: Any) -> None:
+    builders.circles(["secret"], [builders.site("hiddensite")], in_suite="hidden")
+    Suite.objects.get(name="hidden").viewers.add(Group.objects.create(name="insiders"))
+    settings.GRIDCAST_METRICS_ALLOW = (ip_network("192.0.2.7"),)
+    for caller in (client, Client(REMOTE_ADDR="192.0.2.7")):
+        assert b"hiddensite" not in caller.get("/metrics").content
+
+
+def test_the_role_scheduler_reads_no_metrics(db: None) -> None:
+    user = User.objects.create_user("slurm")
+    user.groups.add(Group.objects.get_or_create(name=Role.SCHEDULER)[0])
+    assert with_token(user, READ).get("/metrics").status_code == 403
 
 
 def test_receipts_and_requests_are_counted(rings: list[Series], client: Client, now: datetime) -> None:

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from monitor.depot.rollups.worker import gather
 from monitor.failures.classify_runs import classify_runs
-from monitor.models import EndedRun, Run, Series, Suite, Webhook, WebhookDelivery
+from monitor.models import EndedRun, Incident, Run, Series, Suite, Webhook, WebhookDelivery
+from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from monitor.models.webhook import DeliveryState, EventType
 from monitor.webhooks import deliver, signature
-from monitor.webhooks.announce_sites import SiteReport, announce_sites
+from monitor.webhooks.announce_sites import SiteReport, announce_present_states, announce_sites
 from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook, follow_runs
 from monitor.webhooks.enqueue import enqueue, ping, site_deliveries
 from tests.monitor.pages import builders
@@ -249,6 +251,26 @@ def test_a_site_that_goes_down_and_comes_up_is_told_once_each(ring: Series, rece
     ]
     assert contents[0]["data"]["reasons"] == ["site1-login: refused"]
     assert contents[1]["data"]["down_since"] == contents[0]["data"]["since"]
+
+
+def test_failures_at_a_site_are_told_unless_the_monitor_is_suspected(ring: Series, receiver: Hook) -> None:
+    webhook(receiver, events=[EventType.SITE_DOWN, EventType.SITE_UP])
+    now = timezone.now()
+    for minutes in (5, 4, 3):
+        report = builders.report(ring, now - minutes * MINUTE)
+        builders.delivered(builders.failed(report, "transfer_ring", "site2-login", REFUSED))
+    gather()
+    suspicion = Incident.objects.create(kind=MONITOR, since=now, opened_at=now)
+    assert announce_present_states(now) == []
+    suspicion.delete()
+    assert announce_present_states(now) == [EventType.SITE_DOWN]
+    builders.passed(ring, now - 2 * MINUTE)
+    gather()
+    assert announce_present_states(now) == [EventType.SITE_UP]
+    deliver.deliver_webhooks(timezone.now())
+    down, up = receiver.data()
+    assert (down["site"], up["site"]) == ("site2", "site2")
+    assert "the last 3 runs failed at site2-login" in down["reasons"][0]
 
 
 def test_a_site_that_is_down_at_first_is_told(ring: Series, receiver: Hook) -> None:
