@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -14,10 +16,20 @@ from django.views.decorators.http import require_POST
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState
 from monitor.pages.http.access import members_only
+from monitor.webhooks import destination
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
 
 MOST_DELIVERIES = 100
+
+
+class ListedWebhook(NamedTuple):
+    """A webhook, its URL without the path, which may be a secret, and how many messages wait or are dead."""
+
+    webhook: Webhook
+    origin: str
+    pending: int
+    dead: int
 
 
 @members_only
@@ -30,12 +42,8 @@ def page(request: HttpRequest) -> HttpResponse:
         deliveries = deliveries.filter(webhook__name=chosen["webhook"])
     if chosen["state"] in DeliveryState.values:
         deliveries = deliveries.filter(state=chosen["state"])
-    hooks = Webhook.objects.prefetch_related("suites", "sites").annotate(
-        pending=Count("deliveries", filter=Q(deliveries__state=DeliveryState.PENDING)),
-        dead=Count("deliveries", filter=Q(deliveries__state=DeliveryState.DEAD)),
-    )
     context = {
-        "hooks": hooks,
+        "hooks": _listed(),
         "deliveries": deliveries[:MOST_DELIVERIES],
         "most_deliveries": MOST_DELIVERIES,
         "chosen": chosen,
@@ -43,6 +51,20 @@ def page(request: HttpRequest) -> HttpResponse:
         "now": timezone.now(),
     }
     return render(request, "pages/webhooks.html", context)
+
+
+def _listed() -> list[ListedWebhook]:
+    counts = WebhookDelivery.objects.order_by().values_list("webhook", "state").annotate(Count("pk"))
+    numbers = {(hook, state): number for hook, state, number in counts}
+    return [
+        ListedWebhook(
+            hook,
+            destination.parse(hook.url).origin,
+            numbers.get((hook.pk, DeliveryState.PENDING), 0),
+            numbers.get((hook.pk, DeliveryState.DEAD), 0),
+        )
+        for hook in Webhook.objects.prefetch_related("suites", "sites")
+    ]
 
 
 @members_only
