@@ -34,11 +34,10 @@ class SharedCounters:
 
     def __init__(self, connect: Callable[[], Redis], key: str = KEY) -> None:
         self._connect, self._key = connect, key
-        self._lock = threading.Lock()
-        self._forget()
+        self.start_over()
 
-    def _forget(self) -> None:
-        """Start from 0, without a timer: the state of a child process after a fork."""
+    def start_over(self) -> None:
+        """Forget what is not written, as a child process does after a fork: its parent writes it."""
         self._lock = threading.Lock()
         self._counts: defaultdict[Counter, float] = defaultdict(float)
         self._timer: threading.Timer | None = None
@@ -74,6 +73,7 @@ class SharedCounters:
                 pipeline.execute()
         except RedisError as error:
             logger.debug("cannot write counters, they wait: %s", error)
+            self._client = None  # the next attempt connects again
             with self._lock:
                 for counter, amount in counts.items():
                     self._counts[counter] += amount
@@ -87,6 +87,11 @@ class SharedCounters:
         self.write()
         stored: Mapping[bytes, bytes] = self.client().hgetall(self._key)  # type: ignore[assignment]
         return {tuple(json.loads(field)): float(value) for field, value in stored.items()}
+
+    @property
+    def unwritten(self) -> int:
+        """The number of counters that wait to be written."""
+        return len(self._counts)
 
     def client(self) -> Redis:
         if self._client is None:
@@ -102,5 +107,5 @@ def connect() -> Redis:
 
 
 counters = SharedCounters(connect)
-os.register_at_fork(after_in_child=counters._forget)  # noqa: SLF001 - the parent writes its own counts
+os.register_at_fork(after_in_child=counters.start_over)
 atexit.register(counters.write)

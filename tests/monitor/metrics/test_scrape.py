@@ -24,6 +24,7 @@ from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.metrics.definitions import DEFINITIONS
+from monitor.metrics.exposition import AnswerCache
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.role import Role
 from monitor.models.run import State
@@ -299,3 +300,27 @@ def test_the_documentation_lists_every_metric_with_its_labels_and_meaning() -> N
     assert not missing, f"docs/monitoring.md needs\n{missing}"
     named = set(re.findall(r"^\| `(gridcast_\w+)` \|", text, re.MULTILINE))
     assert named == {each.name for each in DEFINITIONS}
+
+
+def test_while_the_database_is_away_an_allowed_host_sees_that(depot_away: None, settings: Any) -> None:
+    settings.GRIDCAST_METRICS_ALLOW = (ip_network("192.0.2.7"),)
+    found = scrape(Client(REMOTE_ADDR="192.0.2.7"))
+    assert found["gridcast_depot_up", ()] == 0
+    assert found["gridcast_broker_up", ()] == 1
+    assert "gridcast_http_requests_total" in {name for name, _ in found}
+
+
+@pytest.mark.parametrize(("seconds", "made"), [(4.9, 1), (5.0, 2)])
+def test_an_answer_is_kept_for_some_seconds(settings: Any, seconds: float, made: int) -> None:
+    settings.GRIDCAST_METRICS_VALID_SECONDS = 5.0
+    clock, calls = [0.0], []
+
+    def make() -> bytes:
+        calls.append(clock[0])
+        return b""
+
+    cache = AnswerCache(lambda: clock[0])
+    cache.get(("key",), make)
+    clock[0] = seconds
+    cache.get(("key",), make)
+    assert len(calls) == made
