@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import override_settings
 
+from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import OPENMETRICS, AnswerCache, expose
 from monitor.metrics.scope import ScrapeRequest
 from tests.bench import overview
-from tests.bench.base import Result, interleaved
+from tests.bench.base import Result, interleaved, seconds
 
 DESCRIBED = 10_000
 TIMES = 5
@@ -29,6 +33,11 @@ def measure() -> list[Result]:
         size = len(_scrape(request))
     with override_settings(GRIDCAST_METRICS_MAX_SERIES=DESCRIBED // 10):
         few, _ = interleaved(lambda: _scrape(request), _rows_copied, TIMES)
+        by_group = {
+            f"group {group} alone, ms": seconds(partial(_scrape, replace(request, groups=frozenset({group}))))
+            * 1000
+            for group in Group
+        }
     return [
         Result(
             name="scrape of 10,000 of 100,000 series / of 1,000",
@@ -40,6 +49,7 @@ def measure() -> list[Result]:
                 "scrape of 1,000 series, ms": few * 1000,
                 "COPY of 10,000 states, ms": copied * 1000,
                 "answer, MB": size / 1e6,
+                **by_group,
             },
         )
     ]

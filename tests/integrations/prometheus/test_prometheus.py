@@ -151,8 +151,8 @@ def fill_depot() -> tuple[str, str]:
     refresh.refresh_all(now)
     (broken,) = builders.circles(["broken"], builders.sites(3)[1:])
     for minutes in (3, 2, 1):
-        report = builders.report(broken, now - minutes * MINUTE)
-        builders.delivered(builders.failed(report, "transfer_ring", "site3-login", "Connection refused"))
+        sent = builders.report(broken, now - minutes * MINUTE)
+        builders.delivered(builders.failed(sent, "transfer_ring", "site3-login", "Connection refused"))
     gather()
     for component in (heartbeats.SCHEDULER, heartbeats.HOME_REPORTER):
         heartbeats.record(component, now)
