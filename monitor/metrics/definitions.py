@@ -24,6 +24,7 @@ class Group(StrEnum):
     SERVICE = "service"
     REQUESTS = "requests"
     REPORTERS = "reporters"
+    SITES = "sites"
     SERIES = "series"
     STAGES = "stages"
     FORECASTS = "forecasts"
@@ -109,17 +110,6 @@ RUNS_FED = _gauge(
 )
 TRACES_EXPORTED = _counter(_S, traces.EXPORTED, "Runs that the collector has accepted as traces.")
 TRACES_DROPPED = _counter(_S, traces.DROPPED, "Runs that waited for the collector for too long.")
-SITE_STATE = _gauge(
-    _S,
-    "gridcast_site_state",
-    "1 for the present state: up, held, maintenance, down, unknown.",
-    "site",
-    "state",
-)
-SITE_SINCE = _gauge(
-    _S, "gridcast_site_state_since_timestamp_seconds", "When the present state began, if known.", "site"
-)
-
 REQUESTS = _counter(
     _Q,
     "gridcast_http_requests_total",
@@ -161,6 +151,20 @@ DROPPED = _counter(
 )
 CLOCK_OFFSET = _gauge(
     _R, "gridcast_reporter_clock_offset_seconds", "Server's clock minus the agent's.", "reporter"
+)
+
+SITE_STATE = _gauge(
+    _S,
+    "gridcast_site_state",
+    "1 for the present state: up, held, maintenance, down, unknown.",
+    "site",
+    "state",
+)
+SITE_SINCE = _gauge(
+    Group.SITES,
+    "gridcast_site_state_since_timestamp_seconds",
+    "When the present state began, if known.",
+    "site",
 )
 
 SERIES_COUNT = _gauge(

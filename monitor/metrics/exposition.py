@@ -16,7 +16,7 @@ from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from monitor.metrics import definitions as of
-from monitor.metrics import reporters, requests, series, service
+from monitor.metrics import reporters, requests, series, service, sites
 from monitor.metrics.definitions import Group
 from monitor.metrics.scope import ScrapeScope
 
@@ -92,5 +92,7 @@ def _of_depot(scope: ScrapeScope) -> Iterator[Metric]:
         yield from service.collect(scope)
     if Group.REPORTERS in groups:
         yield from reporters.collect(scope)
+    if Group.SITES in groups:
+        yield from sites.collect(scope)
     if groups & {Group.SERIES, Group.STAGES, Group.FORECASTS}:
         yield from series.collect(scope)

@@ -38,7 +38,6 @@ def collect(scope: ScrapeScope) -> Iterator[Metric]:
     yield from _depot()
     yield from _alerts(scope)
     yield from _followers()
-    yield from _sites(scope)
 
 
 def collect_without_depot() -> Iterator[Metric]:
@@ -135,12 +134,3 @@ def _followers() -> Iterator[Metric]:
     for subscriber, number in fed:
         waiting.add_metric([subscriber], number)
     yield from (deliveries, waiting)
-
-
-def _sites(scope: ScrapeScope) -> Iterator[Metric]:
-    states, times = of.SITE_STATE.family(), of.SITE_SINCE.family()
-    for name, current in scope.site_states().items():
-        states.add_metric([name, current.state.value], 1)
-        if current.since is not None:
-            times.add_metric([name], current.since.timestamp())
-    yield from (states, times)
