@@ -1,13 +1,26 @@
-"""Filters of log records."""
+"""Filters of log records, and the id of the request that this thread answers."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
+
+# Empty outside of requests. ``monitor.api.http.request_ids`` sets it.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _BUSY = (503, 507)  # answers that ask the client to try again
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
+
+
+class RequestId(logging.Filter):
+    """Give each record the id of its request, as `` [id]``; empty outside of requests."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        key = request_id.get()
+        record.request_id = f" [{key}]" if key else ""
+        return True
 
 
 class OneAMinute(logging.Filter):

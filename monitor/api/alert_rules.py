@@ -8,6 +8,7 @@ from django.db.models import Prefetch
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
@@ -74,9 +75,11 @@ def list_alert_rules(request: HttpRequest, query: Query[AlertRuleQuery]) -> Http
     "/alert-rules/{rule}",
     response=AlertRuleOut,
     operation_id="show_alert_rule",
+    openapi_extra=declare(errors={404: ["unknown_alert_rule"]}),
     summary="Show an alert rule",
 )
 def show_alert_rule(request: HttpRequest, rule: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=rule).first()
     if found is None:
         raise Refused(404, "unknown_alert_rule", f"there is no alert rule {rule!r} that you may see")

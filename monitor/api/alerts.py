@@ -11,11 +11,13 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import Alert
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -91,8 +93,15 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
     return list_rows(query, rows, AlertList, order=["-opened_at", "-id"], show=_shown)
 
 
-@router.get("/alerts/{alert}", response=AlertOut, operation_id="show_alert", summary="Show an alert")
+@router.get(
+    "/alerts/{alert}",
+    response=AlertOut,
+    operation_id="show_alert",
+    openapi_extra=declare(errors={404: ["unknown_alert"]}),
+    summary="Show an alert",
+)
 def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     return show_item(query, _shown(_found(request, alert)), AlertOut)
 
 
@@ -100,6 +109,7 @@ def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> Http
     "/alerts/{alert}/acknowledge",
     response=AlertOut,
     operation_id="acknowledge_alert",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_alert"], 409: ["already_settled"]}),
     summary="Acknowledge an open alert",
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, RowId
@@ -26,6 +27,7 @@ from monitor.availability.report import MonthOfSite
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import find_version
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth, Suite
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -209,6 +211,7 @@ _VERSION_FIELDS = ("profile", "number", "valid_from", "created_at")
     "/availability/recomputations",
     response=RecomputationList,
     operation_id="list_recomputations",
+    openapi_extra=declare(errors={404: ["unknown_site"]}),
     summary="List recomputations, newest first",
 )
 def list_recomputations(request: HttpRequest, query: Query[RecomputationQuery]) -> HttpResponse:
@@ -221,6 +224,7 @@ def list_recomputations(request: HttpRequest, query: Query[RecomputationQuery]) 
     "/availability/recomputations/{recomputation}",
     response=RecomputationOut,
     operation_id="show_recomputation",
+    openapi_extra=declare(errors={404: ["unknown_recomputation"]}),
     summary="Show a recomputation",
 )
 def show_recomputation(request: HttpRequest, recomputation: RowId, query: Query[Sparse]) -> HttpResponse:
@@ -235,6 +239,11 @@ def show_recomputation(request: HttpRequest, recomputation: RowId, query: Query[
     "/availability/recomputations",
     response={201: RecomputationOut},
     operation_id="create_recomputation",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_site"]},
+        example={"sites": ["ncsa"], "month": "2026-03", "reason": "late reports"},
+    ),
     summary="Recompute the availability of a month",
 )
 def create_recomputation(request: HttpRequest, order: RecomputationIn) -> HttpResponse:
@@ -265,6 +274,7 @@ def create_recomputation(request: HttpRequest, order: RecomputationIn) -> HttpRe
     "/availability/sites/{site}",
     response=SiteMonthOut,
     operation_id="show_availability",
+    openapi_extra=declare(errors={404: ["no_availability", "unknown_site"]}),
     summary="Show a month of a site by day",
 )
 def show_availability(request: HttpRequest, site: str, query: Query[SiteMonthQuery]) -> HttpResponse:

@@ -8,6 +8,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, window_fields
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import find_metric, time_window
 from monitor.api.http.lists import Sparse, show_item
@@ -40,6 +41,9 @@ class DistributionQuery(Sparse, WindowFilter):
     "/series/{series}/metrics/{metric}/distribution",
     response=DistributionOut,
     operation_id="show_distribution",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
     summary="Show the histogram and quantiles of a metric",
 )
 def show_distribution(

@@ -8,6 +8,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import checked_period, find_series
 from monitor.api.http.problems import Refused
@@ -28,6 +29,7 @@ class ExportQuery(WindowFilter):
 @router.get(
     "/series/{series}/export",
     operation_id="export_series",
+    openapi_extra=declare(errors={404: ["unknown_series"], 422: ["unknown_format"]}),
     summary="Export all values of a series as a file",
 )
 def export_series(request: HttpRequest, series: str, query: Query[ExportQuery]) -> StreamingHttpResponse:

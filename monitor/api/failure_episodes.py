@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.failures import RangeKey, chosen_range
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, list_items
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
@@ -56,6 +57,7 @@ class EpisodeQuery(Page):
     "/failures/episodes",
     response=EpisodeList,
     operation_id="list_failure_episodes",
+    openapi_extra=declare(errors={404: ["unknown_signature"]}),
     summary="List episodes of failures, newest first",
 )
 def list_failure_episodes(request: HttpRequest, query: Query[EpisodeQuery]) -> HttpResponse:

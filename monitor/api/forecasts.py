@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ import forecasting.methods
 import probes
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import Total, metric_of, path, resource_set
@@ -120,6 +122,13 @@ class ForecastQuery(Sparse):
     "/forecasts",
     response=ForecastOut,
     operation_id="show_forecast",
+    openapi_extra=declare(
+        errors={
+            404: ["unknown_metric", "unknown_path", "unknown_series"],
+            409: ["ambiguous", "past", "segment_changed", "site_down", "stale", "too_few"],
+            422: ["unknown_method"],
+        }
+    ),
     summary="Forecast the next value of a metric",
 )
 @takes_other_parameters  # the roles of a path
@@ -143,7 +152,15 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
     probabilities = _probabilities(query.quantiles)
     answer = _query(request, question, now)
     fields = _forecast_fields(question, answer, round(query.level, 2), probabilities, now)
-    return show_item(query, fields, ForecastOut)
+    response = show_item(query, fields, ForecastOut)
+    response["ETag"] = _tag(answer, fields)
+    return response
+
+
+def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
+    """Return the entity tag: the number of the forecast, and what later runs and outcomes change beside it."""
+    beside = msgspec.json.encode([fields["success"], fields["track_record"], fields["quantiles"]])
+    return f'W/"{answer.forecast}-{zlib.crc32(beside):08x}"'
 
 
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:

@@ -9,6 +9,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, rfc3339, window_fields
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import find_metric, time_window
 from monitor.api.http.lists import Sparse, show_item
@@ -47,6 +48,9 @@ class HistoryQuery(Sparse, WindowFilter):
     "/series/{series}/metrics/{metric}/history",
     response=HistoryOut,
     operation_id="show_history",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
     summary="Show the history of a metric, downsampled",
 )
 def show_history(request: HttpRequest, series: str, metric: str, query: Query[HistoryQuery]) -> HttpResponse:

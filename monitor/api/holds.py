@@ -10,6 +10,7 @@ from ninja import Query, Router
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter, chosen
 from monitor.api.http.hold_problems import HoldOut, hold_out, refused
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
@@ -19,6 +20,7 @@ from monitor.ledger import holds as holding
 from monitor.ledger.holds import HoldError
 from monitor.models import Hold
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -69,7 +71,13 @@ def list_holds(request: HttpRequest, query: Query[HoldQuery]) -> HttpResponse:
     return list_rows(query, rows, HoldList, order=["-began_at", "-id"], show=lambda hold: hold_out(hold, now))
 
 
-@router.get("/holds/{hold}", response=HoldOut, operation_id="show_hold", summary="Show a hold")
+@router.get(
+    "/holds/{hold}",
+    response=HoldOut,
+    operation_id="show_hold",
+    openapi_extra=declare(errors={404: ["unknown_hold"]}),
+    summary="Show a hold",
+)
 def show_hold(request: HttpRequest, hold: RowId, query: Query[Sparse]) -> HttpResponse:
     found = Hold.objects.visible_to(request.user).filter(pk=hold).first()
     if found is None:
@@ -81,6 +89,11 @@ def show_hold(request: HttpRequest, hold: RowId, query: Query[Sparse]) -> HttpRe
     "/holds",
     response={201: HoldOut},
     operation_id="create_hold",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["already_held"]},
+        example={"kind": "site", "name": "ncsa", "mode": "pause", "reason": "new disks"},
+    ),
     summary="Pause or drain a series, suite, site or reporter",
 )
 def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
@@ -102,7 +115,17 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
     return created(hold_out(new_hold, now), status=201, location=f"/holds/{new_hold.pk}")
 
 
-@router.post("/holds/{kind}/{name}/resume", response=HoldOut, operation_id="end_hold", summary="End a hold")
+@router.post(
+    "/holds/{kind}/{name}/resume",
+    response=HoldOut,
+    operation_id="end_hold",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["not_held"]},
+        example={"reason": "disks replaced"},
+    ),
+    summary="End a hold",
+)
 def end_hold(request: HttpRequest, kind: HoldKind, name: str, order: Resumption) -> HoldOut:
     """Runs that become due start again, unless another hold covers them."""
     require_run_permission(request)

@@ -16,6 +16,7 @@ from pydantic import StringConstraints
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
@@ -23,6 +24,7 @@ from monitor.api.http.schemas import Body, RowId
 from monitor.failures import incident_actions
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -130,7 +132,11 @@ def list_incidents(request: HttpRequest, query: Query[IncidentQuery]) -> HttpRes
 
 
 @router.get(
-    "/incidents/{incident}", response=IncidentOut, operation_id="show_incident", summary="Show an incident"
+    "/incidents/{incident}",
+    response=IncidentOut,
+    operation_id="show_incident",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
+    summary="Show an incident",
 )
 def show_incident(request: HttpRequest, incident: RowId, query: Query[Sparse]) -> HttpResponse:
     return show_item(query, _found(request, incident), IncidentOut)
@@ -140,6 +146,7 @@ def show_incident(request: HttpRequest, incident: RowId, query: Query[Sparse]) -
     "/incidents/{incident}/events",
     response=IncidentEventList,
     operation_id="list_incident_events",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
     summary="List the timeline of an incident",
 )
 def list_incident_events(request: HttpRequest, incident: RowId, query: Query[Page]) -> HttpResponse:
@@ -152,6 +159,7 @@ def list_incident_events(request: HttpRequest, incident: RowId, query: Query[Pag
     "/incidents/{incident}/acknowledge",
     response=IncidentOut,
     operation_id="acknowledge_incident",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"]}),
     summary="Acknowledge an open incident",
 )
 def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
@@ -163,6 +171,9 @@ def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
     "/incidents/{incident}/assign",
     response=IncidentOut,
     operation_id="assign_incident",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"], 422: ["unknown_user"]}, example={}
+    ),
     summary="Assign an open incident",
 )
 def assign_incident(request: HttpRequest, incident: RowId, order: Assignment) -> Incident:
@@ -174,6 +185,11 @@ def assign_incident(request: HttpRequest, incident: RowId, order: Assignment) ->
     "/incidents/{incident}/resolve",
     response=IncidentOut,
     operation_id="resolve_incident",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_incident"], 409: ["resolved"]},
+        example={"text": "replaced the disk"},
+    ),
     summary="Resolve an open incident",
 )
 def resolve_incident(request: HttpRequest, incident: RowId, order: Comment) -> Incident:
@@ -185,6 +201,9 @@ def resolve_incident(request: HttpRequest, incident: RowId, order: Comment) -> I
     "/incidents/{incident}/events",
     response={201: IncidentEventOut},
     operation_id="comment_incident",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_incident"]}, example={"text": "asked the vendor"}
+    ),
     summary="Comment an incident, also a resolved one",
 )
 def comment_incident(request: HttpRequest, incident: RowId, order: Comment) -> HttpResponse:

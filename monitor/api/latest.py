@@ -14,6 +14,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import rfc3339
+from monitor.api.http.declare import declare
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.schemas import NameFilter
@@ -68,6 +69,7 @@ class LatestQuery(Page):
     "/series/{series}/latest",
     response=LatestOut,
     operation_id="show_latest",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
     summary="Show the latest state of a series",
 )
 def show_latest(request: HttpRequest, series: str, query: Query[Sparse]) -> HttpResponse:
@@ -83,7 +85,7 @@ def show_latest(request: HttpRequest, series: str, query: Query[Sparse]) -> Http
     summary="List the latest states of series, by name",
 )
 def list_latest(request: HttpRequest, query: Query[LatestQuery]) -> HttpResponse:
-    """The series that you may see; *state* is a final state, or `not-working` for all that count as failures."""
+    """The series that you may see; `not-working` stands for all states that count as failures."""
 
     def named(after: str, at_most: int) -> list[dict[str, object]]:
         filters = SeriesFilter(query.site, query.suite, query.state.value if query.state else "")

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_scope
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
@@ -181,6 +182,7 @@ class DeletionQuery(Schema):
     "/maintenance",
     response=MaintenanceList,
     operation_id="list_maintenance",
+    openapi_extra=declare(errors={422: ["window_too_long"]}),
     summary="List maintenance windows",
 )
 def list_maintenance(request: HttpRequest, query: Query[MaintenanceQuery]) -> HttpResponse:
@@ -204,9 +206,11 @@ def list_maintenance(request: HttpRequest, query: Query[MaintenanceQuery]) -> Ht
     "/maintenance/{window}",
     response=MaintenanceOut,
     operation_id="show_maintenance",
+    openapi_extra=declare(errors={404: ["unknown_maintenance"]}),
     summary="Show a maintenance window",
 )
 def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     return show_item(query, _shown(request, _found(request, window)), MaintenanceOut)
 
 
@@ -214,6 +218,17 @@ def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) ->
     "/maintenance",
     response={201: MaintenanceOut},
     operation_id="create_maintenance",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={409: ["name_taken"], 422: ["unknown_site"]},
+        example={
+            "name": "ncsa-disks",
+            "sites": ["ncsa"],
+            "starts_at": "2100-03-01T08:00:00Z",
+            "ends_at": "2100-03-02T08:00:00Z",
+            "reason": "new disks",
+        },
+    ),
     summary="Announce a maintenance window, or declare one after the fact",
 )
 def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpResponse:
@@ -234,6 +249,15 @@ def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpRespon
     "/maintenance/{window}",
     response=MaintenanceOut,
     operation_id="change_maintenance",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={
+            404: ["unknown_maintenance"],
+            409: ["unsuitable_state", "foreign_window"],
+            422: ["unknown_site"],
+        },
+        example={"title": "New disks and fans", "reason": "fans came too"},
+    ),
     summary="Change a maintenance window that is not over",
 )
 def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChangeIn) -> MaintenanceOut:
@@ -259,6 +283,11 @@ def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChan
     "/maintenance/{window}/end",
     response=MaintenanceOut,
     operation_id="end_maintenance",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_maintenance"], 409: ["unsuitable_state", "foreign_window"]},
+        example={"reason": "done early"},
+    ),
     summary="End an open maintenance window now",
 )
 def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) -> MaintenanceOut:
@@ -276,6 +305,9 @@ def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) 
     "/maintenance/{window}",
     response={204: None},
     operation_id="delete_maintenance",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_maintenance"], 409: ["unsuitable_state", "foreign_window"]}
+    ),
     summary="Delete a maintenance window",
 )
 def delete_maintenance(request: HttpRequest, window: str, query: Query[DeletionQuery]) -> HttpResponse:

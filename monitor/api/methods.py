@@ -10,6 +10,7 @@ from pydantic import Field
 
 from forecasting import methods
 from forecasting.base import UnknownMethod
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 
@@ -52,9 +53,14 @@ def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # n
 
 
 @router.get(
-    "/methods/{method}", response=MethodOut, operation_id="show_method", summary="Show a forecasting method"
+    "/methods/{method}",
+    response=MethodOut,
+    operation_id="show_method",
+    openapi_extra=declare(errors={404: ["unknown_method"]}),
+    summary="Show a forecasting method",
 )
 def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    """As in the list."""
     try:
         shown = _shown(method)
     except UnknownMethod as error:

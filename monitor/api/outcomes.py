@@ -13,6 +13,7 @@ from pydantic import Field
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_outcome_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, RowId, Time
@@ -25,6 +26,7 @@ from monitor.forecasts.job_outcomes import (
     record_job_outcome,
 )
 from monitor.models import Outcome
+from monitor.models.token import OUTCOME
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -90,6 +92,7 @@ class AccuracyQuery(Sparse):
     "/forecasts/{forecast}/outcome",
     response={200: OutcomeOut, 201: OutcomeOut},
     operation_id="report_outcome",
+    openapi_extra=declare(scope=OUTCOME, errors={404: ["unknown_forecast"], 409: ["conflict"]}),
     summary="Report the outcome of a job that a forecast was requested for",
 )
 def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) -> HttpResponse:
@@ -117,6 +120,7 @@ def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) ->
     "/forecasts/{forecast}/outcome",
     response=OutcomeOut,
     operation_id="show_outcome",
+    openapi_extra=declare(errors={404: ["unknown_outcome"]}),
     summary="Show the outcome of a job that you reported",
 )
 def show_outcome(request: HttpRequest, forecast: RowId, query: Query[OutcomeQuery]) -> HttpResponse:
@@ -132,6 +136,7 @@ def show_outcome(request: HttpRequest, forecast: RowId, query: Query[OutcomeQuer
     "/forecasts/accuracy",
     response=AccuracyOut,
     operation_id="show_accuracy",
+    openapi_extra=declare(errors={404: ["unknown_consumer"]}),
     summary="Show the accuracy of the forecasts for a consumer",
 )
 def show_accuracy(request: HttpRequest, query: Query[AccuracyQuery]) -> HttpResponse:

@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, rfc3339, window_fields
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import find_metric, time_window
 from monitor.api.http.lists import Sparse, show_item
@@ -78,6 +79,12 @@ class PairsQuery(Sparse, WindowFilter):
     "/pairs",
     response=PairsOut,
     operation_id="show_pairs",
+    openapi_extra=declare(
+        errors={
+            404: ["unknown_metric", "unknown_segment", "unknown_series"],
+            422: ["too_many_values", "window_too_long"],
+        }
+    ),
     summary="Show values of a metric, each with the latest known value of a predictor",
 )
 def show_pairs(request: HttpRequest, query: Query[PairsQuery]) -> HttpResponse:

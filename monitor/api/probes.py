@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 import probes
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 from monitor.units import unit_of
@@ -92,8 +93,15 @@ def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # no
     return list_items(query, probes.names(), ProbeList, key=lambda name: (name,), show=_shown)
 
 
-@router.get("/probes/{probe}", response=ProbeOut, operation_id="show_probe", summary="Show a probe")
+@router.get(
+    "/probes/{probe}",
+    response=ProbeOut,
+    operation_id="show_probe",
+    openapi_extra=declare(errors={404: ["unknown_probe"]}),
+    summary="Show a probe",
+)
 def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    """As in the list."""
     try:
         shown = _shown(probe)
     except UnknownProbe as error:

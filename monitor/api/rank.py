@@ -14,6 +14,7 @@ from pydantic import Field
 
 from monitor.api.http.answers import answer
 from monitor.api.http.auth import require_read
+from monitor.api.http.declare import declare
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import path, resource_set
 from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, NameFilter, Time
@@ -22,6 +23,7 @@ from monitor.forecasts.lookup import By
 from monitor.forecasts.quantiles import HIGHEST, LOWEST
 from monitor.forecasts.query import CLOCK_TOLERANCE
 from monitor.forecasts.rank import Ranked, Unranked, rank
+from monitor.models.token import READ
 
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9
@@ -50,9 +52,8 @@ class RankQuestion(Body):
 
 
 class RankedOut(Schema):
-    """*candidate* is the position in the request, from 0. *rank* counts from 1; *is_tied*
-    candidates have the same rank. *seconds* is the requested *quantile* of the time until a run has passed, if each failed run is
-    retried at once. The other fields are those of a forecast of the total."""
+    """A candidate with its *rank*. *seconds* is the requested *quantile* of the time until a run has passed,
+    if each failed run is retried at once. The other fields are those of a forecast of the total."""
 
     candidate: int
     key: str | None
@@ -93,6 +94,11 @@ class RankOut(Schema):
     "/forecasts/rank",
     response=RankOut,
     operation_id="rank_forecasts",
+    openapi_extra=declare(
+        scope=READ,
+        errors={409: ["past"], 422: ["duplicate"]},
+        example={"candidates": [{"key": "a", "series": "circle-main"}], "quantile": 0.9},
+    ),
     summary="Rank candidates by the time until a run has passed",
 )
 def rank_forecasts(request: HttpRequest, question: RankQuestion) -> HttpResponse:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manage_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
@@ -22,6 +23,7 @@ from monitor.fleet.create import MAX_CAPACITY, InvalidReporter
 from monitor.fleet.create import create_reporter as create
 from monitor.models import Reporter
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
 from monitor.overview.reporters import ReporterState, ReporterSummary
 from monitor.overview.reporters import list_reporters as summaries
@@ -194,6 +196,9 @@ _ORDER = {state: rank for rank, state in enumerate(ReporterState)}
     "/reporters",
     response={201: ReporterOut},
     operation_id="create_reporter",
+    openapi_extra=declare(
+        scope=MANAGE, errors={409: ["name_taken"]}, example={"name": "ncsa-login", "site": "ncsa"}
+    ),
     summary="Create a reporter for a site",
 )
 def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
@@ -211,11 +216,12 @@ def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
     "/reporters/{reporter}",
     response=ReporterDetailsOut,
     operation_id="show_reporter",
+    openapi_extra=declare(errors={404: ["unknown_reporter"]}),
     summary="Show a reporter with its details",
 )
 def show_reporter(request: HttpRequest, reporter: str, query: Query[Sparse]) -> HttpResponse:
     found = _find(request, reporter)
-    return show_item(query, _details(request, found), ReporterDetailsOut)
+    return show_item(query, ReporterDetailsOut(**_details(request, found)), ReporterDetailsOut)
 
 
 def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
@@ -243,6 +249,7 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
     "/reporters/{reporter}/codes",
     response={201: CodeOut},
     operation_id="create_enrolment_code",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"], 409: ["not_remote"]}),
     summary="Make an enrolment code",
 )
 def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
@@ -263,6 +270,7 @@ def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
     "/reporters/{reporter}/revoke",
     response=RevokedOut,
     operation_id="revoke_reporter",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"]}),
     summary="Revoke the key and the enrolment codes",
 )
 def revoke_reporter(request: HttpRequest, reporter: str) -> dict[str, int]:

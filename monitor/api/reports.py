@@ -11,11 +11,13 @@ from ninja import Router, Schema
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import SenderAuth, report_rights
+from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
 from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.models.token import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,23 +63,7 @@ _BODY = {
         envelope.NDJSON: {"schema": {"type": "string", "description": "one report per line"}},
     },
 }
-_PROBLEMS = {
-    400: "Malformed body; nothing was stored",
-    401: "No token, or an invalid one",
-    403: "The token lacks the scope report or a reporter, or its user the permission to add raw reports",
-    413: "Too many bytes or reports in one request; nothing was stored",
-    415: "Unsupported Content-Type or Content-Encoding",
-    422: "All reports were refused; the receipts name the fields",
-    503: "Overloaded, or the database is unreachable; retry after Retry-After",
-    507: "The disk is full; nothing was stored. Retry after Retry-After",
-}
-_RESPONSES = {
-    status: {
-        "description": description,
-        "content": {"application/problem+json": {"schema": {"type": "object"}}},
-    }
-    for status, description in _PROBLEMS.items()
-}
+_ERRORS = {403: ["no_reporter"], 422: ["refused"], 503: ["busy"], 507: ["depot_full"]}
 
 
 @router.post(
@@ -86,7 +72,7 @@ _RESPONSES = {
     response=Receipts,
     operation_id="send_reports",
     summary="Send reports; the answer follows the commit",
-    openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
+    openapi_extra=declare(scope=REPORT, errors=_ERRORS, requestBody=_BODY),
 )
 def ingest_reports(request: HttpRequest) -> HttpResponse:
     """Each report is identified by series and slot and stored once, so sending it again is harmless. Each

@@ -8,6 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
@@ -74,9 +75,11 @@ def list_resources(request: HttpRequest, query: Query[ResourceQuery]) -> HttpRes
     "/resources/{resource}",
     response=ResourceOut,
     operation_id="show_resource",
+    openapi_extra=declare(errors={404: ["unknown_resource"]}),
     summary="Show a resource and its state",
 )
 def show_resource(request: HttpRequest, resource: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=resource).first()
     if found is None:
         raise Refused(404, "unknown_resource", f"there is no resource {resource!r} that you may see")

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.models import RawReport, Run
@@ -92,7 +93,7 @@ class RunReportOut(Schema):
     seconds: float = Field(description="How long the run took.", examples=[87.2])
     outcome: State = Field(description="How the run ended.", examples=["passed"])
     reason: str = Field(description="Why it did not pass; empty if it passed.", examples=[""])
-    probe: ReportedProbe = Field(description="The probe that ran.")
+    probe: ReportedProbe
     parameters: dict[str, Any] = Field(
         description="The value of every parameter.", examples=[{"file_bytes": 100_000_000}]
     )
@@ -109,6 +110,7 @@ class RunReportOut(Schema):
     "/runs/{run}/report",
     response=RunReportOut,
     operation_id="show_run_report",
+    openapi_extra=declare(errors={404: ["unknown_run", "no_report"]}),
     summary="Show the report of a run, with stages and log",
 )
 def show_run_report(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) -> HttpResponse:

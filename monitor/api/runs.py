@@ -12,6 +12,7 @@ from ninja import Query, Router, Schema
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_run_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.hold_problems import refused
@@ -23,6 +24,7 @@ from monitor.ledger.run_now import run_all, run_now
 from monitor.models import ConflictingReport, Run
 from monitor.models.hold import HoldKind
 from monitor.models.run import State
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -126,6 +128,11 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
     "/runs",
     response={202: RequestedRuns},
     operation_id="request_runs",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["held"]},
+        example={"kind": "site", "name": "ncsa", "reason": "new disks"},
+    ),
     summary="Run the series of a suite, site or reporter now",
 )
 def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
@@ -138,7 +145,7 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
         queued = run_all(scope, user=request.user, who=who, why=order.reason, force=order.force)
     except HoldError as error:
         raise refused(error) from error
-    shown = RequestedRuns(
+    shown = RequestedRuns.model_construct(
         runs=[RunOut.from_orm(run) for run in queued.runs],
         held=[HeldOut(series=series.name, hold=hold.reason) for series, hold in queued.held],
     )
@@ -150,12 +157,15 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     "/series/{series}/runs",
     response={202: RunOut},
     operation_id="request_run",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_series"], 409: ["held"]}, example={"reason": "new disks"}
+    ),
     summary="Run a series now",
 )
-def request_run(request: HttpRequest, series: str, order: RunRequest) -> HttpResponse:
+def request_run(request: HttpRequest, series: str, order: RunRequest | None = None) -> HttpResponse:
     """The run that already waits, or a new one; it starts when the series is not running."""
     require_run_permission(request)
-    found = find_series(request, series)
+    found, order = find_series(request, series), order or RunRequest()
     try:
         run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
     except HoldError as error:
@@ -163,7 +173,13 @@ def request_run(request: HttpRequest, series: str, order: RunRequest) -> HttpRes
     return created(RunOut.from_orm(run), status=202, location=f"/runs/{run.pk}")
 
 
-@router.get("/runs/{run}", response=RunWithConflicts, operation_id="show_run", summary="Show a run")
+@router.get(
+    "/runs/{run}",
+    response=RunWithConflicts,
+    operation_id="show_run",
+    openapi_extra=declare(errors={404: ["unknown_run"]}),
+    summary="Show a run",
+)
 def show_run(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) -> HttpResponse:
     visible = Run.objects.visible_to(request.user).select_related("series")
     found = visible.find(run, timezone.now())

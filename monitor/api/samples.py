@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter, chosen
 from monitor.api.http.find_metrics import find_metric
 from monitor.api.http.lists import ListOut, Page, list_rows
@@ -54,6 +55,7 @@ class SampleQuery(Page, WindowFilter):
     "/series/{series}/metrics/{metric}/samples",
     response=SampleList,
     operation_id="list_samples",
+    openapi_extra=declare(errors={404: ["unknown_series", "unknown_metric", "unknown_segment"]}),
     summary="List the samples of a metric, oldest first",
 )
 def list_samples(request: HttpRequest, series: str, metric: str, query: Query[SampleQuery]) -> HttpResponse:

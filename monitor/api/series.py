@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
@@ -24,6 +25,8 @@ router = Router(tags=["series"])
 
 
 class SeriesOut(Schema):
+    """A probe with its parameters and schedule."""
+
     name: str
     suite: str
     probe: str
@@ -41,12 +44,16 @@ class SeriesOut(Schema):
 
 
 class PointOut(Schema):
+    """A value, and the time from which on it was known."""
+
     time: datetime
     known_at: datetime
     value: float
 
 
-class HistoryOut(Schema):
+class ValuesOut(Schema):
+    """Values of a metric in a segment, oldest first."""
+
     series: str
     segment: int | None
     metric: str
@@ -55,6 +62,8 @@ class HistoryOut(Schema):
 
 
 class SegmentOut(Schema):
+    """A segment: the runs of a series between two changes of its configuration."""
+
     number: int
     is_current: bool
     began_at: datetime
@@ -98,8 +107,9 @@ class ValuesQuery(Sparse):
 
 @router.get(
     "/series/{series}/metrics/{metric}",
-    response=HistoryOut,
+    response=ValuesOut,
     operation_id="list_values",
+    openapi_extra=declare(errors={404: ["unknown_metric"]}),
     summary="List the newest values of a metric, newest last",
 )
 def list_values(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
@@ -115,14 +125,15 @@ def list_values(request: HttpRequest, series: str, metric: str, query: Query[Val
         if candidate.segment.number == number
         for point in history(candidate, newest=query.newest)
     ]
-    values = HistoryOut(series=series, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
-    return show_item(query, values, HistoryOut)
+    values = ValuesOut(series=series, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
+    return show_item(query, values, ValuesOut)
 
 
 @router.get(
     "/series/{series}/segments",
     response=SegmentList,
     operation_id="list_segments",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
     summary="List the segments of a series",
 )
 def list_segments(request: HttpRequest, series: str, query: Query[Page]) -> HttpResponse:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
@@ -108,9 +109,11 @@ class MetricQuery(Page):
     "/series/{series}",
     response=SeriesConfiguration,
     operation_id="show_series",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
     summary="Show a series: probe, schedule, resources, segments and metrics",
 )
 def show_series(request: HttpRequest, series: str, query: Query[Sparse]) -> HttpResponse:
+    """With the configuration of its next run; `/series/{series}/latest` has its state."""
     visible = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
     found = visible.filter(name=series).first()
     if found is None:
@@ -122,6 +125,7 @@ def show_series(request: HttpRequest, series: str, query: Query[Sparse]) -> Http
     "/series/{series}/metrics",
     response=MetricList,
     operation_id="list_metrics",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
     summary="List the metrics of a series",
 )
 def list_metrics(request: HttpRequest, series: str, query: Query[MetricQuery]) -> HttpResponse:

@@ -10,6 +10,7 @@ from ninja import Query, Router, Schema, Status
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_signature_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name
@@ -19,6 +20,7 @@ from monitor.failures.proposals import Proposal
 from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import Category, Origin, Severity
+from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -165,6 +167,7 @@ def list_own_signatures(request: HttpRequest, query: Query[Page]) -> HttpRespons
     "/failures/own-signatures/{signature}",
     response=OwnSignatureOut,
     operation_id="show_own_signature",
+    openapi_extra=declare(errors={404: ["unknown_signature"]}),
     summary="Show a signature with its patterns",
 )
 def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
@@ -178,6 +181,17 @@ def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse
     "/failures/signatures",
     response={201: OwnSignatureOut},
     operation_id="accept_signature",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={409: ["conflict", "matches_named"]},
+        example={
+            "name": "tape-missing",
+            "title": "No tape drive is free",
+            "category": "storage",
+            "severity": "minor",
+            "patterns": ["no free tape drive"],
+        },
+    ),
     summary="Accept a signature",
 )
 def accept_signature(request: HttpRequest, order: SignatureIn) -> HttpResponse:
@@ -206,6 +220,7 @@ def accept_signature(request: HttpRequest, order: SignatureIn) -> HttpResponse:
     "/failures/signatures/{signature}/withdraw",
     response={204: None},
     operation_id="withdraw_signature",
+    openapi_extra=declare(scope=MANAGE, errors={409: ["conflict"]}),
     summary="Withdraw a signature of one's own",
 )
 def withdraw_signature(request: HttpRequest, signature: str, order: WithdrawalIn) -> Status[None]:

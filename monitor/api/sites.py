@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.states import WithState, state_fields
@@ -61,8 +62,15 @@ def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
     return list_named(query, named, SiteList, key="name")
 
 
-@router.get("/sites/{site}", response=SiteOut, operation_id="show_site", summary="Show a site and its state")
+@router.get(
+    "/sites/{site}",
+    response=SiteOut,
+    operation_id="show_site",
+    openapi_extra=declare(errors={404: ["unknown_site"]}),
+    summary="Show a site and its state",
+)
 def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found = _visible(request).filter(name=site).first()
     if found is None:
         raise Refused(404, "unknown_site", f"there is no site {site!r} that you may see")

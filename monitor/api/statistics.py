@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ninja import Query, Router, Schema
 
 from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, window_fields
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import LONGEST, find_metric, time_window
 from monitor.api.http.lists import Sparse, show_item
@@ -60,6 +61,9 @@ class StatisticsQuery(Sparse, WindowFilter):
     "/series/{series}/metrics/{metric}/statistics",
     response=StatisticsOut,
     operation_id="show_statistics",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
     summary="Show statistics of a metric",
 )
 def show_statistics(

@@ -8,6 +8,7 @@ from django.db.models import Count
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.models import Suite
@@ -46,8 +47,15 @@ def list_suites(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     return list_rows(query, _visible(request), SuiteList, order=["name"])
 
 
-@router.get("/suites/{suite}", response=SuiteOut, operation_id="show_suite", summary="Show a suite")
+@router.get(
+    "/suites/{suite}",
+    response=SuiteOut,
+    operation_id="show_suite",
+    openapi_extra=declare(errors={404: ["unknown_suite"]}),
+    summary="Show a suite",
+)
 def show_suite(request: HttpRequest, suite: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     found: Any = _visible(request).filter(name=suite).first()
     if found is None:
         raise Refused(404, "unknown_suite", f"there is no suite {suite!r} that you may see")

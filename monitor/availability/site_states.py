@@ -30,6 +30,8 @@ _LEAST_READ = 100  # sites or resources in a batch
 
 
 class OperationalState(StrEnum):
+    """The state of a site or of a resource."""
+
     UP = "up"  # runs may start, and do not fail there
     HELD = "held"  # a user paused or drained the site
     MAINTENANCE = "maintenance"  # a maintenance window is open

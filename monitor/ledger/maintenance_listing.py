@@ -24,6 +24,8 @@ _LEAST_READ = 100  # windows in a batch
 
 
 class MaintenanceState(StrEnum):
+    """The state of a maintenance window."""
+
     OPEN = "open"
     PLANNED = "planned"
     OVER = "over"

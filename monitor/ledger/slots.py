@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 class SlotState(StrEnum):
+    """The state of a slot."""
+
     PLANNED = "planned"  # its time has not come
     DUE = "due"  # no reporter has claimed it yet
     LATE = "late"  # due for longer than the grace time

@@ -71,7 +71,7 @@ def test_an_alert_rule_says_what_it_watches_and_hides_addresses(client: Client, 
     assert b"secret" not in answer.content
 
 
-def test_an_alert_is_shown_to_those_who_see_its_series(
+def test_an_alert_is_shown_to_users_who_see_its_series(
     client: Client, circle: Series, rule: AlertRule, noon: datetime
 ) -> None:
     alert = Alert.objects.create(rule=rule, series=circle, since=noon, opened_at=noon, text="3 in a row")
@@ -96,7 +96,7 @@ def test_alert_rules_are_filtered_and_paged(client: Client) -> None:
     assert all_pages(client, f"{API}/alert-rules", "alert_rules", condition="lag_seconds") == []
 
 
-def test_a_rule_is_visible_to_those_who_see_what_it_watches(circle: Series, rule: AlertRule) -> None:
+def test_a_rule_is_visible_to_users_who_see_what_it_watches(circle: Series, rule: AlertRule) -> None:
     staff = Group.objects.create(name="staff")
     member, other = (User.objects.create_user(name) for name in ("member", "other"))
     member.groups.add(staff)

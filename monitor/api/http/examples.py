@@ -1,0 +1,13 @@
+"""Examples of parameters, by name: those of the grid in ``tests/monitor/api/example_grid.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+EXAMPLES: Mapping[str, Any] = {
+    "series": "circle-main",
+    "metric": "total.seconds",
+    "site": "ncsa",
+    "reporter": "home",
+}
