@@ -13,10 +13,12 @@ from pydantic import Field, StringConstraints
 
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_webhook_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name
 from monitor.models import Webhook, WebhookDelivery
+from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
 from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook, follow_runs
 from monitor.webhooks.deliver import redeliver
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 router = Router(tags=["webhooks"])
 MOST_NAMES = 1000
+_UNKNOWN = {404: ["unknown_webhook"]}
 HookName = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=50)]
 _URL = Field(
     description="Where messages are posted; internal addresses are refused unless the server allows them.",
@@ -116,15 +119,28 @@ class DeliveryQuery(Page):
     state: DeliveryState | None = Field(None, description="Their state.", examples=["dead"])
 
 
-@router.get("/webhooks", response=WebhookList, operation_id="list_webhooks", summary="List webhooks")
+@router.get(
+    "/webhooks",
+    response=WebhookList,
+    operation_id="list_webhooks",
+    openapi_extra=declare(scope=MANAGE),
+    summary="List webhooks",
+)
 def list_webhooks(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """Needs the permission to manage webhooks, as every operation on webhooks."""
     require_webhook_permission(request)
     return list_rows(query, Webhook.objects.all(), WebhookList, order=["name"], show=_shown)
 
 
-@router.get("/webhooks/{webhook}", response=WebhookOut, operation_id="show_webhook", summary="Show a webhook")
+@router.get(
+    "/webhooks/{webhook}",
+    response=WebhookOut,
+    operation_id="show_webhook",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    summary="Show a webhook",
+)
 def show_webhook(request: HttpRequest, webhook: str, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
     return show_item(query, _shown(_found(request, webhook)), WebhookOut)
 
 
@@ -132,6 +148,9 @@ def show_webhook(request: HttpRequest, webhook: str, query: Query[Sparse]) -> Ht
     "/webhooks/{webhook}",
     response={200: WebhookOut, 201: WebhookOut},
     operation_id="define_webhook",
+    openapi_extra=declare(
+        scope=MANAGE, example={"url": "https://hooks.example.org/gridcast", "events": ["site.down"]}
+    ),
     summary="Create or replace a webhook",
 )
 def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpResponse:
@@ -150,9 +169,11 @@ def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpRes
     "/webhooks/{webhook}",
     response={204: None},
     operation_id="delete_webhook",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
     summary="Delete a webhook with the record of its deliveries",
 )
 def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
+    """Messages that wait are not sent."""
     _found(request, webhook).delete()
     follow_runs()
     return HttpResponse(status=204)
@@ -162,6 +183,7 @@ def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     "/webhooks/{webhook}/ping",
     response={202: DeliveryOut},
     operation_id="ping_webhook",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
     summary="Send a message of the type webhook.ping, to test the receiver",
 )
 def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
@@ -175,6 +197,7 @@ def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     "/webhooks/{webhook}/deliveries",
     response=DeliveryList,
     operation_id="list_webhook_deliveries",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
     summary="List the deliveries of a webhook, newest first",
 )
 def list_deliveries(request: HttpRequest, webhook: str, query: Query[DeliveryQuery]) -> HttpResponse:
@@ -189,6 +212,7 @@ def list_deliveries(request: HttpRequest, webhook: str, query: Query[DeliveryQue
     "/webhooks/{webhook}/deliveries/{delivery}/redeliver",
     response={202: DeliveryOut},
     operation_id="redeliver_webhook_delivery",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_webhook", "unknown_delivery"]}),
     summary="Send a delivered or dead message again",
 )
 def redeliver_delivery(request: HttpRequest, webhook: str, delivery: int) -> HttpResponse:
