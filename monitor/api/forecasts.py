@@ -158,7 +158,7 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
 
 
 def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
-    """Return the entity tag: the number of the forecast, and what later runs and outcomes change beside it."""
+    """Return the entity tag: the number of the forecast, and what other runs change beside it."""
     beside = msgspec.json.encode([fields["success"], fields["track_record"], fields["quantiles"]])
     return f'W/"{answer.forecast}-{zlib.crc32(beside):08x}"'
 

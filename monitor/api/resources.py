@@ -81,9 +81,9 @@ def list_resources(request: HttpRequest, query: Query[ResourceQuery]) -> HttpRes
 def show_resource(request: HttpRequest, resource: str, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
     found = _visible(request).filter(name=resource).first()
-    if found is None:
+    current = resource_states(request.user, [resource], timezone.now()).get(resource)
+    if found is None or current is None:
         raise Refused(404, "unknown_resource", f"there is no resource {resource!r} that you may see")
-    current = resource_states(request.user, [resource], timezone.now())[resource]
     return show_item(query, _shown(found, current), ResourceOut)
 
 

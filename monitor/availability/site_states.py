@@ -105,7 +105,7 @@ def site_states(
 def resource_states(
     user: AbstractBaseUser | AnonymousUser, resources: Collection[str], now: datetime
 ) -> dict[str, CurrentState]:
-    """Return the state of each of *resources* at *now*, by name; as ``site_states``."""
+    """Return the state of each of *resources* at *now*, by name, as ``site_states``; omit unknown names."""
     evidence = _evidence(user, Resource.objects.filter(name__in=resources), (), now)
     return {
         name: _state(evidence, site, (name,)) for site, names in evidence.resources.items() for name in names
@@ -231,7 +231,8 @@ def _with_states(
     while len(listed) < at_most:
         batch = list(rows.filter(name__gt=after).order_by("name")[: max(at_most, _LEAST_READ)])
         states = states_of([row.name for row in batch])
-        listed += [(row, states[row.name]) for row in batch if state in {None, states[row.name].state}]
+        found = [(row, states[row.name]) for row in batch if row.name in states]  # others were deleted since
+        listed += [(row, current) for row, current in found if state in {None, current.state}]
         if len(batch) < max(at_most, _LEAST_READ):
             break
         after = batch[-1].name

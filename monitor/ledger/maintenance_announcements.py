@@ -69,6 +69,8 @@ def announce(name: str, announcement: Announcement, reason: Reason) -> Maintenan
     """
     check_reason(reason)
     _check_times(announcement.times)
+    if announcement.times.ends_at is not None and announcement.times.ends_at <= reason.at:
+        raise MaintenanceError("ends_at: expected a time in the future for a window with a schedule")
     lock_until_commit(AdvisoryLock.GRID_FILE)
     check_new_name(name)
     window = MaintenanceWindow(name=name)

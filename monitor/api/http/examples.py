@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 EXAMPLES: Mapping[str, Any] = {
+    "by": "site",
+    "kind": "site",
+    "method": "auto",
+    "name": "ncsa",
+    "part": "methods",
+    "predictor_series": "circle-main",
+    "probe": "circle",
+    "resource": "ncsa-login",
     "series": "circle-main",
     "metric": "total.seconds",
     "site": "ncsa",

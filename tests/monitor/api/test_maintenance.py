@@ -175,6 +175,15 @@ def test_windows_are_filtered_by_state_site_and_time_and_paged(circle: Series, c
         ({"schedule": "every day", "duration_seconds": 60}, (422, "invalid")),
         ({"schedule": "H 8 * * *", "duration_seconds": 60}, (422, "invalid")),
         ({"duration_seconds": 60}, (422, "invalid")),
+        (
+            {
+                "schedule": "0 8 * * *",
+                "duration_seconds": 60,
+                "starts_at": None,
+                "ends_at": "2020-01-01T00:00:00Z",
+            },
+            (422, "invalid"),
+        ),
         ({"timezone": "Mars/Olympus"}, (422, "invalid")),
         ({"colour": "red"}, (422, "invalid")),
         ({"starts_at": "1999-01-01T00:00:00Z", "ends_at": "2003-01-01T00:00:00Z"}, (422, "invalid")),

@@ -169,6 +169,7 @@ def test_a_series_has_its_schedule_resources_segments_and_metrics(client: Client
         ("sites", {"colour": "red"}, (422, "invalid")),
         ("resources", {"limit": "1001"}, (422, "invalid")),
         ("sites/nowhere", {}, (404, "unknown_site")),
+        ("sites/%00", {}, (422, "invalid")),
         ("resources/nowhere", {}, (404, "unknown_resource")),
         ("suites/none", {}, (404, "unknown_suite")),
         ("series/none", {}, (404, "unknown_series")),
