@@ -116,7 +116,7 @@ class DeliveryList(ListOut):
 class DeliveryQuery(Page):
     """The deliveries to list."""
 
-    state: DeliveryState | None = Field(None, description="Their state.", examples=["dead"])
+    state: DeliveryState | None = Field(None, description="Their state.")
 
 
 @router.get(
