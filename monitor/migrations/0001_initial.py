@@ -3277,6 +3277,7 @@ class Migration(migrations.Migration):
             name="RunSubscriber",
             fields=[
                 ("name", models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ("paused_until", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ["name"],

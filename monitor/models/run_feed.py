@@ -10,9 +10,13 @@ WEBHOOKS, TRACES = "webhooks", "traces"
 
 
 class RunSubscriber(models.Model):
-    """A part of the service that follows ended runs; while it has no row, nothing is kept for it."""
+    """A part of the service that follows ended runs; while it has no row, nothing is kept for it.
+
+    Runs wait until *paused_until*, because they could not be handled.
+    """
 
     name = models.CharField(max_length=20, primary_key=True)
+    paused_until = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["name"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from django.conf import settings
 from monitor.counters import counters
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.ledger import ended_runs
-from monitor.models import RawReport
+from monitor.models import RawReport, RunSubscriber
 from monitor.models.run import REPORTED, State
 from monitor.models.run_feed import TRACES
 from reporters.report import ReportError
@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 EXPORTED, DROPPED = "gridcast_traces_exported_total", "gridcast_traces_dropped_total"
 MOST_WAITING = 100_000
 AT_ONCE = 100  # runs in a request
-SEND_SECONDS = 10.0  # for a request with its retries
+SEND_SECONDS = 5.0  # for a request with its retries
+PAUSE = timedelta(minutes=1)  # after a failure: a collector that is away must not occupy the control worker
 BUSY_SECONDS = 20.0  # one task sends for this long, the next task the rest
 
 Send = Callable[[Sequence["ReadableSpan"]], bool]
@@ -55,10 +56,15 @@ def export_traces(now: datetime, send: Send | None = None, most_waiting: int = M
         if dropped := ended_runs.drop_oldest(TRACES, most_waiting):
             logger.warning("dropped %d runs that waited to be exported as traces", dropped)
             counters.add(DROPPED, amount=dropped)
+        if RunSubscriber.objects.filter(name=TRACES, paused_until__gt=now).exists():
+            return 0
         while time.monotonic() < until:
             keys, events = ended_runs.next_events(TRACES, now, AT_ONCE)
             spans, number = _spans(events)
-            if not keys or (spans and not (send or _send_to_endpoint())(spans)):
+            if not keys:
+                break
+            if spans and not (send or _send_to_endpoint())(spans):
+                RunSubscriber.objects.filter(name=TRACES).update(paused_until=now + PAUSE)
                 break
             ended_runs.forget(keys)
             counters.add(EXPORTED, amount=number)

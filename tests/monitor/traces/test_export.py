@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from monitor.failures.classify_runs import classify_runs
 from monitor.models import EndedRun, RawReport, Run, RunSubscriber, Series
 from monitor.models.run import State
-from monitor.traces.export import export_traces
+from monitor.traces.export import PAUSE, export_traces
 from tests.monitor.pages import builders
 
 MINUTE = timedelta(minutes=1)
@@ -168,11 +168,12 @@ def test_a_run_that_is_sent_twice_has_the_same_ids(ring: Series, collector: Coll
 
 def test_runs_wait_while_the_collector_is_away(ring: Series, collector: Collector) -> None:
     builders.passed(ring, timezone.now() - MINUTE)
-    collector.status = 400  # the exporter retries 503 for ten seconds
+    collector.status = 400  # the exporter retries 503 for seconds
     assert export_traces(timezone.now()) == 0
     assert EndedRun.objects.count() == 1
     collector.status = 200
-    assert export_traces(timezone.now()) == 1
+    assert export_traces(timezone.now()) == 0, "the pause is not over"
+    assert export_traces(timezone.now() + PAUSE) == 1
 
 
 def test_beyond_the_maximum_the_oldest_runs_are_dropped(ring: Series, collector: Collector) -> None:
