@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +14,16 @@ def lease_outlives_heartbeats(**_: Any) -> list[CheckMessage]:
     if settings.GRIDCAST_LEASE_SECONDS >= 3 * settings.GRIDCAST_HEARTBEAT_SECONDS:
         return []
     return [Error("GRIDCAST_LEASE_SECONDS must be at least three heartbeats long.", id="monitor.E001")]
+
+
+@register()
+def traces_have_an_exporter(**_: Any) -> list[CheckMessage]:
+    if not settings.GRIDCAST_OTLP_ENDPOINT or find_spec("opentelemetry.exporter.otlp.proto.http"):
+        return []
+    message = (
+        "GRIDCAST_OTLP_ENDPOINT is set, and the exporter is not installed: pip install 'gridcast[otlp]'."
+    )
+    return [Error(message, id="monitor.E002")]
 
 
 @register(deploy=True)

@@ -34,6 +34,13 @@
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
 ``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
+``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
+                            token; they see the series that every user sees (default: none)
+``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
+``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
+                                     they are internal: loopback, link-local, private (default: none)
+``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over
+                            HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -48,6 +55,7 @@ import os
 import secrets
 import tempfile
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -332,6 +340,44 @@ def suspect_window_seconds() -> int:
             f"GRIDCAST_SUSPECT_WINDOW_SECONDS: expected seconds from 60 to 86400, got {text!r}"
         )
     return seconds
+
+
+def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks whose hosts may read /metrics without a token."""
+    name = "GRIDCAST_METRICS_ALLOW"
+    texts = [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
+    try:
+        return tuple(map(ip_network, texts))
+    except ValueError as error:
+        raise InvalidVariable(
+            f"{name}: expected addresses and networks, such as 10.1.2.3,10.9.0.0/16: {error}"
+        ) from None
+
+
+def metrics_max_series() -> int:
+    """Return the number of series that one answer of /metrics describes at most."""
+    name = "GRIDCAST_METRICS_MAX_SERIES"
+    text = os.environ.get(name) or "10000"
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
+    if not 1 <= number <= 1_000_000:
+        raise InvalidVariable(f"{name}: expected a number from 1 to 1000000, got {text!r}")
+    return number
+
+
+def internal_webhook_hosts() -> frozenset[str]:
+    """Return the hosts, as URLs have them, that may get webhooks although their addresses are internal."""
+    hosts = os.environ.get("GRIDCAST_INTERNAL_WEBHOOK_HOSTS", "").split(",")
+    return frozenset(host.strip().strip("[]").lower() for host in hosts if host.strip())
+
+
+def otlp_endpoint() -> str:
+    """Return the URL of the collector without ``/v1/traces``; empty if there is none."""
+    url = os.environ.get("GRIDCAST_OTLP_ENDPOINT", "")
+    if url and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
+        raise InvalidVariable(
+            f"GRIDCAST_OTLP_ENDPOINT: expected a URL such as http://localhost:4318, got {url!r}"
+        )
+    return url.rstrip("/").removesuffix("/v1/traces")
 
 
 def debug() -> bool:

@@ -17,6 +17,7 @@ from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent
+from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
 RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile
@@ -34,6 +35,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_starts(now)
         tokens.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
+        prune_deliveries(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         sessions.clear_expired()

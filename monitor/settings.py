@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "monitor.metrics.requests.RequestCountMiddleware",
     "monitor.api.http.request_ids.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
@@ -204,6 +205,16 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 2},
     },
     "roll-up": {"task": "monitor.tasks.roll_up", "schedule": 5.0, "options": {"expires": 5}},
+    "deliver-webhooks": {
+        "task": "monitor.tasks.deliver_webhooks",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
+    "export-traces": {
+        "task": "monitor.tasks.export_traces",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
     "watch-reporters": {
         "task": "monitor.tasks.watch_reporters",
         "schedule": 15.0,
@@ -259,6 +270,18 @@ GRIDCAST_FORECAST_SECONDS = 0.5
 GRIDCAST_DEPOT_DIRECTORY = urls.depot_directory()
 GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
+
+# Hosts that may read /metrics without a token, and the number of series that one answer describes.
+GRIDCAST_METRICS_ALLOW = env.metrics_allow()
+# Shorter than the usual interval of 15 s: two servers that scrape share an answer.
+GRIDCAST_METRICS_VALID_SECONDS = 5.0
+GRIDCAST_METRICS_MAX_SERIES = env.metrics_max_series()
+
+# Hosts that may receive webhooks although their addresses are internal.
+GRIDCAST_INTERNAL_WEBHOOK_HOSTS = env.internal_webhook_hosts()
+
+# The collector of OpenTelemetry that receives runs as traces; empty: none does.
+GRIDCAST_OTLP_ENDPOINT = env.otlp_endpoint()
 
 # If this share of all sites begins to fail within the window, the monitor suspects itself.
 GRIDCAST_SUSPECT_SHARE = env.suspect_share()

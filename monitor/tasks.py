@@ -17,6 +17,9 @@ from monitor.depot.rollups import worker as rollups
 from monitor.failures import attribute, classify_runs
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
+from monitor.traces import export as traces
+from monitor.webhooks import announce_sites
+from monitor.webhooks import deliver as webhooks
 from monitor.worker import deliver_spool, run_claimed
 
 
@@ -34,6 +37,16 @@ def heartbeat() -> None:
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
     deliver.deliver_due(timezone.now())
+
+
+@app.task(name="monitor.tasks.deliver_webhooks")
+def deliver_webhooks() -> None:
+    webhooks.deliver_webhooks(timezone.now())
+
+
+@app.task(name="monitor.tasks.export_traces")
+def export_traces() -> None:
+    traces.export_traces(timezone.now())
 
 
 @app.task(name="monitor.tasks.watch_reporters")
@@ -66,6 +79,7 @@ def attribute_failures() -> None:
     now = timezone.now()
     attribute.attribute(now)
     group.group_alerts(now)
+    announce_sites.announce_present_states(now)
 
 
 @app.task(name="monitor.tasks.refresh_availability")

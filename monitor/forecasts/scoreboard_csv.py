@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from monitor.csvfile import to_csv
 from monitor.forecasts.scoreboard import Score, ScoreFilter, recent_forecasts, scoreboard
 
 if TYPE_CHECKING:
@@ -28,15 +27,11 @@ def file_name(choice: ScoreFilter, part: Part, now: datetime) -> str:
 
 def table(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, part: Part, now: datetime) -> str:
     """Return one part of the scoreboard that *user* may see, as CSV text with a header."""
-    out = io.StringIO()
-    writer = csv.writer(out)
     if part == "last":
-        writer.writerow(["series", "unit", "issued_at", "truth_time", "truth", *_FORECAST])
-        writer.writerows(_last(user, choice))
-    else:
-        writer.writerow(field.name for field in fields(Score))
-        writer.writerows(astuple(score) for score in getattr(scoreboard(user, choice, now), part))
-    return out.getvalue()
+        header = ["series", "unit", "issued_at", "truth_time", "truth", *_FORECAST]
+        return to_csv([header, *_last(user, choice)])
+    scores = getattr(scoreboard(user, choice, now), part)
+    return to_csv([[field.name for field in fields(Score)], *map(astuple, scores)])
 
 
 def _last(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> Iterable[Sequence[Any]]:

@@ -13,6 +13,7 @@ from django.db import InterfaceError, OperationalError
 
 from monitor.ingest.busy_times import BusyTimes
 from monitor.ingest.chains import ingest_parts
+from monitor.ingest.counts import counted_commit
 from monitor.ingest.group_commit import GroupCommit
 from monitor.ingest.service import ReportReceipt, ingest_all
 from reporters.spool.records import parse_parts
@@ -65,7 +66,7 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
     while groups:
         group = groups.pop()
         try:
-            with _ingest_place():
+            with _ingest_place(), counted_commit(len(group)):
                 sent = [
                     (body, requests[number].reporter) for number in group for body in requests[number].bodies
                 ]

@@ -13,6 +13,7 @@ from psycopg.errors import CheckViolation, ForeignKeyViolation
 from monitor.ingest import complete, match_runs
 from monitor.ingest.complete import unknown_series
 from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
+from monitor.ingest.counts import count_receipts
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
@@ -128,7 +129,9 @@ def ingest_all(
                     receipts[number] = _receipt(reports[number], each)
     for number in reports.keys() - receipts.keys():
         receipts[number] = _refused(reports[number], unknown_series(reports[number].series, sent_by[number]))
-    return [receipts[number] for number in range(len(bodies))]
+    in_order = [receipts[number] for number in range(len(bodies))]
+    count_receipts(in_order)
+    return in_order
 
 
 def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:

@@ -3392,6 +3392,185 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="EndedRun",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("subscriber", models.CharField(max_length=20)),
+                ("run", models.UUIDField()),
+                ("slot", models.DateTimeField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("expected", "Expected"),
+                            ("claimed", "Claimed"),
+                            ("running", "Running"),
+                            ("passed", "Passed"),
+                            ("failed", "Failed"),
+                            ("broken", "Broken"),
+                            ("no_data", "No Data"),
+                            ("timed_out", "Timed Out"),
+                            ("skipped", "Skipped"),
+                            ("missed", "Missed"),
+                            ("lost", "Lost"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("at", models.DateTimeField(help_text="time by the database's clock")),
+            ],
+            options={
+                "ordering": ["id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="RunSubscriber",
+            fields=[
+                ("name", models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ("paused_until", models.DateTimeField(null=True)),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Webhook",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(unique=True)),
+                ("url", models.CharField(max_length=2000)),
+                ("secret_variable", models.CharField(blank=True, max_length=100)),
+                (
+                    "events",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(
+                            choices=[
+                                ("run.ended", "Run Ended"),
+                                ("site.down", "Site Down"),
+                                ("site.up", "Site Up"),
+                                ("webhook.ping", "Ping"),
+                            ],
+                            max_length=20,
+                        ),
+                        size=None,
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField()),
+                ("created_by", models.CharField(max_length=150)),
+                ("sites", models.ManyToManyField(blank=True, related_name="+", to="monitor.site")),
+                ("suites", models.ManyToManyField(blank=True, related_name="+", to="monitor.suite")),
+            ],
+            options={
+                "ordering": ["name"],
+                "permissions": [("manage_webhooks", "Can define webhooks and repeat their deliveries")],
+            },
+        ),
+        migrations.CreateModel(
+            name="WebhookDelivery",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("message", models.CharField(max_length=100)),
+                (
+                    "event",
+                    models.CharField(
+                        choices=[
+                            ("run.ended", "Run Ended"),
+                            ("site.down", "Site Down"),
+                            ("site.up", "Site Up"),
+                            ("webhook.ping", "Ping"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("subject", models.CharField(help_text="the series or the site", max_length=100)),
+                ("body", models.TextField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("pending", "Pending"), ("delivered", "Delivered"), ("dead", "Dead")],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("created_at", models.DateTimeField()),
+                ("due_at", models.DateTimeField(null=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("ended_at", models.DateTimeField(help_text="when it was delivered or given up", null=True)),
+                ("error", models.TextField(blank=True)),
+                (
+                    "webhook",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="monitor.webhook",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "webhook deliveries",
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "pending")),
+                        fields=["webhook", "id"],
+                        name="webhook_pending",
+                    ),
+                    models.Index(fields=["ended_at"], name="webhook_ended"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("webhook", "message"), name="webhook_message_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("due_at__isnull", False), ("ended_at", None), ("state", "pending")),
+                            models.Q(
+                                models.Q(("state", "pending"), _negated=True),
+                                ("due_at", None),
+                                ("ended_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="webhook_delivery_due_if_pending",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AnnouncedSite",
+            fields=[
+                (
+                    "site",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="monitor.site",
+                    ),
+                ),
+                ("is_down", models.BooleanField()),
+                ("since", models.DateTimeField()),
+            ],
+            options={
+                "ordering": ["site"],
+            },
+        ),
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]

@@ -118,6 +118,21 @@ CREATE TRIGGER recheck_inserted AFTER INSERT ON monitor_run FOR EACH ROW
     WHEN (NEW.state IN COUNTED) EXECUTE FUNCTION monitor_request_recheck();
 """.replace("COUNTED", _COUNTED)
 
+# When a run ends, or a late report corrects it, tell those that follow runs; imported runs are history.
+_ENDED = "('passed', 'failed', 'broken', 'no_data', 'timed_out', 'skipped', 'missed', 'lost')"
+RUN_FEED = """
+CREATE FUNCTION monitor_tell_ended_run() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO monitor_endedrun (subscriber, run, slot, state, at)
+        SELECT name, NEW.id, NEW.slot, NEW.state, clock_timestamp() FROM monitor_runsubscriber;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER ended_run_updated AFTER UPDATE OF state ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN ENDED AND NEW.state <> OLD.state) EXECUTE FUNCTION monitor_tell_ended_run();
+CREATE TRIGGER ended_run_inserted AFTER INSERT ON monitor_run FOR EACH ROW
+    WHEN (NEW.state IN ENDED AND NEW.trigger NOT LIKE 'import: %') EXECUTE FUNCTION monitor_tell_ended_run();
+""".replace("ENDED", _ENDED)
+
 # When a schedule changes, have the series and its followers expanded again.
 _TIMING = (
     "schedule", "timezone", "starts_at", "ends_at", "enabled", "jitter_seconds", "leader_id", "follows",
@@ -289,6 +304,7 @@ STATEMENTS = (
     SKETCH_KEY,
     TRANSITIONS,
     RECHECKS,
+    RUN_FEED,
     RESCHEDULING,
     FORMER_REPORTERS,
     HOLDS,

@@ -42,16 +42,19 @@ from monitor.models.retention_cutoff import RetentionCutoff
 from monitor.models.role import UserRole
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
+from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
+from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery
 
 __all__ = [
     "Alert",
     "AlertRule",
+    "AnnouncedSite",
     "ApiToken",
     "AttributedRun",
     "Attribution",
@@ -70,6 +73,7 @@ __all__ = [
     "Deployment",
     "DirtyDay",
     "DirtyHour",
+    "EndedRun",
     "EnrolmentAttempt",
     "EnrolmentCode",
     "FailureSignature",
@@ -107,6 +111,7 @@ __all__ = [
     "Resource",
     "RetentionCutoff",
     "Run",
+    "RunSubscriber",
     "Sample",
     "Segment",
     "Series",
@@ -120,4 +125,6 @@ __all__ = [
     "Transition",
     "Usage",
     "UserRole",
+    "Webhook",
+    "WebhookDelivery",
 ]

@@ -135,6 +135,10 @@ class SeriesQuerySet(models.QuerySet["Series"]):
             return self
         return self.filter(suite__in=Suite.objects.visible_to(user).order_by().values("pk"))
 
+    def open_to_all(self) -> SeriesQuerySet:
+        """Return the series that every active user may see: those of suites without viewers."""
+        return self.filter(suite__viewers__isnull=True)
+
     def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
         """Return the visible series that *user* may run; of a site admin, those that use its sites."""
         visible = self.visible_to(user)

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from monitor.env import ROOT
 from monitor.serving.services import GUNICORN, ONE_THREAD
@@ -17,13 +17,13 @@ Ask = Callable[..., bytes]
 
 
 @contextlib.contextmanager
-def serving(application: str) -> Iterator[tuple[str, int]]:
-    """Run a web server during the block; yield its address."""
+def serving(application: str, variables: Mapping[str, str] | None = None) -> Iterator[tuple[str, int]]:
+    """Run a web server with additional environment *variables* during the block; yield its address."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         # gunicorn sets this, but connections accepted before it is up inherit the listener's options.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         argv = [*GUNICORN, application, f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
-        environment = {**os.environ, **ONE_THREAD}
+        environment = {**os.environ, **ONE_THREAD, **(variables or {})}
         with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
             try:
                 yield listener.getsockname()

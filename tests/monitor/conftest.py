@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.depot.engines import engine
@@ -17,8 +19,6 @@ from reporters.config import ResourceConfig
 from tests.monitor.depot.databases import KINDS, database
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -78,3 +78,17 @@ def _engine(kind: str) -> Engine:
     current_engine = engine()
     assert current_engine.name == kind
     return current_engine
+
+
+@pytest.fixture
+def depot_away(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[None]:
+    """Make the database unreachable; for tests without a database."""
+    place = connection.settings_dict["HOST"]
+    with django_db_blocker.unblock():
+        connection.close()
+        connection.settings_dict["HOST"] = str(tmp_path)
+        try:
+            yield
+        finally:
+            connection.close()
+            connection.settings_dict["HOST"] = place

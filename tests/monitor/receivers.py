@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import json
 import logging
 import socketserver
 import threading
@@ -121,6 +122,10 @@ class Hook(_Server, ThreadingHTTPServer):
     def received(self) -> list[str]:
         return [content.decode() for _, content in self.requests]
 
+    def data(self) -> list[dict[str, Any]]:
+        """Return the ``data`` of each message, which describes the event."""
+        return [json.loads(content)["data"] for _, content in self.requests]
+
 
 class _HookHandler(BaseHTTPRequestHandler):
     server: Hook
@@ -174,7 +179,8 @@ def mailbox() -> Iterator[Mailbox]:
 
 @contextmanager
 def hook() -> Iterator[Hook]:
-    with Hook() as server, _served(server):
+    """Run a web server, and allow webhooks to this host."""
+    with Hook() as server, _served(server), override_settings(GRIDCAST_INTERNAL_WEBHOOK_HOSTS={"127.0.0.1"}):
         yield server
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,38 @@ def test_another_word_for_tls_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("GRIDCAST_TLS", "yes")
     with pytest.raises(env.InvalidVariable, match="GRIDCAST_TLS: expected 0 or 1, got 'yes'"):
         env.behind_tls()
+
+
+def test_addresses_and_networks_may_read_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_METRICS_ALLOW", "10.1.2.3, 2001:db8::/32,")
+    assert env.metrics_allow() == (ip_network("10.1.2.3/32"), ip_network("2001:db8::/32"))
+
+
+@pytest.mark.parametrize("text", ["prometheus.example.org", "10.0.0.1/8", "10.0.0.1;10.0.0.2"])
+def test_an_invalid_network_is_refused_with_the_name_of_its_variable(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("GRIDCAST_METRICS_ALLOW", text)
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_METRICS_ALLOW: expected addresses"):
+        env.metrics_allow()
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many", "1e3", "10000000"])
+def test_an_invalid_number_of_series_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("GRIDCAST_METRICS_MAX_SERIES", text)
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_METRICS_MAX_SERIES: expected a number"):
+        env.metrics_max_series()
+
+
+def test_internal_hosts_are_names_as_urls_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_INTERNAL_WEBHOOK_HOSTS", " Hooks.internal ,[::1],10.0.0.8")
+    assert env.internal_webhook_hosts() == {"hooks.internal", "::1", "10.0.0.8"}
+
+
+def test_the_collector_is_a_url_with_or_without_the_path_of_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("http://collector:4318", "http://collector:4318/", "http://collector:4318/v1/traces"):
+        monkeypatch.setenv("GRIDCAST_OTLP_ENDPOINT", url)
+        assert env.otlp_endpoint() == "http://collector:4318"
+    monkeypatch.setenv("GRIDCAST_OTLP_ENDPOINT", "collector:4318")
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_OTLP_ENDPOINT: expected a URL"):
+        env.otlp_endpoint()

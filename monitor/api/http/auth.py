@@ -21,6 +21,7 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.role import reads_measurements
 from monitor.models.site import OPERATE, may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
+from monitor.models.webhook import MANAGE_WEBHOOKS
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
@@ -201,6 +202,11 @@ def require_signature_permission(request: HttpRequest) -> None:
     _require(request, MANAGE, MANAGE_SIGNATURES)
 
 
+def require_webhook_permission(request: HttpRequest) -> None:
+    """Raise Refused unless both the user and the token may define webhooks and repeat deliveries."""
+    _require(request, MANAGE, MANAGE_WEBHOOKS)
+
+
 def _require(request: HttpRequest, scope: str, permission: str) -> None:
     if not (_in_scope(request, scope) and may_manage_everywhere(request.user, permission)):
         raise Refused(403, "not_allowed", f"this needs {_ACTIONS[permission]} (scope {scope!r})")
@@ -217,4 +223,5 @@ _ACTIONS = {
     CHANGE_WINDOWS: "the permission to change maintenance windows",
     MANAGE_REPORTERS: "the permission to manage reporters",
     MANAGE_SIGNATURES: "the permission to manage signatures",
+    MANAGE_WEBHOOKS: "the permission to manage webhooks",
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
@@ -24,6 +22,7 @@ from monitor.availability.recompute import (
 from monitor.availability.refresh import refresh
 from monitor.availability.report import MonthOfSite
 from monitor.availability.versions import find_version
+from monitor.csvfile import to_csv
 from monitor.management.caller import caller_name
 from monitor.models import Site, SiteDay, SiteMonth
 from monitor.units import coarse_seconds, tenths_of_percent
@@ -169,11 +168,11 @@ def _figures(row: SiteDay | SiteMonth) -> dict[str, float | None]:
 
 
 def _csv(months: Iterable[MonthOfSite]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["site", "day", "profile", "availability", "reliability", *_SECONDS])
-    for month in months:
-        for day in month.days:
-            if day is not None:
-                writer.writerow([month.site.name, day.day, day.version, *_figures(day).values()])
-    return text.getvalue()
+    header = ["site", "day", "profile", "availability", "reliability", *_SECONDS]
+    rows = (
+        [month.site.name, day.day, day.version, *_figures(day).values()]
+        for month in months
+        for day in month.days
+        if day is not None
+    )
+    return to_csv([header, *rows], line_end="\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Iterator
@@ -53,14 +52,14 @@ def test_a_due_notification_is_delivered_once(alert: Alert, server: Hook, noon: 
         1,
         "",
     )
-    assert [json.loads(text)["text"] for text in server.received()] == ["it is down"]
+    assert [data["text"] for data in server.data()] == ["it is down"]
 
 
 def test_a_message_links_to_the_page_of_alerts(alert: Alert, server: Hook, noon: datetime) -> None:
     to(alert, server.channel)
     with override_settings(GRIDCAST_URL="https://gridcast.example.org"):
         deliver_due(noon)
-    assert json.loads(server.received()[0])["url"] == "https://gridcast.example.org/alerts/"
+    assert server.data()[0]["url"] == "https://gridcast.example.org/alerts/"
 
 
 def test_a_refused_message_is_retried_with_back_off_and_then_given_up(
@@ -96,7 +95,7 @@ def test_the_closing_of_an_alert_is_not_delivered_before_its_opening(
     server.mode = ACCEPTS
     assert deliver_due(noon + SECOND) == 0
     deliver_due(noon + FIRST_PAUSE)
-    assert [json.loads(text)["event"] for text in server.received()] == ["opened", "closed"]
+    assert [data["event"] for data in server.data()] == ["opened", "closed"]
 
 
 def test_a_broken_channel_does_not_delay_the_others(alert: Alert, server: Hook, noon: datetime) -> None:

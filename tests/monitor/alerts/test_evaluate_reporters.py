@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from datetime import datetime, timedelta
 from typing import Any
@@ -251,7 +250,7 @@ def test_a_message_names_the_reporter(ncsa: Reporter, noon: datetime) -> None:
         rule("own", "unseen_seconds", 60, notify=[receiver.channel])
         evaluate_reporters(noon + HOUR)
         deliver_due(noon + HOUR + MINUTE)
-        (message,) = map(json.loads, receiver.received())
+        (message,) = receiver.data()
     assert (message["reporter"], message["series"], message["rule"]) == ("ncsa", "", "own")
 
 

@@ -59,7 +59,7 @@ def rule(name: str, condition: str, threshold: int, *channels: Any, **fields: An
 
 def messages(server: Hook) -> list[tuple[str, str]]:
     """Return the event and the watched thing of each message received so far."""
-    contents = [json.loads(text) for text in server.received()]
+    contents = server.data()
     return [(each["event"], each["series"] or each["reporter"] or each["cause"]) for each in contents]
 
 
@@ -80,7 +80,7 @@ class TestFailedRuns:
         watch(NOON)
         incident = Incident.objects.get()
         assert {alert.incident for alert in Alert.objects.all()} == {incident}
-        (content,) = [json.loads(text) for text in server.received()]
+        (content,) = server.data()
         assert (content["incident"], content["open_alerts"]) == (incident.pk, 2)
         assert content["cause"] == "No space left on the device, at a"
         ran(grid, ["a-1"], ".", NOON + HOUR)
@@ -101,7 +101,7 @@ class TestFailedRuns:
         watch(NOON)
         ran(grid, ["a-1"], "x", NOON + HOUR)
         watch(NOON + HOUR)
-        contents = [(each["rule"], each["event"]) for each in map(json.loads, server.received())]
+        contents = [(each["rule"], each["event"]) for each in server.data()]
         assert contents == [("two", "opened"), ("three", "opened")]
 
     def test_an_alert_of_a_single_failure_has_an_incident_of_the_same_kind(
@@ -167,7 +167,7 @@ class TestFailedRuns:
         assert set(Alert.objects.values_list("acknowledged_by", flat=True)) == {"ann"}
         ran(grid, ["a-1"], ".", NOON + 2 * HOUR)
         watch(NOON + 2 * HOUR)
-        contents = [(each["rule"], each["event"]) for each in map(json.loads, server.received())]
+        contents = [(each["rule"], each["event"]) for each in server.data()]
         assert contents == [("two", "opened"), ("two", "closed")]
 
     def test_while_the_first_message_is_retried_the_others_wait(
@@ -322,7 +322,7 @@ class TestSuspicion:
         watch(NOON + MINUTE)
         assert messages(server) == [("opened", "Suspect the monitor: many sites fail at once")]
         (text,) = server.received()
-        assert json.loads(text)["text"] == "3 of 5 sites: a, b, c; their messages are held"
+        assert json.loads(text)["data"]["text"] == "3 of 5 sites: a, b, c; their messages are held"
         assert Notification.objects.filter(incident__kind=MONITOR).count() == 2  # each channel once
 
     def test_when_fewer_sites_fail_those_still_open_are_told(
@@ -335,7 +335,7 @@ class TestSuspicion:
             ("opened", "c-1"),
             ("closed", "Suspect the monitor: many sites fail at once"),
         ]
-        settled = json.loads(server.received()[-1])
+        settled = server.data()[-1]
         assert settled["text"] == "fewer sites fail; 2 of 3 held incidents ended meanwhile"
         withheld = Notification.objects.filter(withheld="it ended while the monitor was suspected")
         assert withheld.count() == 4  # of a-1 and b-1, opened and closed

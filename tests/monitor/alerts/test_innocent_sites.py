@@ -7,7 +7,6 @@ delivered.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -145,7 +144,7 @@ def happen(gathers: Gathers, fault: GridPart, numbers: random.Random) -> None:
 
 def alerted(server: Hook) -> set[str]:
     """Return the rules whose receivers got a message that something opened."""
-    contents = [json.loads(text) for text in server.received()]
+    contents = server.data()
     return {each["rule"] for each in contents if each["event"] == "opened"}
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoDbBlocker
 
 from monitor.models import Resource, Series
 from tests.monitor.pages import builders
@@ -66,17 +62,3 @@ def runner(db: None) -> Client:
     browser = Client()
     browser.force_login(builders.user("runner", may_run=True))
     return browser
-
-
-@pytest.fixture
-def depot_away(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[None]:
-    """Make the database unreachable; for tests without a database."""
-    place = connection.settings_dict["HOST"]
-    with django_db_blocker.unblock():
-        connection.close()
-        connection.settings_dict["HOST"] = str(tmp_path)
-        try:
-            yield
-        finally:
-            connection.close()
-            connection.settings_dict["HOST"] = place

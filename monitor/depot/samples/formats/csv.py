@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from monitor.csvfile import to_csv
 from monitor.depot.samples.formats.base import Value, in_batches
 
 ROWS = 1000  # per chunk
@@ -20,15 +19,9 @@ class Export:
         self.series = series
 
     def chunks(self, values: Iterable[Value]) -> Iterator[bytes]:
-        yield _encode([Value.__struct_fields__])
+        yield to_csv([Value.__struct_fields__]).encode()
         for batch in in_batches(values, ROWS):
-            yield _encode(map(_row, batch))
-
-
-def _encode(rows: Iterable[Iterable[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
+            yield to_csv(map(_row, batch)).encode()
 
 
 def _row(value: Value) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -26,7 +27,9 @@ def test_the_body_is_json_with_every_field(server: Hook) -> None:
     channels.notifier(server.channel).send(OPENED)
     ((headers, body),) = server.requests
     assert headers["Content-Type"] == "application/json"
-    assert json.loads(body) == {
+    content = json.loads(body)
+    assert (content["type"], content["timestamp"]) == ("alert.opened", "2026-03-01T12:00:00+00:00")
+    assert content["data"] == {
         "id": "notification-1",
         "event": "opened",
         "rule": "three-in-a-row",
@@ -42,12 +45,15 @@ def test_the_body_is_json_with_every_field(server: Hook) -> None:
     }
 
 
-def test_a_secret_of_the_environment_signs_the_body(server: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRIDCAST_WEBHOOK_OPS", "s3cret")
+def test_a_secret_of_the_environment_signs_the_message(server: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "whsec_" + base64.b64encode(b"k" * 32).decode()
+    monkeypatch.setenv("GRIDCAST_WEBHOOK_OPS", secret)
     channels.notifier({**server.channel, "secret_variable": "GRIDCAST_WEBHOOK_OPS"}).send(OPENED)
     ((headers, body),) = server.requests
-    expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
-    assert headers["X-Gridcast-Signature"] == f"sha256={expected}"
+    signed = f"notification-1.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.new(b"k" * 32, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["webhook-id"] == "notification-1"
 
 
 def test_a_message_is_not_sent_unsigned_when_its_secret_is_missing(server: Hook) -> None:
@@ -103,3 +109,10 @@ def test_an_error_does_not_show_the_path_which_may_be_a_secret(server: Hook) -> 
     with pytest.raises(NotDelivered) as refused:
         channels.notifier(channel).send(OPENED)
     assert "t0ken" not in str(refused.value)
+
+
+def test_an_internal_address_is_refused_unless_the_settings_allow_it(server: Hook, settings: Any) -> None:
+    settings.GRIDCAST_INTERNAL_WEBHOOK_HOSTS = frozenset()
+    with pytest.raises(NotDelivered, match=r"127.0.0.1 has the loopback address .* GRIDCAST_INTERNAL"):
+        channels.notifier(server.channel).send(OPENED)
+    assert server.requests == []

@@ -1,0 +1,1 @@
+"""The metrics of the grid and of the service, as Prometheus reads them."""

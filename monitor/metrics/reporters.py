@@ -1,0 +1,36 @@
+"""Metrics of remote reporters, as of their last exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from monitor.metrics import definitions as of
+from monitor.metrics.definitions import MetricDefinition
+from monitor.models import ReporterStatus
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from monitor.metrics.scope import ScrapeScope
+
+
+_VALUES: Sequence[tuple[MetricDefinition, Callable[[ReporterStatus], float | None]]] = (
+    (of.REPORTER_SEEN, lambda status: status.seen_at.timestamp()),
+    (of.SPOOL_RECORDS, lambda status: status.spool_records),
+    (of.SPOOL_BYTES, lambda status: status.spool_bytes),
+    (of.SPOOL_LAG, lambda status: status.lag_seconds),
+    (of.DROPPED, lambda status: status.dropped_records),
+    (of.CLOCK_OFFSET, lambda status: status.clock_offset_seconds),
+)
+
+
+def collect(scope: ScrapeScope) -> Iterator[Metric]:
+    rows = ReporterStatus.objects.filter(reporter__in=scope.reporters()).select_related("reporter")
+    statuses = list(rows.order_by("reporter__name"))
+    for definition, value in _VALUES:
+        family = definition.family()
+        for status in statuses:
+            if (number := value(status)) is not None:
+                family.add_metric([status.reporter.name], number)
+        yield family

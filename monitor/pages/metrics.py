@@ -1,0 +1,96 @@
+"""The metrics of the grid and of the service, for Prometheus."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from django.views.decorators.gzip import gzip_page
+from django.views.decorators.http import require_safe
+
+from monitor.api.http.auth import TokenAuth
+from monitor.api.http.client_address import client_address
+from monitor.api.http.problems import Refused, problem
+from monitor.metrics.definitions import Group
+from monitor.metrics.exposition import OPENMETRICS, TEXT, expose
+from monitor.metrics.scope import ScrapeRequest
+from monitor.models.role import reads_measurements
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+_MEDIA_TYPES = [TEXT, f"{TEXT};version=0.0.4", f"{OPENMETRICS};version=1.0.0", OPENMETRICS]
+_PARAMETERS = ("collect[]", "suite", "site")
+
+
+@require_safe
+@gzip_page
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Answer in OpenMetrics or in Prometheus' text format, as the header Accept prefers."""
+    try:
+        user = _caller(request)
+        if user is not None and not reads_measurements(user):
+            raise Refused(
+                403, "not_allowed", "the role scheduler reads forecasts, and nothing that is measured"
+            )
+        scrape = _scrape_request(request, user)
+    except Refused as error:
+        answer = problem(error.status, error.code, error.detail, **error.extra)
+        if error.status == 401:
+            answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
+        return answer
+    media_type = (request.get_preferred_type(_MEDIA_TYPES) or TEXT).partition(";")[0]
+    body, content_type = expose(scrape, media_type)
+    headers = {"Cache-Control": "private, no-store", "Vary": "Accept, Authorization, Cookie"}
+    return HttpResponse(body, content_type=content_type, headers=headers)
+
+
+def _caller(request: HttpRequest) -> AbstractBaseUser | AnonymousUser | None:
+    """Return the user of the token or the session; None for a host that the settings allow.
+
+    Raises:
+        Refused: there is none of them.
+    """
+    if "Authorization" in request.headers:
+        if TokenAuth()(request) is None:
+            raise _unauthenticated()
+        return request.user
+    if _is_allowed(client_address(request)):
+        return None
+    if not request.user.is_authenticated:
+        raise _unauthenticated()
+    return request.user
+
+
+def _unauthenticated() -> Refused:
+    detail = (
+        "send a token with the scope read: Authorization: Bearer gcast_..., or name the address of this host"
+    )
+    return Refused(401, "not_authenticated", f"{detail} in GRIDCAST_METRICS_ALLOW")
+
+
+def _is_allowed(address: str) -> bool:
+    try:
+        host = ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(host, "ipv4_mapped", None)
+    return any((mapped or host) in network for network in settings.GRIDCAST_METRICS_ALLOW)
+
+
+def _scrape_request(request: HttpRequest, user: AbstractBaseUser | AnonymousUser | None) -> ScrapeRequest:
+    wanted = request.GET.getlist("collect[]")
+    has_nul = "\0" in "".join(value for name in request.GET for value in request.GET.getlist(name))
+    if has_nul or not set(request.GET) <= set(_PARAMETERS) or not set(wanted) <= set(Group):
+        expected = f"collect[] ({', '.join(Group)}), suite and site"
+        raise Refused(
+            422, "invalid", f"expected the parameters {expected}, got {request.GET.urlencode()[:200]}"
+        )
+    suites, sites = (frozenset(request.GET.getlist(name)) for name in ("suite", "site"))
+    return ScrapeRequest(user, frozenset(map(Group, wanted)) or frozenset(Group), suites, sites)
+
+
+urlpatterns = [path("metrics", metrics, name="metrics")]

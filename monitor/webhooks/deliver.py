@@ -1,0 +1,135 @@
+"""Deliver messages to webhooks: in order, at least once, and in at most ``MAX_ATTEMPTS`` attempts.
+
+The messages of a webhook are sent one after the other, the oldest first. A message that is not accepted holds
+back the later ones until it is accepted or dead, so that a receiver that was away loses as little as
+possible. Webhooks do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.models import WebhookDelivery
+from monitor.models.webhook import DeliveryState
+from monitor.webhooks import destination, signature
+from monitor.webhooks.destination import InvalidUrl
+from monitor.webhooks.enqueue import enqueue_ended_runs
+from monitor.webhooks.post import NotAccepted, Poster
+from monitor.webhooks.signature import InvalidSecret
+
+logger = logging.getLogger(__name__)
+MAX_ATTEMPTS = 7
+FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take eleven hours
+MAX_REFUSALS = 3  # attempts of a message that the receiver answers with 4xx: it will not like it later
+_TEMPORARY = frozenset({408, 425, 429})  # of 4xx
+AT_ONCE = 8  # webhooks
+MOST = 50  # messages of one webhook in a row
+BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
+KEEP_DELIVERED, KEEP_DEAD = timedelta(days=7), timedelta(days=30)
+
+
+class Attempt(NamedTuple):
+    """An attempt to deliver a message; *error* is empty if the receiver has accepted it."""
+
+    delivery: WebhookDelivery
+    error: str
+    status: int | None
+
+
+def deliver_webhooks(now: datetime, poster: Poster | None = None) -> int:
+    """Enqueue events and deliver due messages; return how many were attempted.
+
+    No transaction is open while messages are sent. If the worker dies, the messages are sent again.
+    """
+    attempted, until = 0, time.monotonic() + BUSY_SECONDS
+    with session_lock(AdvisoryLock.WEBHOOKS) as is_ours:
+        while is_ours and time.monotonic() < until:
+            handled = enqueue_ended_runs(now)
+            attempts = _deliver_round(now, poster or Poster())
+            for attempt in attempts:
+                _record(attempt, now)
+            attempted += len(attempts)
+            if not handled and not attempts:
+                break
+    return attempted
+
+
+def pause(attempts: int) -> timedelta:
+    """Return the back-off after *attempts* failed attempts."""
+    return FIRST_PAUSE * int(4 ** (attempts - 1))
+
+
+def redeliver(delivery: WebhookDelivery, now: datetime) -> None:
+    """Send a delivered or dead message again, with the same id, before the messages that came later."""
+    rows = WebhookDelivery.objects.filter(pk=delivery.pk).exclude(state=DeliveryState.PENDING)
+    rows.update(state=DeliveryState.PENDING, due_at=now, ended_at=None, attempts=0, error="")
+
+
+def prune_deliveries(now: datetime) -> int:
+    """Delete the record of messages that were delivered or given up long ago; return their number."""
+    ended = WebhookDelivery.objects.filter(ended_at__lt=now - KEEP_DELIVERED)
+    too_old = WebhookDelivery.objects.filter(ended_at__lt=now - KEEP_DEAD)
+    return ended.filter(state=DeliveryState.DELIVERED).delete()[0] + too_old.delete()[0]
+
+
+def _deliver_round(now: datetime, poster: Poster) -> list[Attempt]:
+    """Send the due messages of up to ``AT_ONCE`` webhooks at the same time, in order for each of them."""
+    heads = list(WebhookDelivery.objects.due(now).order_by("due_at")[:AT_ONCE])
+    queues = [_queue(head, now) for head in heads]
+    if not queues:
+        return []
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as threads:
+        return [
+            attempt for sent in threads.map(lambda queue: _send(queue, poster), queues) for attempt in sent
+        ]
+
+
+def _queue(head: WebhookDelivery, now: datetime) -> list[WebhookDelivery]:
+    pending = WebhookDelivery.objects.pending().filter(webhook=head.webhook_id, pk__gte=head.pk)
+    return list(pending.filter(due_at__lte=now).select_related("webhook").order_by("pk")[:MOST])
+
+
+def _send(queue: Sequence[WebhookDelivery], poster: Poster) -> list[Attempt]:
+    """Send the messages of one webhook until one is not accepted. Uses no database: it runs in a thread."""
+    attempts: list[Attempt] = []
+    for delivery in queue:
+        attempts.append(_attempt(delivery, poster))
+        if attempts[-1].error:
+            break
+    return attempts
+
+
+def _attempt(delivery: WebhookDelivery, poster: Poster) -> Attempt:
+    hook = delivery.webhook
+    try:
+        keys = signature.secrets_in(hook.secret_variable) if hook.secret_variable else []
+        poster.post(destination.parse(hook.url), delivery.message, delivery.body.encode(), keys)
+    except NotAccepted as error:
+        return Attempt(delivery, str(error), error.status)
+    except (InvalidUrl, InvalidSecret) as error:
+        return Attempt(delivery, str(error), None)
+    except Exception as error:  # noqa: BLE001 - one message must not stop the others
+        return Attempt(delivery, f"{type(error).__name__}: {error}", None)
+    return Attempt(delivery, "", None)
+
+
+def _record(attempt: Attempt, now: datetime) -> None:
+    delivery, error, status = attempt
+    row = WebhookDelivery.objects.filter(pk=delivery.pk)
+    attempts = delivery.attempts + 1
+    if not error:
+        row.update(state=DeliveryState.DELIVERED, attempts=attempts, error="", due_at=None, ended_at=now)
+        return
+    is_refusal = status is not None and 400 <= status < 500 and status not in _TEMPORARY
+    is_dead = attempts >= (MAX_REFUSALS if is_refusal else MAX_ATTEMPTS)
+    logger.warning("cannot deliver %s (%s): %s", delivery, "given up" if is_dead else "retried later", error)
+    if is_dead:
+        row.update(state=DeliveryState.DEAD, attempts=attempts, error=error, due_at=None, ended_at=now)
+    else:
+        row.update(attempts=attempts, error=error, due_at=now + pause(attempts))

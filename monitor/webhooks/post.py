@@ -1,0 +1,128 @@
+"""Post a message to a checked address of its destination, within a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from monitor.webhooks import signature
+from monitor.webhooks.destination import (
+    DestinationError,
+    Resolve,
+    WebhookDestination,
+    checked_addresses,
+    resolve,
+)
+
+SECONDS = 10.0  # for the whole exchange
+_ANSWER_BYTES = 200
+
+
+class NotAccepted(Exception):
+    """The receiver has not accepted the message; *status* is that of its answer, None without an answer."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Poster:
+    """Posts messages.
+
+    Attributes:
+        allowed: hosts that may be internal; see ``checked_addresses``.
+        context: verifies the certificates of receivers.
+        clock: returns Unix time.
+    """
+
+    allowed: Collection[str] = field(default_factory=lambda: settings.GRIDCAST_INTERNAL_WEBHOOK_HOSTS)
+    resolve: Resolve = resolve
+    context: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    clock: Callable[[], float] = time.time
+    seconds: float = SECONDS
+
+    def post(self, to: WebhookDestination, message: str, body: bytes, keys: Sequence[bytes]) -> None:
+        """Return when the receiver has answered 2xx to *body*, signed by *keys*, with the id *message*.
+
+        Raises:
+            NotAccepted: the message says why; it does not contain the path of the URL.
+        """
+        headers = {
+            "Host": to.origin.partition("://")[2],
+            "Content-Type": "application/json",
+            "User-Agent": "gridcast",
+            **signature.headers(message, int(self.clock()), body, keys),
+        }
+        try:
+            addresses = checked_addresses(to, self.allowed, self.resolve)
+            status, answer = self._exchange(to, addresses, body, headers)
+        except DestinationError as error:
+            raise NotAccepted(f"cannot post to {to.origin}: {error}") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotAccepted(f"cannot post to {to.origin}: {str(error) or type(error).__name__}") from None
+        if not 200 <= status < 300:
+            raise NotAccepted(f"{to.origin} answered {status}{answer}", status)
+
+    def _exchange(
+        self, to: WebhookDestination, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, str]:
+        """Send the request; return the status and the beginning of the body of the answer."""
+        until = time.monotonic() + self.seconds
+        connection = http.client.HTTPConnection(to.host, to.port, timeout=self.seconds)
+        with contextlib.closing(connection), contextlib.closing(self._connected(to, addresses)) as channel:
+            connection.sock = channel
+            # A timeout of the socket starts again with every byte; this one limits the whole exchange.
+            alarm = threading.Timer(max(until - time.monotonic(), 0.0), _cut, [channel])
+            alarm.daemon = True
+            alarm.start()
+            try:
+                connection.request("POST", to.path, body, dict(headers))
+                return _read(connection.getresponse())
+            except OSError as error:
+                if time.monotonic() < until:
+                    raise
+                raise TimeoutError(f"no answer within {self.seconds:g} s") from error
+            finally:
+                alarm.cancel()
+
+    def _connected(self, to: WebhookDestination, addresses: Sequence[str]) -> socket.socket:
+        """Connect to the first of *addresses* that answers; verify TLS by the name of the host."""
+        reason: OSError = OSError(f"{to.host} has no address")
+        for address in addresses:
+            try:
+                channel = socket.create_connection((address, to.port), timeout=self.seconds / len(addresses))
+                break
+            except OSError as error:
+                reason = error
+        else:
+            raise reason
+        channel.settimeout(self.seconds)
+        if to.scheme == "http":
+            return channel
+        try:
+            return self.context().wrap_socket(channel, server_hostname=to.host)
+        except BaseException:
+            channel.close()
+            raise
+
+
+def _read(answer: http.client.HTTPResponse) -> tuple[int, str]:
+    location = answer.headers.get("Location")
+    if location and 300 <= answer.status < 400:
+        return answer.status, f", a redirect to {location[:_ANSWER_BYTES]!r}, which is not followed"
+    text = " ".join(answer.read1(_ANSWER_BYTES).decode(errors="replace").split())
+    return answer.status, f": {text}" if text else ""
+
+
+def _cut(channel: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
