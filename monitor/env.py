@@ -18,6 +18,8 @@
 ``GRIDCAST_DEPOT_MAX_BYTES``      maximum size of the database (default: no limit)
 ``GRIDCAST_DEPOT_RESERVE_BYTES``  reports are refused while less than this is free (default: 268435456)
 ``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
+``GRIDCAST_API_REQUESTS``         API requests that one token, user, reporter or address may send within ten
+                                  seconds (default: 20000)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
@@ -286,6 +288,15 @@ def _days(name: str, *, default: int) -> int:
     text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) <= 4):
         raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
+    return int(text)
+
+
+def api_requests() -> int:
+    """Return how many API requests one caller may send within ten seconds."""
+    name = "GRIDCAST_API_REQUESTS"
+    text = os.environ.get(name) or "20000"
+    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
+        raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999999, got {text!r}")
     return int(text)
 
 

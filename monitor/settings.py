@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "monitor.api.http.request_ids.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -247,6 +248,9 @@ GRIDCAST_RECEIVE_AT_ONCE = 4
 # The maximum number of requests in a web process that wait for the next group commit.
 GRIDCAST_RECEIVE_WAITING = 64
 
+# The number of API requests within ten seconds by one token, user, reporter or unauthenticated address.
+GRIDCAST_API_REQUESTS = env.api_requests()
+
 # How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
 GRIDCAST_FORECAST_SECONDS = 0.5
 
@@ -263,9 +267,18 @@ GRIDCAST_SUSPECT_WINDOW_SECONDS = env.suspect_window_seconds()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "filters": {"busy": {"()": "monitor.log.BusyAnswers"}, "one a minute": {"()": "monitor.log.OneAMinute"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {
+            "()": "monitor.log.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s%(request_id)s: %(message)s",
+        }
+    },
+    "filters": {
+        "busy": {"()": "monitor.log.BusyAnswers"},
+        "one a minute": {"()": "monitor.log.OneAMinute"},
+        "request": {"()": "monitor.log.RequestId"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "loggers": {
         "django.request": {"filters": ["busy"]},
         "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,

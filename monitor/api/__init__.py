@@ -11,6 +11,7 @@ from ninja import Router
 from monitor.api.http import problems
 from monitor.api.http.auth import PersonAuth, TokenAuth
 from monitor.api.http.ninja_api import Api, LocalSwagger
+from monitor.api.http.rate_limit import CallerThrottle
 from monitor.api.http.rendering import JsonRenderer
 from monitor.api.http.strict import StrictParser, refuse_undeclared
 from reporters.registry import PluginRegistry
@@ -25,6 +26,7 @@ api = Api(
     docs=LocalSwagger(),
     auth=[TokenAuth(), PersonAuth()],
     parser=StrictParser(),
+    throttle=[CallerThrottle()],
     renderer=JsonRenderer(),
 )
 api.add_decorator(refuse_undeclared)

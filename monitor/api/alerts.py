@@ -4,95 +4,106 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
+from monitor.api.http.lists import ListOut, Page, list_rows
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import Alert
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["alerts"])
-MOST_ID = 2**63
+
+
+class AlertState(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+    ALL = "all"
 
 
 class AlertOut(Schema):
-    """One of *series* and *reporter* is empty: an alert is of a series or of a reporter.
+    """An alert of a series or of a reporter: the other is null.
 
-    *since* is the start of the condition. *acknowledged_at* is null and *acknowledged_by* empty until a user
-    acknowledges the alert. *closed_at* is null while the alert is open. *opened_by* and
-    *closed_by* are the ids of the runs that opened and closed the alert. *incident* is null for up to a
-    minute, until the alert is grouped.
+    *acknowledged_at* is null and *acknowledged_by* empty until a user acknowledges the alert. *resolved_at*
+    is null while the alert is open. *incident* is null for up to a minute, until the alert is grouped.
     """
 
     id: int
     rule: str
-    series: str
-    reporter: str
+    series: str | None
+    reporter: str | None
     since: datetime
     opened_at: datetime
+    opened_by_run: uuid.UUID | None
     acknowledged_at: datetime | None
     acknowledged_by: str
-    closed_at: datetime | None
-    opened_by: uuid.UUID | None
-    closed_by: uuid.UUID | None
+    resolved_at: datetime | None
+    resolved_by_run: uuid.UUID | None
     text: str
-    closed_text: str
+    resolution: str
     incident: int | None
 
-    @staticmethod
-    def resolve_rule(alert: Alert) -> str:
-        return alert.rule.name
 
-    @staticmethod
-    def resolve_series(alert: Alert) -> str:
-        return alert.series.name if alert.series else ""
-
-    @staticmethod
-    def resolve_reporter(alert: Alert) -> str:
-        return alert.reporter.name if alert.reporter else ""
-
-    @staticmethod
-    def resolve_incident(alert: Alert) -> int | None:
-        return alert.incident_id
-
-    @staticmethod
-    def resolve_opened_by(alert: Alert) -> uuid.UUID | None:
-        return alert.opened_by_id
-
-    @staticmethod
-    def resolve_closed_by(alert: Alert) -> uuid.UUID | None:
-        return alert.closed_by_id
+def _shown(alert: Alert) -> AlertOut:
+    return AlertOut(
+        rule=alert.rule.name,
+        series=alert.series.name if alert.series else None,
+        reporter=alert.reporter.name if alert.reporter else None,
+        opened_by_run=alert.opened_by_id,
+        resolved_at=alert.closed_at,
+        resolved_by_run=alert.closed_by_id,
+        resolution=alert.closed_text,
+        incident=alert.incident_id,
+        **{name: getattr(alert, name) for name in _SAME_NAMES},
+    )
 
 
-@router.get(
-    "/alerts",
-    response=list[AlertOut],
-    operation_id="monitor_api_alerts_every",
-    summary="List open alerts; with closed=true all alerts, newest first",
-)
-def list_alerts(
-    request: HttpRequest,
-    closed: bool = False,
-    series: str | None = None,
-    reporter: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> list[Alert]:
+_SAME_NAMES = ("id", "since", "opened_at", "acknowledged_at", "acknowledged_by", "text")
+
+
+class AlertList(ListOut):
+    alerts: list[AlertOut]
+
+
+class AlertQuery(Page, SeriesFilter, WindowFilter):
+    """*start* and *end* bound the time at which the alert opened."""
+
+    state: AlertState = AlertState.OPEN
+    reporter: NameFilter = ""
+
+
+@router.get("/alerts", response=AlertList, operation_id="list_alerts", summary="List alerts, newest first")
+def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> HttpResponse:
+    """Without *state*, the open ones."""
     visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
-    alerts = visible if closed else visible.open()
-    names = {"series__name": series, "reporter__name": reporter}
-    return list(alerts.filter(**{lookup: name for lookup, name in names.items() if name})[:limit])
+    alerts = visible.filter(**chosen(reporter__name=query.reporter))
+    if query.state != AlertState.ALL:
+        alerts = alerts.filter(closed_at__isnull=query.state == AlertState.OPEN)
+    rows = query.within(query.of_series(alerts), "opened_at")
+    return list_rows(query, rows, AlertList, order=["-opened_at", "-id"], show=_shown)
 
 
-@router.post("/alerts/{alert}/acknowledge", response=AlertOut, summary="Acknowledge an open alert")
-def acknowledge_alert(request: HttpRequest, alert: int) -> Alert:
+@router.post(
+    "/alerts/{alert}/acknowledge",
+    response=AlertOut,
+    operation_id="acknowledge_alert",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_alert"], 409: ["already_settled"]}),
+    summary="Acknowledge an open alert",
+)
+def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:
     require_site_permission(request)
     visible = Alert.objects.visible_to(request.user).select_related("rule", "series", "reporter")
-    found = visible.filter(pk=alert).first() if 0 < alert < MOST_ID else None
+    found = visible.filter(pk=alert).first()
     if found is None:
         raise Refused(404, "unknown_alert", f"there is no alert {alert} that you may see")
     require_manageable(found, Alert.objects.manageable_by(request.user))
@@ -100,4 +111,4 @@ def acknowledge_alert(request: HttpRequest, alert: int) -> Alert:
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")
     found.refresh_from_db()
-    return found
+    return _shown(found)

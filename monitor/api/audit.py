@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from ninja import Query, Router, Schema
 
 from monitor.api.http.auth import require_audit_permission
-from monitor.api.http.find_metrics import checked_period
+from monitor.api.http.filters import WindowFilter, chosen
+from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.schemas import NameFilter
 from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["access"])
 
-MOST_ID = 2**63
 
+class AuditedChangeOut(Schema):
+    """What was changed, before and after."""
 
-class ChangeOut(Schema):
     kind: str
     name: str
     before: Any = None
@@ -43,43 +45,28 @@ class AuditEventOut(Schema):
     action: str
     target: str
     status: int
-    changes: list[ChangeOut]
+    changes: list[AuditedChangeOut]
 
 
-class AuditList(Schema):
+class AuditList(ListOut):
     events: list[AuditEventOut]
-    next: str | None
+
+
+class AuditQuery(Page, WindowFilter):
+    """*start* and *end* bound the last repetition."""
+
+    user: NameFilter = ""
+    token: NameFilter = ""
+    outcome: AuditOutcome | None = None
+    channel: AuditChannel | None = None
 
 
 @router.get(
     "/audit", response=AuditList, operation_id="list_audit_events", summary="List changes and denials"
 )
-def list_audit_events(
-    request: HttpRequest,
-    user: str | None = None,
-    token: str | None = None,
-    outcome: AuditOutcome | None = None,
-    channel: AuditChannel | None = None,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[int | None, Query(ge=1, lt=MOST_ID)] = None,
-) -> dict[str, Any]:
-    """Newest first; for operators and administrators. *start* and *end* limit the last repetition."""
+def list_audit_events(request: HttpRequest, query: Query[AuditQuery]) -> HttpResponse:
+    """Newest first; for operators and administrators."""
     require_audit_permission(request)
-    since, until = checked_period(start, end)
-    filters = {
-        "user": user,
-        "token": token,
-        "outcome": outcome,
-        "channel": channel,
-        "last_at__gte": since,
-        "last_at__lt": until,
-        "pk__lt": cursor,
-    }
-    chosen = {name: value for name, value in filters.items() if value is not None}
-    events = AuditEvent.objects.visible_to(request.user).order_by("-pk")
-    if any("\x00" in value for value in (user or "", token or "")):
-        events = events.none()
-    page = list(events.filter(**chosen)[: limit + 1])
-    return {"events": page[:limit], "next": str(page[limit - 1].pk) if len(page) > limit else None}
+    lookups = chosen(user=query.user, token=query.token, outcome=query.outcome, channel=query.channel)
+    events = query.within(AuditEvent.objects.visible_to(request.user).filter(**lookups), "last_at")
+    return list_rows(query, events, AuditList, order=["-id"])

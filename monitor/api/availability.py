@@ -6,10 +6,15 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from django.utils import timezone
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
+from pydantic import Field
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name, NameFilter, RowId
 from monitor.availability import report
 from monitor.availability.months import InvalidMonth, month_after, parse_month
 from monitor.availability.recompute import (
@@ -22,9 +27,10 @@ from monitor.availability.report import MonthOfSite
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import find_version
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth, Suite
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["availability"])
 MOST_SITES = 200  # of a recomputation
@@ -50,16 +56,16 @@ class MonthOut(FiguresOut):
 
     site: str
     month: str
-    profiles: list[str]
+    profile_versions: list[str]
     published_at: datetime | None
     has_late_data: bool
 
 
 class DayOut(FiguresOut):
-    """A day (UTC), computed by the version *profile*, of the time before *until*."""
+    """A day (UTC), computed by *profile_version*, of the time before *until*."""
 
     day: date
-    profile: str
+    profile_version: str
     until: datetime
 
 
@@ -103,59 +109,99 @@ class ChangeOut(Schema):
     is_month: bool
     before: FiguresOut | None
     after: FiguresOut
-    before_profile: str
-    after_profile: str
+    before_profile_version: str
+    after_profile_version: str
     text: str
 
 
 class RecomputationOut(Schema):
-    """*profile* is the version by which all days were computed; null: each by the version that it had."""
+    """The days from *first_day* to *last_day*, computed again on request by *profile_version*; null: each by
+    the version that it had."""
 
     id: int
-    requester: str
+    requested_by: str
+    requested_at: datetime
     reason: str
-    at: datetime
-    first: date
-    last: date
-    profile: str | None
+    first_day: date
+    last_day: date
+    profile_version: str | None
     changes: list[ChangeOut]
 
 
-class RecomputationIn(Schema):
-    """The month of *sites* to recompute, such as `2026-03`; *profile* is a name of
-    `/availability/profiles`, such as `production-2`."""
+class RecomputationIn(Body):
+    """The month of *sites* to compute again, by the version that each day had, or by *profile_version*."""
 
-    sites: list[str]
+    sites: Annotated[list[Name], Field(min_length=1, max_length=MOST_SITES)]
     month: str
     reason: str
-    profile: str | None = None
+    profile_version: str | None = None
 
 
-@router.get("/availability", response=list[MonthOut], summary="List the availability of all sites in a month")
-def list_availability(request: HttpRequest, month: str = "") -> list[MonthOut]:
-    """Sites at which you may see a series, by name. *month* such as `2026-03`; default: the present one."""
-    now = timezone.now()
-    months = report.months_of_sites(_month(month, now), now, request.user)
-    return [MonthOut(**_month_fields(each)) for each in months]
+class SiteMonthList(ListOut):
+    months: list[MonthOut]
+
+
+class ProfileVersionList(ListOut):
+    profile_versions: list[ProfileVersionOut]
+
+
+class RecomputationList(ListOut):
+    recomputations: list[RecomputationOut]
+
+
+class MonthQuery(Page):
+    month: str = ""
+
+
+class SiteMonthQuery(Sparse):
+    month: str = ""
+
+
+class RecomputationQuery(Page):
+    site: NameFilter = ""
 
 
 @router.get(
-    "/availability/profiles", response=list[ProfileVersionOut], summary="List the versions of profiles"
+    "/availability",
+    response=SiteMonthList,
+    operation_id="list_availability",
+    summary="List the availability of all sites in a month",
 )
-def list_profiles(request: HttpRequest) -> list[ProfileVersionOut]:
+def list_availability(request: HttpRequest, query: Query[MonthQuery]) -> HttpResponse:
+    """Sites at which you may see a series, by name."""
+    now = timezone.now()
+    months = report.months_of_sites(_month(query.month, now), now, request.user)
+    return list_items(
+        query,
+        months,
+        SiteMonthList,
+        key=lambda month: (month.site.name,),
+        show=lambda month: MonthOut(**_month_fields(month)),
+    )
+
+
+@router.get(
+    "/availability/profiles",
+    response=ProfileVersionList,
+    operation_id="list_availability_profiles",
+    summary="List the versions of profiles",
+)
+def list_availability_profiles(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """Names of sites that you may not see are left out."""
     sees_all_suites = not Suite.objects.exclude(pk__in=Suite.objects.visible_to(request.user)).exists()
     names = {site.pk: site.name for site in report.visible_sites(request.user).values()}
-    return [
-        ProfileVersionOut(
+
+    def shown(version: ProfileVersion) -> ProfileVersionOut:
+        return ProfileVersionOut(
             name=str(version),
             sites=sorted(names[key] for key in version.site_keys if key in names),
             is_removed=version.rules is None,
             rules=version.rules if sees_all_suites else None,
             **{name: getattr(version, name) for name in _VERSION_FIELDS},
         )
-        for version in ProfileVersion.objects.all()
-    ]
+
+    rows = ProfileVersion.objects.all()
+    return list_rows(query, rows, ProfileVersionList, order=["profile", "number"], show=shown)
 
 
 _VERSION_FIELDS = ("profile", "number", "valid_from", "created_at")
@@ -163,30 +209,51 @@ _VERSION_FIELDS = ("profile", "number", "valid_from", "created_at")
 
 @router.get(
     "/availability/recomputations",
-    response=list[RecomputationOut],
+    response=RecomputationList,
+    operation_id="list_recomputations",
+    openapi_extra=declare(errors={404: ["unknown_site"]}),
     summary="List recomputations, newest first",
 )
-def list_recomputations(
-    request: HttpRequest, site: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[RecomputationOut]:
-    found = None if site is None else _site(request, site)
-    return [_recomputation(row) for row in report.recomputations_for(request.user, found)[:limit]]
+def list_recomputations(request: HttpRequest, query: Query[RecomputationQuery]) -> HttpResponse:
+    site = _site(request, query.site) if query.site else None
+    rows = report.recomputations_for(request.user, site)
+    return list_rows(query, rows, RecomputationList, order=["-at", "-id"], show=_recomputation)
+
+
+@router.get(
+    "/availability/recomputations/{recomputation}",
+    response=RecomputationOut,
+    operation_id="show_recomputation",
+    openapi_extra=declare(errors={404: ["unknown_recomputation"]}),
+    summary="Show a recomputation",
+)
+def show_recomputation(request: HttpRequest, recomputation: RowId, query: Query[Sparse]) -> HttpResponse:
+    row = report.recomputations_for(request.user).filter(pk=recomputation).first()
+    if row is None:
+        detail = f"there is no recomputation {recomputation} that you may see"
+        raise Refused(404, "unknown_recomputation", detail)
+    return show_item(query, _recomputation(row), RecomputationOut)
 
 
 @router.post(
     "/availability/recomputations",
     response={201: RecomputationOut},
+    operation_id="create_recomputation",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_site"]},
+        example={"sites": ["ncsa"], "month": "2026-03", "reason": "late reports"},
+    ),
     summary="Recompute the availability of a month",
 )
-def request_recomputation(request: HttpRequest, order: RecomputationIn) -> Status[RecomputationOut]:
+def create_recomputation(request: HttpRequest, order: RecomputationIn) -> HttpResponse:
     require_site_permission(request)
     now = timezone.now()
-    if len(order.sites) > MOST_SITES:
-        raise Refused(422, "invalid", f"sites: expected at most {MOST_SITES}, got {len(order.sites)}")
     first = _month(order.month, now)
-    version = find_version(order.profile) if order.profile is not None else None
-    if order.profile is not None and version is None:
-        raise Refused(422, "invalid", f"profile: there is no version {order.profile!r} of a profile")
+    name = order.profile_version
+    version = find_version(name) if name is not None else None
+    if name is not None and version is None:
+        raise Refused(422, "invalid", f"profile_version: there is no version {name!r} of a profile")
     sites = [_site(request, name) for name in sorted(set(order.sites))]
     for site in sites:
         require_manageable(site, Site.objects.manageable_by(request.user))
@@ -202,20 +269,27 @@ def request_recomputation(request: HttpRequest, order: RecomputationIn) -> Statu
         record = recompute(recomputation_request, now)
     except InvalidRecomputation as error:
         raise Refused(422, "invalid", str(error)) from None
-    return Status(201, _recomputation(report.recomputations_for(request.user).get(pk=record.pk)))
+    shown = _recomputation(report.recomputations_for(request.user).get(pk=record.pk))
+    return created(shown, status=201, location=f"/availability/recomputations/{record.pk}")
 
 
-@router.get("/availability/sites/{site}", response=SiteMonthOut, summary="Show a month of a site by day")
-def show_availability(request: HttpRequest, site: str, month: str = "") -> SiteMonthOut:
+@router.get(
+    "/availability/sites/{site}",
+    response=SiteMonthOut,
+    operation_id="show_availability",
+    openapi_extra=declare(errors={404: ["no_availability", "unknown_site"]}),
+    summary="Show a month of a site by day",
+)
+def show_availability(request: HttpRequest, site: str, query: Query[SiteMonthQuery]) -> HttpResponse:
     now = timezone.now()
-    found, first = _site(request, site), _month(month, now)
+    found, first = _site(request, site), _month(query.month, now)
     shown = next(iter(report.months_of_sites(first, now, request.user, [found])), None)
     if shown is None:
         raise Refused(404, "no_availability", f"no availability of {site} is stored for {first:%Y-%m}")
-    return SiteMonthOut(
+    site_month = SiteMonthOut(
         **_month_fields(shown),
         days=[
-            DayOut(day=day.day, profile=str(day.version), until=day.until, **_figures(day))
+            DayOut(day=day.day, profile_version=str(day.version), until=day.until, **_figures(day))
             for day in shown.days
             if day is not None and day.version and day.until
         ],
@@ -224,6 +298,7 @@ def show_availability(request: HttpRequest, site: str, month: str = "") -> SiteM
             for service in report.services_of_site(found, first, request.user)
         ],
     )
+    return show_item(query, site_month, SiteMonthOut)
 
 
 def _month(text: str, now: datetime) -> date:
@@ -248,7 +323,7 @@ def _month_fields(month: MonthOfSite) -> dict[str, Any]:
     return {
         "site": month.site.name,
         "month": f"{month.total.month:%Y-%m}",
-        "profiles": list(month.versions),
+        "profile_versions": list(month.versions),
         "published_at": month.total.published_at,
         "has_late_data": month.total.has_late_data,
         **_figures(month.total),
@@ -257,9 +332,14 @@ def _month_fields(month: MonthOfSite) -> dict[str, Any]:
 
 def _recomputation(row: Recomputation) -> RecomputationOut:
     return RecomputationOut(
-        profile=str(row.version) if row.version else None,
+        id=row.pk,
+        requested_by=row.requester,
+        requested_at=row.at,
+        reason=row.reason,
+        first_day=row.first,
+        last_day=row.last,
+        profile_version=str(row.version) if row.version else None,
         changes=[_change(period) for period in row.periods.all()],
-        **{name: getattr(row, name) for name in ("id", "requester", "reason", "at", "first", "last")},
     )
 
 
@@ -270,8 +350,8 @@ def _change(period: RecomputedPeriod) -> ChangeOut:
         is_month=period.is_month,
         before=None if period.before is None else _of_seconds(StatusSeconds(*period.before)),
         after=_of_seconds(StatusSeconds(*period.after)),
-        before_profile=period.before_version,
-        after_profile=period.after_version,
+        before_profile_version=period.before_version,
+        after_profile_version=period.after_version,
         text=describe_change(period),
     )
 

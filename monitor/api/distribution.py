@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from ninja import Query, Router
-from pydantic import AwareDatetime
+from pydantic import Field
 
-from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, window_fields
+from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, window_fields
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import find_metric, time_window
+from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.schemas import Segment
 from monitor.depot.rollups import histogram
 
 if TYPE_CHECKING:
@@ -28,26 +32,30 @@ class DistributionOut(MetricOut, WindowOut):
     exact: bool
 
 
+class DistributionQuery(Sparse, WindowFilter):
+    bins: Annotated[int, Field(ge=1, le=histogram.MOST_BINS)] = histogram.BINS
+    segment: Segment | None = None
+
+
 @router.get(
-    "/series/{name}/metrics/{metric}/distribution",
+    "/series/{series}/metrics/{metric}/distribution",
     response=DistributionOut,
-    summary="Histogram and quantiles of a metric",
+    operation_id="show_distribution",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
+    summary="Show the histogram and quantiles of a metric",
 )
-def distribution(
-    request: HttpRequest,
-    name: str,
-    metric: str,
-    start: AwareDatetime | None = None,
-    end: AwareDatetime | None = None,
-    bins: Annotated[int, Query(ge=1, le=histogram.MOST_BINS)] = histogram.BINS,
-    segment: int | None = None,
+def show_distribution(
+    request: HttpRequest, series: str, metric: str, query: Query[DistributionQuery]
 ) -> HttpResponse:
     """Return the histogram of the values of passed runs from *start* until before *end* (default: the last 30
     days), of one *segment* (default: the segment that ran last)."""
-    window = time_window(start, end)
-    wanted = find_metric(request, name, metric, segment)
-    result = histogram.histogram(wanted, window.start, window.end, bins)
-    return answer(
+    window = time_window(query.start, query.end)
+    wanted = find_metric(request, series, metric, query.segment)
+    result = histogram.histogram(wanted, window.start, window.end, query.bins)
+    return show_item(
+        query,
         {
             **metric_fields(wanted),
             **window_fields(window, result),
@@ -56,5 +64,6 @@ def distribution(
             "counts": result.counts,
             "quantiles": result.quantiles,
             "exact": result.exact,
-        }
+        },
+        DistributionOut,
     )

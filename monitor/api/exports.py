@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from django.http import StreamingHttpResponse
 from django.utils import timezone
-from ninja import Router
-from pydantic import AwareDatetime
+from ninja import Query, Router
 
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import checked_period, find_series
 from monitor.api.http.problems import Refused
 from monitor.depot.samples import formats
@@ -21,25 +22,25 @@ if TYPE_CHECKING:
 router = Router(tags=["values"])
 
 
+class ExportQuery(WindowFilter):
+    format: str = "csv"
+
+
 @router.get(
-    "/series/{name}/export",
-    operation_id="monitor_api_exports_whole",
+    "/series/{series}/export",
+    operation_id="export_series",
+    openapi_extra=declare(errors={404: ["unknown_series"], 422: ["unknown_format"]}),
     summary="Export all values of a series as a file",
 )
-def export_series(
-    request: HttpRequest,
-    name: str,
-    format: str = "csv",
-    start: AwareDatetime | None = None,
-    end: AwareDatetime | None = None,
-) -> StreamingHttpResponse:
+def export_series(request: HttpRequest, series: str, query: Query[ExportQuery]) -> StreamingHttpResponse:
     """Return every value of every ended run whose slot lies in [*start*, *end*) (default: all), as ``csv``,
     ``ndjson`` or ``parquet``. A run that did not pass has an additional row for its total, without a value.
     The file is streamed; the header ``Data-Age-Seconds`` gives the age of the newest value."""
-    since, until = checked_period(start, end)
-    series = find_series(request, name)
+    start, end = checked_period(query.start, query.end)
+    found = find_series(request, series)
     try:
-        file = export(series, format, start=since, end=until, label=f"{timezone.now():%Y-%m-%d}")
+        label = f"{timezone.now():%Y-%m-%d}"
+        file = export(found, query.format, start=start, end=end, label=label)
     except UnknownFormat as error:
         raise Refused(422, "unknown_format", str(error), known=formats.names()) from error
     headers = file.headers(timezone.now())

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.failures import RangeKey, chosen_range
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import ListOut, Page, list_items
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import NameFilter
 from monitor.failures.cause_episodes import SeriesEpisode, episodes_of
 from monitor.failures.counts import runs_at_site
 from monitor.models import FailureSignature
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["failures"])
 
@@ -34,33 +37,49 @@ class EpisodeOut(Schema):
     latest_at: datetime
     ended_at: datetime | None
     seconds: float
-    runs: int
+    run_count: int
     is_repaired: bool
     changes: list[str]
 
 
+class EpisodeList(ListOut):
+    episodes: list[EpisodeOut]
+
+
+class EpisodeQuery(Page):
+    series: NameFilter = ""
+    site: NameFilter = ""
+    signature: NameFilter = ""
+    range: RangeKey = "7d"
+
+
 @router.get(
-    "/failures/episodes", response=list[EpisodeOut], summary="List episodes of failures, newest first"
+    "/failures/episodes",
+    response=EpisodeList,
+    operation_id="list_failure_episodes",
+    openapi_extra=declare(errors={404: ["unknown_signature"]}),
+    summary="List episodes of failures, newest first",
 )
-def list_episodes(
-    request: HttpRequest,
-    series: str | None = None,
-    site: str | None = None,
-    signature: str | None = None,
-    range: RangeKey = "7d",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> list[EpisodeOut]:
+def list_failure_episodes(request: HttpRequest, query: Query[EpisodeQuery]) -> HttpResponse:
     """Of the fifty series with most such failures. An episode that began before the range begins with its
     first run in it."""
-    runs, now = runs_at_site(request.user, site or ""), timezone.now()
-    if series is not None:
-        runs = runs.filter(series__name=series)
-    episodes = episodes_of(runs, _signature(signature), chosen_range(range).starts(now)[0], now)
-    return [_out(episode, now) for episode in episodes[:limit]]
+    runs, now = runs_at_site(request.user, query.site), timezone.now()
+    if query.series:
+        runs = runs.filter(series__name=query.series)
+    since = chosen_range(query.range).starts(now)[0]
+    episodes = episodes_of(runs, _signature(query.signature), since, now)
+    return list_items(
+        query, episodes, EpisodeList, key=_newest_first, show=lambda episode: _out(episode, now)
+    )
 
 
-def _signature(name: str | None) -> FailureSignature | None:
-    if name is None:
+def _newest_first(listed: SeriesEpisode) -> tuple[float, str, float]:
+    episode = listed.episode
+    return -episode.latest_at.timestamp(), listed.series, episode.began_at.timestamp()
+
+
+def _signature(name: str) -> FailureSignature | None:
+    if not name:
         return None
     signature = FailureSignature.objects.filter(name=name).first()
     if signature is None:
@@ -79,7 +98,7 @@ def _out(listed: SeriesEpisode, now: datetime) -> EpisodeOut:
         latest_at=episode.latest_at,
         ended_at=episode.ended_at,
         seconds=listed.seconds(now),
-        runs=episode.runs,
+        run_count=episode.runs,
         is_repaired=episode.is_repaired,
         changes=list(listed.changes),
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.api.http.problems import Refused
+from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
+from monitor.api.http.schemas import NameFilter
 from monitor.failures.attribute import recent
 from monitor.failures.attribution import PartKind
 from monitor.failures.breakdown import BreakdownKind, break_down
@@ -19,10 +22,10 @@ from monitor.failures.counts import RANGES, FailureRange, count_failures, judged
 from monitor.failures.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, Run, Series
 from monitor.models.failure_signature import Category
-from monitor.models.run import WITH_SIGNATURE
+from monitor.models.run import WITH_SIGNATURE, State
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["failures"])
 RangeKey = Literal["24h", "7d", "30d", "90d"]
@@ -34,9 +37,9 @@ class FailureOut(Schema):
     run: uuid.UUID
     series: str
     slot: datetime
-    state: str
+    state: State
     stage: str
-    resource: str
+    failed_resource: str
     reason: str
     signature: str | None
 
@@ -49,12 +52,12 @@ class FailureOut(Schema):
         return run.series.name
 
     @staticmethod
-    def resolve_resource(run: Run) -> str:
-        return run.failed_resource
-
-    @staticmethod
     def resolve_signature(run: Run) -> str | None:
         return run.signature.name if run.signature else None
+
+
+class FailureList(ListOut):
+    failures: list[FailureOut]
 
 
 class CauseOut(Schema):
@@ -66,21 +69,21 @@ class CauseOut(Schema):
     signature: str | None
     title: str
     category: Category | None
-    runs: int
-    series: int
-    first: datetime
-    latest: datetime
+    run_count: int
+    series_count: int
+    first_at: datetime
+    latest_at: datetime
     by_interval: list[int]
 
 
 class FailureCountsOut(Schema):
     """Success rates and causes. *raw_success_rate* is the share of judged runs that passed (null without
     runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site or
-    happened during planned maintenance. *mean_seconds_between_failures* is operating time per outage
-    (*outages* that began after a passed run), and *mean_seconds_to_repair* the mean length of outages that
+    happened during planned maintenance. *mean_between_failures_seconds* is operating time per outage
+    (*outages* that began after a passed run), and *mean_to_repair_seconds* the mean length of outages that
     ended (*repairs*); null without any."""
 
-    since: datetime
+    start: datetime
     interval_seconds: float
     passed: int
     failed: int
@@ -89,8 +92,8 @@ class FailureCountsOut(Schema):
     adjusted_success_rate: float | None
     outages: int
     repairs: int
-    mean_seconds_between_failures: float | None
-    mean_seconds_to_repair: float | None
+    mean_between_failures_seconds: float | None
+    mean_to_repair_seconds: float | None
     causes: list[CauseOut]
 
 
@@ -109,8 +112,8 @@ class BreakdownRowOut(Schema):
     adjusted_success_rate: float | None
     cause: str | None
     cause_runs: int
-    mean_seconds_between_failures: float | None
-    mean_seconds_to_repair: float | None
+    mean_between_failures_seconds: float | None
+    mean_to_repair_seconds: float | None
 
 
 class BreakdownOut(Schema):
@@ -125,47 +128,56 @@ class HourCountOut(Schema):
 
     weekday: int
     hour: int
-    runs: int
+    run_count: int
     failed: int
 
 
-@router.get("/failures", response=list[FailureOut], summary="List failed runs, newest first")
-def list_failures(
-    request: HttpRequest,
-    series: str | None = None,
-    site: str | None = None,
-    signature: str | None = None,
-    category: Category | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> list[Run]:
-    """*since* is included, *until* is not. *signature* is a name of `/failures/signatures`."""
-    for name, time in (("since", since), ("until", until)):
-        if time is not None and time.tzinfo is None:
-            raise Refused(
-                422, "no_zone", f"{name}: expected a time with a zone, such as 2026-03-01T00:00:00Z"
-            )
-    conditions = {
-        "series__name": series,
-        "signature__name": signature,
-        "signature__category": category,
-        "slot__gte": since,
-        "slot__lt": until,
-    }
-    chosen = {lookup: value for lookup, value in conditions.items() if value is not None}
-    failed = runs_at_site(request.user, site or "").filter(state__in=WITH_SIGNATURE, **chosen)
-    return list(failed.select_related("series", "signature").order_by("-slot")[:limit])
+class HourCounts(Schema):
+    """The hours of a week that have runs."""
+
+    hours: list[HourCountOut]
 
 
-@router.get("/failures/counts", response=FailureCountsOut, summary="Count failures by cause and time")
-def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> FailureCountsOut:
-    chosen, now = chosen_range(range), timezone.now()
-    runs = runs_at_site(request.user, site or "")
-    counts, times = count_failures(runs, chosen, now), repair_times(judged_runs(runs, chosen, now))
-    return FailureCountsOut(
-        since=counts.starts[0],
-        interval_seconds=chosen.interval.total_seconds(),
+class FailureQuery(Page, SeriesFilter, WindowFilter):
+    """*start* and *end* bound the slot; *signature* is a name of `/failures/signatures`."""
+
+    signature: NameFilter = ""
+    category: Category | None = None
+
+
+class RangeQuery(Sparse):
+    range: RangeKey = "7d"
+    site: NameFilter = ""
+
+
+class BreakdownQuery(RangeQuery):
+    by: BreakdownKind
+
+
+@router.get(
+    "/failures", response=FailureList, operation_id="list_failures", summary="List failed runs, newest first"
+)
+def list_failures(request: HttpRequest, query: Query[FailureQuery]) -> HttpResponse:
+    """The site filter selects the runs of series that use the site."""
+    lookups = chosen(signature__name=query.signature, signature__category=query.category)
+    failed = Run.objects.visible_to(request.user).filter(state__in=WITH_SIGNATURE, **lookups)
+    rows = query.within(query.of_series(failed), "slot").select_related("series", "signature")
+    return list_rows(query, rows, FailureList, order=["-slot", "-id"])
+
+
+@router.get(
+    "/failures/counts",
+    response=FailureCountsOut,
+    operation_id="show_failure_counts",
+    summary="Count failures by cause and time",
+)
+def show_failure_counts(request: HttpRequest, query: Query[RangeQuery]) -> HttpResponse:
+    range_, now = chosen_range(query.range), timezone.now()
+    runs = runs_at_site(request.user, query.site)
+    counts, times = count_failures(runs, range_, now), repair_times(judged_runs(runs, range_, now))
+    shown = FailureCountsOut(
+        start=counts.starts[0],
+        interval_seconds=range_.interval.total_seconds(),
         passed=counts.rates.passed,
         failed=counts.rates.failed,
         excused=counts.rates.excused,
@@ -173,37 +185,39 @@ def show_counts(request: HttpRequest, range: RangeKey = "7d", site: str | None =
         adjusted_success_rate=counts.rates.adjusted,
         outages=times.outages,
         repairs=times.repairs,
-        mean_seconds_between_failures=_seconds(times.between),
-        mean_seconds_to_repair=_seconds(times.to_repair),
+        mean_between_failures_seconds=_seconds(times.between),
+        mean_to_repair_seconds=_seconds(times.to_repair),
         causes=[
             CauseOut(
                 signature=cause.signature.name if cause.signature else None,
                 title=cause.signature.title if cause.signature else "Not classified yet",
                 category=Category(cause.signature.category) if cause.signature else None,
-                runs=cause.runs,
-                series=cause.series,
-                first=cause.first,
-                latest=cause.latest,
+                run_count=cause.runs,
+                series_count=cause.series,
+                first_at=cause.first,
+                latest_at=cause.latest,
                 by_interval=list(cause.by_interval),
             )
             for cause in counts.causes
         ],
     )
+    return show_item(query, shown, FailureCountsOut)
 
 
 class AttributionOut(Schema):
     """A part of the grid that was found to be at fault; *ended_at* is null as long as the results support it.
 
     *kind* is `source`, `destination`, `edge`, `compute`, `site` (in every role) or `reporter`; the name of an
-    edge is `source>destination`. *probability* is that of the verdict; *failed* of *total* results that used
-    the part failed.
+    edge is `source>destination`. *probability* is that of the verdict; *failed* of *results* that used the
+    part failed.
     """
 
+    id: int
     kind: PartKind
     name: str
     probability: float
     failed: int
-    total: int
+    results: int
     since: datetime
     latest_at: datetime
     decided_at: datetime
@@ -211,31 +225,51 @@ class AttributionOut(Schema):
     runs: list[uuid.UUID]
 
     @staticmethod
+    def resolve_results(row: Attribution) -> int:
+        return row.total
+
+    @staticmethod
     def resolve_runs(row: Attribution) -> list[uuid.UUID]:
         return [explained.run for explained in row.runs.all()]
 
 
+class AttributionList(ListOut):
+    attributions: list[AttributionOut]
+
+
+class AttributionQuery(Page):
+    range: RangeKey = "7d"
+    site: NameFilter = ""
+
+
 @router.get(
-    "/failures/attributions", response=list[AttributionOut], summary="List the parts of the grid at fault"
+    "/failures/attributions",
+    response=AttributionList,
+    operation_id="list_attributions",
+    summary="List the parts of the grid at fault",
 )
-def list_attributions(request: HttpRequest, range: RangeKey = "7d", site: str = "") -> list[Attribution]:
+def list_attributions(request: HttpRequest, query: Query[AttributionQuery]) -> HttpResponse:
     """Open ones first. *runs* are the failed runs that the verdict rests on, as far as you may see them."""
     visible = AttributedRun.objects.filter(series__in=Series.objects.visible_to(request.user))
     rows = Attribution.objects.visible_to(request.user).prefetch_related(
         Prefetch("runs", visible.order_by("slot", "pk"))
     )
-    return recent(rows, chosen_range(range).starts(timezone.now())[0], site)
+    attributions = recent(rows, chosen_range(query.range).starts(timezone.now())[0], query.site)
+    return list_items(query, attributions, AttributionList, key=_open_first)
 
 
-@router.get("/failures/breakdown", response=BreakdownOut, summary="Break failures down, worst first")
-def show_breakdown(
-    request: HttpRequest, by: BreakdownKind, range: RangeKey = "7d", site: str | None = None
-) -> BreakdownOut:
+@router.get(
+    "/failures/breakdown",
+    response=BreakdownOut,
+    operation_id="show_failure_breakdown",
+    summary="Break failures down, worst first",
+)
+def show_failure_breakdown(request: HttpRequest, query: Query[BreakdownQuery]) -> HttpResponse:
     """A failed run counts at the site where it failed, and on the paths of its series that begin or end
     there; a passed run at all sites, paths and stages of its series."""
-    runs = runs_at_site(request.user, site or "")
-    breakdown = break_down(runs, chosen_range(range), timezone.now(), by)
-    return BreakdownOut(
+    runs = runs_at_site(request.user, query.site)
+    breakdown = break_down(runs, chosen_range(query.range), timezone.now(), query.by)
+    shown = BreakdownOut(
         rows=[
             BreakdownRowOut(
                 name=row.name,
@@ -246,25 +280,38 @@ def show_breakdown(
                 adjusted_success_rate=row.rates.adjusted,
                 cause=row.cause.name if row.cause else None,
                 cause_runs=row.cause_runs,
-                mean_seconds_between_failures=_seconds(row.times.between if row.times else None),
-                mean_seconds_to_repair=_seconds(row.times.to_repair if row.times else None),
+                mean_between_failures_seconds=_seconds(row.times.between if row.times else None),
+                mean_to_repair_seconds=_seconds(row.times.to_repair if row.times else None),
             )
             for row in breakdown.rows
         ],
         more=breakdown.more,
     )
+    return show_item(query, shown, BreakdownOut)
 
 
-@router.get("/failures/by-hour", response=list[HourCountOut], summary="Count failures by weekday and hour")
-def show_hours(request: HttpRequest, range: RangeKey = "7d", site: str | None = None) -> list[HourCountOut]:
+@router.get(
+    "/failures/by-hour",
+    response=HourCounts,
+    operation_id="show_failure_hours",
+    summary="Count failures by weekday and hour",
+)
+def show_failure_hours(request: HttpRequest, query: Query[RangeQuery]) -> HttpResponse:
     """Hours without runs are left out."""
-    judged = judged_runs(runs_at_site(request.user, site or ""), chosen_range(range), timezone.now())
-    return [
-        HourCountOut(weekday=weekday, hour=hour, runs=count.runs, failed=count.failed)
+    runs = runs_at_site(request.user, query.site)
+    judged = judged_runs(runs, chosen_range(query.range), timezone.now())
+    hours = [
+        HourCountOut(weekday=weekday, hour=hour, run_count=count.runs, failed=count.failed)
         for weekday, day in enumerate(count_by_hour(judged), start=1)
         for hour, count in enumerate(day)
         if count.runs
     ]
+    return show_item(query, HourCounts(hours=hours), HourCounts)
+
+
+def _open_first(row: Attribution) -> tuple[float, ...]:
+    ended = row.ended_at.timestamp() if row.ended_at else math.inf
+    return -ended, -row.decided_at.timestamp(), -row.pk
 
 
 def chosen_range(key: RangeKey) -> FailureRange:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,16 +11,19 @@ import msgspec
 from django.conf import settings
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import AwareDatetime
+from pydantic import Field
 
 import forecasting.methods
+import probes
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
-from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.query_names import Total, checked, metric_of, path, resource_set
-from monitor.api.http.start_time import MOST_SECONDS, start_time
+from monitor.api.http.query_names import Total, metric_of, path, resource_set
+from monitor.api.http.schemas import NameFilter, Time
+from monitor.api.http.start_time import Horizon, start_time
 from monitor.api.http.strict import takes_other_parameters
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
@@ -32,10 +36,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.8
 MOST_QUANTILES = 50
-_PARAMETERS = {
-    *("series", "application", "resources", "metric", "stage", "total", "method", "level"),
-    *("quantiles", "at", "horizon", "max_age"),
-}
+MOST_CHARACTERS = 10_000
+ROLES = frozenset(role for name in probes.names() for role in probes.load(name).roles)
 
 router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
@@ -80,13 +82,10 @@ class StageForecast(Schema):
     predictor: str
 
 
-class ForecastOut(Schema, title="Forecast"):
-    """*forecast* is the id with which a client reports the outcome of its job. *quantiles* maps probabilities
-    to quantiles. *predictor* is the probe metric that was used in addition to the metric's own values."""
+class ForecastOut(Schema):
+    """A forecast; with its *id* a client reports the outcome of its job."""
 
-    __qualname__ = "Forecast"  # the name of the schema in the OpenAPI document
-
-    forecast: int
+    id: int
     series: str
     metric: str
     unit: str
@@ -106,44 +105,66 @@ class ForecastOut(Schema, title="Forecast"):
     stages: list[StageForecast]
 
 
-@router.get("/forecasts", response=ForecastOut, summary="Forecast the next value of a metric")
+class ForecastQuery(Sparse):
+    series: NameFilter = ""
+    application: NameFilter = ""
+    resources: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
+    metric: NameFilter = ""
+    stage: NameFilter = ""
+    total: Total | None = None
+    method: NameFilter = METHOD
+    level: Annotated[float, Field(ge=0.5, le=0.99)] = LEVEL
+    quantiles: Annotated[str, Field(max_length=MOST_CHARACTERS)] = "0.5,0.9,0.95"
+    at: Time | None = None
+    horizon_seconds: Horizon | None = None
+    max_age_seconds: Horizon | None = None
+
+
+@router.get(
+    "/forecasts",
+    response=ForecastOut,
+    operation_id="show_forecast",
+    openapi_extra=declare(
+        errors={
+            404: ["unknown_metric", "unknown_path", "unknown_series"],
+            409: ["ambiguous", "past", "segment_changed", "site_down", "stale", "too_few"],
+            422: ["unknown_method"],
+            503: ["not_ready"],
+        }
+    ),
+    summary="Forecast the next value of a metric",
+)
 @takes_other_parameters  # the roles of a path
-def forecast(
-    request: HttpRequest,
-    series: str = "",
-    application: str = "",
-    resources: str = "",
-    metric: str = "",
-    stage: str = "",
-    total: Total | None = None,
-    method: str = METHOD,
-    level: Annotated[float, Query(ge=0.5, le=0.99)] = LEVEL,
-    quantiles: str = "0.5,0.9,0.95",
-    at: AwareDatetime | None = None,
-    horizon: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
-    max_age: Annotated[float, Query(ge=0, le=MOST_SECONDS)] | None = None,
-) -> HttpResponse:
-    """Forecast the next value of a *metric*, a *stage* or a *total* of *series*. Totals are ``i`` (all
-    stages), ``ii`` (without setup and cleanup) and ``iii`` (also without the queue). The answer has point
+def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResponse:
+    """Forecast the next value of a *metric*, a *stage* or a *total* of *series*. The answer has point
     forecasts, the interval of probability *level*, the probability that the run passes, and the track record
-    of such forecasts. Instead of a series, give an *application* (a probe) and its path: a parameter for each
-    role with its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles.
-    *at* is the start time of the run, and *horizon* is the same in seconds from now. Only runs of the current
-    segment are used. Without a forecast, the answer is 409 with a code: ``too_few``, ``segment_changed``,
-    ``stale`` (also if the newest value is older than *max_age* seconds), ``site_down`` or ``past``. A first
-    forecast from many values is computed in the background: 503 ``not_ready``, with Retry-After."""
-    wanted = metric_of(metric, stage, total)
+    of such forecasts. Instead of a series, give an *application* and its path: a parameter for each role with
+    its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles. Only runs
+    of the current segment are used. Without a forecast, the answer is 409 with a code: ``too_few``,
+    ``segment_changed``, ``stale`` (also if the newest value is older than *max_age_seconds*), ``site_down``
+    or ``past``. A first forecast from many values is computed in the background: 503 ``not_ready``, with
+    Retry-After."""
+    metric = metric_of(query.metric, query.stage, query.total)
     now = timezone.now()
     question = ForecastQuestion(
-        series=_series(request, series, application, resources, wanted),
-        metric=checked(wanted),
-        method=method,
-        at=start_time(at, horizon, now),
-        max_age=None if max_age is None else timedelta(seconds=max_age),
+        series=_series(request, query, metric),
+        metric=metric,
+        method=query.method,
+        at=start_time(query.at, query.horizon_seconds, now),
+        max_age=None if query.max_age_seconds is None else timedelta(seconds=query.max_age_seconds),
     )
-    probabilities = _probabilities(quantiles)
-    forecast_answer = _query(request, question, now)
-    return answer(_forecast_fields(question, forecast_answer, round(level, 2), probabilities, now))
+    probabilities = _probabilities(query.quantiles)
+    answer = _query(request, question, now)
+    fields = _forecast_fields(question, answer, round(query.level, 2), probabilities, now)
+    response = show_item(query, fields, ForecastOut)
+    response["ETag"] = _tag(answer, fields)
+    return response
+
+
+def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
+    """Return the entity tag: the number of the forecast, and what other runs change beside it."""
+    beside = msgspec.json.encode([fields["success"], fields["track_record"], fields["quantiles"]])
+    return f'W/"{answer.forecast}-{zlib.crc32(beside):08x}"'
 
 
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
@@ -165,37 +186,54 @@ def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> F
         raise Refused(409, error.code, detail, changed=list(error.changed), **extra) from error
 
 
-def _series(request: HttpRequest, series: str, application: str, resources: str, metric: str) -> str:
+def _series(request: HttpRequest, query: ForecastQuery, metric: str) -> str:
     """Return the name of the requested series; the request names the series or gives its path.
 
     *application* and *resources*, or the roles in the query string, form the path. Raises Refused unless
     exactly one series matches.
     """
-    roles = {name: str(value) for name, value in request.GET.items() if name not in _PARAMETERS}
-    if bool(series) == bool(application):
+    roles = _roles(request, query.application)
+    if bool(query.series) == bool(query.application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
-    if series and (roles or resources):
-        extra = ", ".join(sorted(roles) or ["resources"])[:100]
-        raise Refused(422, "invalid", f"expected no part of a path beside series, got {extra}")
-    if series:
-        return checked(series)
-    if bool(roles) == bool(resources):
+    if query.series:
+        if roles or query.resources:
+            extra = ", ".join(sorted(roles) or ["resources"])[:100]
+            raise Refused(422, "invalid", f"expected no part of a path beside series, got {extra}")
+        return query.series
+    if bool(roles) == bool(query.resources):
         raise Refused(422, "invalid", "expected either roles with their resources, or resources")
+    return _series_on_path(request, query, roles, metric)
+
+
+def _roles(request: HttpRequest, application: str) -> dict[str, str]:
+    """Return the resources of each role in the query string. Raises Refused if a parameter is no role."""
+    roles = {
+        name: str(value) for name, value in request.GET.items() if name not in ForecastQuery.model_fields
+    }
+    known = probes.load(application).roles if application in probes.names() else ROLES
+    unknown = next((name for name in roles if name not in known), None)
+    if unknown is not None:
+        names = sorted({*ForecastQuery.model_fields, *known})
+        raise Refused(422, "invalid", f"there is no parameter or role {unknown[:100]!r}", known=names)
+    return roles
+
+
+def _series_on_path(request: HttpRequest, query: ForecastQuery, roles: Mapping[str, str], metric: str) -> str:
     by: By = "path" if roles else "resources"
     wanted = (
         path({role: value.split(",") for role, value in roles.items()})
         if roles
-        else resource_set(resources.split(","))
+        else resource_set(query.resources.split(","))
     )
-    candidate_series = candidates(
-        request.user, by, [wanted], application=checked(application), metric=metric, probability=0.5
+    matching = candidates(
+        request.user, by, [wanted], application=query.application, metric=metric, probability=0.5
     )
-    names = sorted(candidate.name for candidate in candidate_series)
+    names = sorted(candidate.name for candidate in matching)
     if not names:
-        detail = f"there is no series of {application!r} on {wanted} that you may see"
+        detail = f"there is no series of {query.application!r} on {wanted} that you may see"
         raise Refused(404, "unknown_path", detail)
     if len(names) > 1:
-        detail = f"{len(names)} series of {application!r} are on {wanted}: give the name of one as series"
+        detail = f"{len(names)} series of {query.application!r} are on {wanted}: give one of them as series"
         raise Refused(409, "ambiguous", detail, known=names)
     return names[0]
 
@@ -222,7 +260,7 @@ def _forecast_fields(
     tail = lower_tail(level)
     grid = forecast.quantiles or ()
     return {
-        "forecast": forecast.forecast,
+        "id": forecast.forecast,
         "series": question.series,
         "metric": question.metric,
         "unit": forecast.unit,

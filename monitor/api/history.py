@@ -6,10 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ninja import Query, Router
-from pydantic import AwareDatetime
+from pydantic import Field
 
-from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, rfc3339, window_fields
+from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, rfc3339, window_fields
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import find_metric, time_window
+from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.schemas import Segment
 from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.m4 import LEAST_POINTS
 
@@ -20,7 +24,7 @@ router = Router(tags=["values"])
 USUAL_POINTS, MOST_POINTS = 1000, 20_000
 
 
-class CondensedOut(MetricOut, WindowOut):
+class HistoryOut(MetricOut, WindowOut):
     """Columns of equal length. With the *method* ``raw``, they have all *n* values; with ``m4``, the first,
     last, lowest and highest value of each interval. With ``hours`` and ``days``, they have a mean for each
     *step_seconds* from *time* on, with its *lowest* and *highest* value; otherwise these three fields are
@@ -35,35 +39,38 @@ class CondensedOut(MetricOut, WindowOut):
     highest: list[float] | None
 
 
+class HistoryQuery(Sparse, WindowFilter):
+    points: Annotated[int, Field(ge=LEAST_POINTS, le=MOST_POINTS)] = USUAL_POINTS
+    segment: Segment | None = None
+
+
 @router.get(
-    "/series/{name}/metrics/{metric}/history",
-    response=CondensedOut,
-    summary="The history of a metric, downsampled",
+    "/series/{series}/metrics/{metric}/history",
+    response=HistoryOut,
+    operation_id="show_history",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
+    summary="Show the history of a metric, downsampled",
 )
-def history(
-    request: HttpRequest,
-    name: str,
-    metric: str,
-    start: AwareDatetime | None = None,
-    end: AwareDatetime | None = None,
-    points: Annotated[int, Query(ge=LEAST_POINTS, le=MOST_POINTS)] = USUAL_POINTS,
-    segment: int | None = None,
-) -> HttpResponse:
+def show_history(request: HttpRequest, series: str, metric: str, query: Query[HistoryQuery]) -> HttpResponse:
     """Return the values of passed runs from *start* until before *end* (default: the last 30 days), of one
     *segment* (default: the segment that ran last). Extremes are kept, whatever the number of *points*."""
-    window = time_window(start, end)
-    wanted = find_metric(request, name, metric, segment)
-    series = downsample(wanted, start=window.start, end=window.end, points=points)
-    return answer(
+    window = time_window(query.start, query.end)
+    wanted = find_metric(request, series, metric, query.segment)
+    values = downsample(wanted, start=window.start, end=window.end, points=query.points)
+    return show_item(
+        query,
         {
             **metric_fields(wanted),
-            **window_fields(window, series),
-            "method": series.method,
-            "n": series.n,
-            "step_seconds": series.step_seconds,
-            "time": rfc3339(series.time),
-            "value": series.value.tolist(),
-            "lowest": None if series.lowest is None else series.lowest.tolist(),
-            "highest": None if series.highest is None else series.highest.tolist(),
-        }
+            **window_fields(window, values),
+            "method": values.method,
+            "n": values.n,
+            "step_seconds": values.step_seconds,
+            "time": rfc3339(values.time),
+            "value": values.value.tolist(),
+            "lowest": None if values.lowest is None else values.lowest.tolist(),
+            "highest": None if values.highest is None else values.highest.tolist(),
+        },
+        HistoryOut,
     )

@@ -2,82 +2,137 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_site_permission
-from monitor.api.http.hold_problems import HoldOut, KindName, hold_out, refused
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter, chosen
+from monitor.api.http.hold_problems import HoldOut, hold_out, refused
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name, NameFilter, RowId, Time
 from monitor.ledger import holds as holding
 from monitor.ledger.holds import HoldError
 from monitor.models import Hold
-from monitor.models.hold import HoldMode, Scope
+from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["holds"])
 
 
-class HoldIn(Schema):
-    kind: KindName
-    name: str
-    mode: Literal["pause", "drain"]
-    why: str
-    until: datetime | None = None
+class HoldState(StrEnum):
+    IN_FORCE = "in_force"
+    ALL = "all"
 
 
-class Why(Schema):
-    why: str
+class HoldIn(Body):
+    """The series, suite, site or reporter to hold; without *until*, until a user resumes it."""
+
+    kind: HoldKind
+    name: Name
+    mode: HoldMode
+    reason: str
+    until: Time | None = None
+
+
+class Resumption(Body):
+    """The reason for ending a hold."""
+
+    reason: str
+
+
+class HoldList(ListOut):
+    holds: list[HoldOut]
+
+
+class HoldQuery(Page, WindowFilter):
+    """*start* and *end* bound the time at which the hold began."""
+
+    state: HoldState = HoldState.IN_FORCE
+    kind: HoldKind | None = None
+    name: NameFilter = ""
+
+
+@router.get("/holds", response=HoldList, operation_id="list_holds", summary="List holds, newest first")
+def list_holds(request: HttpRequest, query: Query[HoldQuery]) -> HttpResponse:
+    """Without *state*, the holds in force."""
+    now = timezone.now()
+    visible = Hold.objects.visible_to(request.user)
+    holds = visible if query.state == HoldState.ALL else visible.at(now)
+    rows = query.within(holds.filter(**chosen(kind=query.kind, name=query.name)), "began_at")
+    return list_rows(query, rows, HoldList, order=["-began_at", "-id"], show=lambda hold: hold_out(hold, now))
 
 
 @router.get(
-    "/holds",
-    response=list[HoldOut],
-    operation_id="monitor_api_holds_every",
-    summary="List current holds; with ended=true all holds, newest first",
+    "/holds/{hold}",
+    response=HoldOut,
+    operation_id="show_hold",
+    openapi_extra=declare(errors={404: ["unknown_hold"]}),
+    summary="Show a hold",
 )
-def list_holds(
-    request: HttpRequest, ended: bool = False, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[HoldOut]:
-    now = timezone.now()
-    visible = Hold.objects.visible_to(request.user)
-    holds = visible if ended else visible.at(now)
-    return [hold_out(hold, now) for hold in holds[:limit]]
+def show_hold(request: HttpRequest, hold: RowId, query: Query[Sparse]) -> HttpResponse:
+    found = Hold.objects.visible_to(request.user).filter(pk=hold).first()
+    if found is None:
+        raise Refused(404, "unknown_hold", f"there is no hold {hold} that you may see")
+    return show_item(query, hold_out(found, timezone.now()), HoldOut)
 
 
 @router.post(
     "/holds",
     response={201: HoldOut},
-    operation_id="monitor_api_holds_begin",
+    operation_id="create_hold",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["already_held"]},
+        example={"kind": "site", "name": "ncsa", "mode": "pause", "reason": "new disks"},
+    ),
     summary="Pause or drain a series, suite, site or reporter",
 )
-def begin_hold(request: HttpRequest, order: HoldIn) -> Status[HoldOut]:
+def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
+    """A *pause* skips runs that have not started; a *drain* lets claimed ones run."""
     require_site_permission(request)
     now = timezone.now()
-    until = order.until
-    if until is not None and until.tzinfo is None:
-        raise Refused(422, "invalid", f"until: expected a time with its offset, got {until.isoformat()}")
     try:
         scope = _scope(request, order.kind, order.name)
         new_hold = holding.hold(
-            scope, HoldMode(order.mode), who=request.user.get_username(), why=order.why, now=now, until=until
+            scope,
+            order.mode,
+            who=request.user.get_username(),
+            why=order.reason,
+            now=now,
+            until=order.until,
         )
     except HoldError as error:
         raise refused(error) from error
-    return Status(201, hold_out(new_hold, now))
+    return created(hold_out(new_hold, now), status=201, location=f"/holds/{new_hold.pk}")
 
 
-@router.post("/holds/{kind}/{name}/resume", response=HoldOut, summary="End a hold")
-def resume(request: HttpRequest, kind: str, name: str, order: Why) -> HoldOut:
+@router.post(
+    "/holds/{kind}/{name}/resume",
+    response=HoldOut,
+    operation_id="end_hold",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["not_held"]},
+        example={"reason": "disks replaced"},
+    ),
+    summary="End a hold",
+)
+def end_hold(request: HttpRequest, kind: HoldKind, name: str, order: Resumption) -> HoldOut:
+    """Runs that become due start again, unless another hold covers them."""
     require_site_permission(request)
     now = timezone.now()
     try:
         scope = _scope(request, kind, name)
-        hold = holding.resume(scope, who=request.user.get_username(), why=order.why, now=now)
+        hold = holding.resume(scope, who=request.user.get_username(), why=order.reason, now=now)
         return hold_out(hold, now)
     except HoldError as error:
         raise refused(error) from error

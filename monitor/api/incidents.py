@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from django.contrib.auth.models import User
 from django.db.models import Prefetch
 from django.utils import timezone
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
 from pydantic import StringConstraints
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, RowId
 from monitor.failures import incident_actions
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
     from monitor.models.incident import IncidentQuerySet
 
 router = Router(tags=["incidents"])
-MOST_ID = 2**63
 MOST_TEXT = 2000  # characters, as on the page
-Text = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_TEXT, pattern=r"^[^\x00]*$")
-]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_TEXT)]
+
+
+class IncidentState(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+    ALL = "all"
 
 
 class IncidentOut(Schema):
@@ -69,19 +79,32 @@ class IncidentOut(Schema):
         return sorted(alerted | {row.series.name for row in incident.affected.all()})
 
 
-class Comment(Schema):
+class Comment(Body):
+    """A comment, or what removed a cause."""
+
     text: Text
 
 
-class Assignment(Schema):
+class Assignment(Body):
     """*to* is a user, by default the caller; empty: no user."""
 
     to: str | None = None
 
 
+class IncidentList(ListOut):
+    incidents: list[IncidentOut]
+
+
+class IncidentQuery(Page, WindowFilter):
+    """*start* and *end* bound the time at which the incident opened."""
+
+    state: IncidentState = IncidentState.OPEN
+
+
 class IncidentEventOut(Schema):
     """An entry of a timeline; *user* is empty if the service wrote it, *series* null if it is about none."""
 
+    id: int
     at: datetime
     action: IncidentAction
     series: str | None
@@ -93,46 +116,83 @@ class IncidentEventOut(Schema):
         return event.series.name if event.series else None
 
 
-@router.get("/incidents", response=list[IncidentOut], summary="List open incidents, or all, newest first")
-def list_incidents(
-    request: HttpRequest, resolved: bool = False, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[Incident]:
-    """With *resolved*, the resolved ones too. *series* are those that you may see."""
-    rows = _visible(request)
-    return list((rows if resolved else rows.open())[:limit])
+class IncidentEventList(ListOut):
+    events: list[IncidentEventOut]
 
 
-@router.get("/incidents/{incident}", response=IncidentOut, summary="Show an incident")
-def show_incident(request: HttpRequest, incident: int) -> Incident:
-    return _found(request, incident)
+@router.get(
+    "/incidents", response=IncidentList, operation_id="list_incidents", summary="List incidents, newest first"
+)
+def list_incidents(request: HttpRequest, query: Query[IncidentQuery]) -> HttpResponse:
+    """Without *state*, the open ones. *series* are those that you may see."""
+    rows = query.within(_visible(request), "opened_at")
+    if query.state != IncidentState.ALL:
+        rows = rows.filter(resolved_at__isnull=query.state == IncidentState.OPEN)
+    return list_rows(query, rows, IncidentList, order=["-opened_at", "-id"])
+
+
+@router.get(
+    "/incidents/{incident}",
+    response=IncidentOut,
+    operation_id="show_incident",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
+    summary="Show an incident",
+)
+def show_incident(request: HttpRequest, incident: RowId, query: Query[Sparse]) -> HttpResponse:
+    return show_item(query, _found(request, incident), IncidentOut)
 
 
 @router.get(
     "/incidents/{incident}/events",
-    response=list[IncidentEventOut],
+    response=IncidentEventList,
+    operation_id="list_incident_events",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
     summary="List the timeline of an incident",
 )
-def list_incident_events(request: HttpRequest, incident: int) -> list[IncidentEvent]:
+def list_incident_events(request: HttpRequest, incident: RowId, query: Query[Page]) -> HttpResponse:
+    """The oldest event first."""
     events = _found(request, incident).events.visible_to(request.user)
-    return list(events.select_related("series"))
+    return list_rows(query, events.select_related("series"), IncidentEventList, order=["at", "id"])
 
 
 @router.post(
-    "/incidents/{incident}/acknowledge", response=IncidentOut, summary="Acknowledge an open incident"
+    "/incidents/{incident}/acknowledge",
+    response=IncidentOut,
+    operation_id="acknowledge_incident",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"]}),
+    summary="Acknowledge an open incident",
 )
-def acknowledge_incident(request: HttpRequest, incident: int) -> Incident:
+def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
     """The first acknowledgement stays. Alerts that join the incident later are not announced."""
     return _acted(request, incident, incident_actions.acknowledge)
 
 
-@router.post("/incidents/{incident}/assign", response=IncidentOut, summary="Assign an open incident")
-def assign_incident(request: HttpRequest, incident: int, order: Assignment) -> Incident:
+@router.post(
+    "/incidents/{incident}/assign",
+    response=IncidentOut,
+    operation_id="assign_incident",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"], 422: ["unknown_user"]}, example={}
+    ),
+    summary="Assign an open incident",
+)
+def assign_incident(request: HttpRequest, incident: RowId, order: Assignment) -> Incident:
     to = request.user.get_username() if order.to is None else _user_name(order.to)
     return _acted(request, incident, partial(incident_actions.assign, to=to))
 
 
-@router.post("/incidents/{incident}/resolve", response=IncidentOut, summary="Resolve an open incident")
-def resolve_incident(request: HttpRequest, incident: int, order: Comment) -> Incident:
+@router.post(
+    "/incidents/{incident}/resolve",
+    response=IncidentOut,
+    operation_id="resolve_incident",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_incident"], 409: ["resolved"]},
+        example={"text": "replaced the disk"},
+    ),
+    summary="Resolve an open incident",
+)
+def resolve_incident(request: HttpRequest, incident: RowId, order: Comment) -> Incident:
     """*text* says what removed the cause. Only a later failure opens the incident again."""
     return _acted(request, incident, partial(incident_actions.resolve, text=order.text))
 
@@ -140,13 +200,18 @@ def resolve_incident(request: HttpRequest, incident: int, order: Comment) -> Inc
 @router.post(
     "/incidents/{incident}/events",
     response={201: IncidentEventOut},
+    operation_id="comment_incident",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_incident"]}, example={"text": "asked the vendor"}
+    ),
     summary="Comment an incident, also a resolved one",
 )
-def comment_incident(request: HttpRequest, incident: int, order: Comment) -> Status[IncidentEvent]:
+def comment_incident(request: HttpRequest, incident: RowId, order: Comment) -> HttpResponse:
     """Add an entry to the timeline."""
     found = _acted(request, incident, partial(incident_actions.comment, text=order.text))
     own = found.events.filter(action=IncidentAction.COMMENTED, user=request.user.get_username())
-    return Status(201, own.latest("pk"))
+    comment = IncidentEventOut.from_orm(own.latest("pk"))
+    return created(comment, status=201, location=f"/incidents/{incident}/events")
 
 
 def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Incident:
@@ -162,7 +227,7 @@ def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Inci
 
 
 def _user_name(name: str) -> str:
-    if name and ("\x00" in name or not User.objects.filter(username=name, is_active=True).exists()):
+    if name and not User.objects.filter(username=name, is_active=True).exists():
         raise Refused(422, "unknown_user", f"to: expected an active user, got {name!r}")
     return name
 
@@ -176,7 +241,7 @@ def _visible(request: HttpRequest) -> IncidentQuerySet:
 
 
 def _found(request: HttpRequest, key: int) -> Incident:
-    found = _visible(request).filter(pk=key).first() if 0 < key < MOST_ID else None
+    found = _visible(request).filter(pk=key).first()
     if found is None:
         raise Refused(404, "unknown_incident", f"there is no incident {key} that you may see")
     return found

@@ -9,19 +9,22 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
-from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Schema
+from pydantic import Field
 
-from monitor.api.http.answers import answer, rfc3339
+from monitor.api.http.answers import rfc3339
+from monitor.api.http.declare import declare
 from monitor.api.http.find_metrics import find_series
+from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
+from monitor.api.http.schemas import NameFilter
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
 from monitor.overview.series_list import NOT_WORKING, SeriesChoice, keys_after
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
     from numpy.typing import NDArray
 
 MOST = 10_000
@@ -51,49 +54,46 @@ class LatestOut(Schema):
     hourly_seconds: list[float | None]
 
 
-class ManyLatestOut(Schema):
-    """One page, sorted by name. *after* is the parameter that selects the next page; null on the last."""
-
+class LatestList(ListOut):
     latest: list[LatestOut]
-    after: str | None
+
+
+class LatestQuery(Page):
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 1000
+    site: NameFilter = ""
+    suite: NameFilter = ""
+    state: Wanted | None = None
 
 
 @router.get(
-    "/series/{name}/latest",
+    "/series/{series}/latest",
     response=LatestOut,
-    operation_id="monitor_api_latest_one",
-    summary="The latest state of a series",
+    operation_id="show_latest",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
+    summary="Show the latest state of a series",
 )
-def latest_of_series(request: HttpRequest, name: str) -> HttpResponse:
-    series = find_series(request, name)
-    (entry,) = _entries(latest(Series.objects.filter(pk=series.pk), timezone.now()))
-    return answer(entry)
+def show_latest(request: HttpRequest, series: str, query: Query[Sparse]) -> HttpResponse:
+    found = find_series(request, series)
+    (entry,) = _entries(latest(Series.objects.filter(pk=found.pk), timezone.now()))
+    return show_item(query, entry, LatestOut)
 
 
 @router.get(
     "/latest",
-    response=ManyLatestOut,
-    operation_id="monitor_api_latest_many",
-    summary="The latest states of many series",
+    response=LatestList,
+    operation_id="list_latest",
+    summary="List the latest states of series, by name",
 )
-def list_latest(
-    request: HttpRequest,
-    site: str = "",
-    suite: str = "",
-    state: Wanted | None = None,
-    after_name: Annotated[str, Query(alias="after")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
-) -> HttpResponse:
-    """Return a page of series, filtered by *site*, *suite* and *state* and sorted by name."""
-    keys = keys_after(
-        request.user,
-        SeriesChoice(site, suite, state.value if state else ""),
-        name=after_name,
-        at_most=limit + 1,
-    )
-    rows = latest(Series.objects.filter(pk__in=keys[:limit]), timezone.now())
-    entries = sorted(_entries(rows), key=lambda entry: str(entry["series"]))
-    return answer({"latest": entries, "after": entries[-1]["series"] if len(keys) > limit else None})
+def list_latest(request: HttpRequest, query: Query[LatestQuery]) -> HttpResponse:
+    """The series that you may see; `not-working` stands for all states that count as failures."""
+
+    def named(after: str, at_most: int) -> list[dict[str, object]]:
+        filters = SeriesChoice(query.site, query.suite, query.state.value if query.state else "")
+        keys = keys_after(request.user, filters, name=after, at_most=at_most)
+        rows = latest(Series.objects.filter(pk__in=keys), timezone.now())
+        return sorted(_entries(rows), key=lambda entry: str(entry["series"]))
+
+    return list_named(query, named, LatestList, key="series")
 
 
 def _entries(rows: Latest) -> Iterator[dict[str, object]]:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 
 from monitor.access import roles, tokens
 from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.lists import Sparse, show_item
 from monitor.models import ApiToken
 from monitor.models.role import roles_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["access"], auth=SCHEDULER_AUTH)
 
 
 class OwnTokenOut(Schema):
+    """The token of the request."""
+
     id: int
     name: str
     prefix: str
@@ -42,16 +45,17 @@ class MeOut(Schema):
 
 
 @router.get("/me", response=MeOut, operation_id="show_me", summary="Show who you are and what you may do")
-def show_me(request: HttpRequest) -> dict[str, Any]:
+def show_me(request: HttpRequest, query: Query[Sparse]) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # authenticated
     auth = getattr(request, "auth", None)
-    return {
+    me = {
         "user": user.get_username(),
         "roles": sorted(roles_of(user)),
         "grants": [str(grant) for grant in roles.grants_of(user)],
         "scopes": tokens.offered_scopes(user),
         "token": _token(auth) if isinstance(auth, ApiToken) else None,
     }
+    return show_item(query, me, MeOut)
 
 
 def _token(token: ApiToken) -> dict[str, Any]:

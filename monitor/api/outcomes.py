@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.utils import timezone
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema
+from pydantic import Field
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
-from monitor.api.http.find_metrics import in_utc
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name, RowId, Time
 from monitor.forecasts.job_outcomes import (
     ConflictingOutcome,
     JobOutcome,
@@ -20,36 +25,43 @@ from monitor.forecasts.job_outcomes import (
     accuracy,
     record_job_outcome,
 )
+from monitor.models import Outcome
+from monitor.models.token import OUTCOME
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 ME = "me"
 router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
-    ConflictingOutcome: (409, "already_told"),
+    ConflictingOutcome: (409, "conflict"),
 }
 
 
-class OutcomeIn(Schema, extra="forbid"):
-    """*job* is the caller's name of the job. *seconds* is the actual duration of what was forecast; the
-    default is the time from *started_at* to *ended_at*."""
+JobResult = Literal["passed", "failed"]
 
-    job: str
-    outcome: Literal["passed", "failed"]
-    started_at: datetime
-    ended_at: datetime
-    seconds: float | None = None
+
+class OutcomeIn(Body):
+    """What became of a job. *seconds* is the actual duration of what was forecast; by default, the time from
+    *started_at* to *ended_at*."""
+
+    job: Name
+    outcome: JobResult
+    started_at: Time
+    ended_at: Time
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 class OutcomeOut(Schema):
+    """The stored outcome of a job; *is_duplicate*: it was stored before."""
+
     forecast: int
     job: str
-    outcome: str
+    outcome: JobResult
     seconds: float
     received_at: datetime
-    duplicate: bool
+    is_duplicate: bool
 
 
 class AccuracyOut(Schema):
@@ -68,21 +80,30 @@ class AccuracyOut(Schema):
     newest_at: datetime | None
 
 
+class OutcomeQuery(Sparse):
+    job: Name
+
+
+class AccuracyQuery(Sparse):
+    consumer: Name = ME
+
+
 @router.post(
-    "/forecasts/{int:forecast}/outcome",
+    "/forecasts/{forecast}/outcome",
     response={200: OutcomeOut, 201: OutcomeOut},
-    operation_id="monitor_api_outcomes_told",
+    operation_id="report_outcome",
+    openapi_extra=declare(scope=OUTCOME, errors={404: ["unknown_forecast"], 409: ["conflict"]}),
     summary="Report the outcome of a job that a forecast was requested for",
 )
-def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> Status[OutcomeOut]:
+def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) -> HttpResponse:
     """The outcome is scored against the forecast. The duration of a passed job becomes part of the history
     from which later forecasts learn. Reporting the same outcome again has no effect."""
     require_outcome_permission(request)
     job_outcome = JobOutcome(
         outcome.job,
         outcome.outcome == "passed",
-        _time("started_at", outcome.started_at),
-        _time("ended_at", outcome.ended_at),
+        outcome.started_at,
+        outcome.ended_at,
         outcome.seconds,
     )
     try:
@@ -90,27 +111,50 @@ def report_outcome(request: HttpRequest, forecast: int, outcome: OutcomeIn) -> S
     except OutcomeError as error:
         status, code = _STATUS.get(type(error), (422, "invalid"))
         raise Refused(status, code, str(error)) from error
-    shown = OutcomeOut(
-        forecast=stored.forecast_id,
-        job=stored.job,
-        outcome="passed" if stored.passed else "failed",
-        seconds=stored.seconds or 0.0,
-        received_at=stored.received_at,
-        duplicate=not is_new,
-    )
-    return Status(201 if is_new else 200, shown)
+    location = f"/forecasts/{forecast}/outcome?{urlencode({'job': stored.job})}"
+    shown = _shown(stored, is_duplicate=not is_new)
+    return created(shown, status=201 if is_new else 200, location=location)
+
+
+@router.get(
+    "/forecasts/{forecast}/outcome",
+    response=OutcomeOut,
+    operation_id="show_outcome",
+    openapi_extra=declare(errors={404: ["unknown_outcome"]}),
+    summary="Show the outcome of a job that you reported",
+)
+def show_outcome(request: HttpRequest, forecast: RowId, query: Query[OutcomeQuery]) -> HttpResponse:
+    own = Outcome.objects.filter(consumer=request.user.pk, forecast=forecast, job=query.job)
+    stored = own.visible_to(request.user).first()
+    if stored is None:
+        detail = f"you reported no job {query.job!r} of the forecast {forecast}"
+        raise Refused(404, "unknown_outcome", detail)
+    return show_item(query, _shown(stored, is_duplicate=True), OutcomeOut)
 
 
 @router.get(
     "/forecasts/accuracy",
     response=AccuracyOut,
-    operation_id="monitor_api_outcomes_of_consumer",
-    summary="Forecast accuracy for a consumer",
+    operation_id="show_accuracy",
+    openapi_extra=declare(errors={404: ["unknown_consumer"]}),
+    summary="Show the accuracy of the forecasts for a consumer",
 )
-def consumer_accuracy(request: HttpRequest, consumer: str = ME) -> AccuracyOut:
+def show_accuracy(request: HttpRequest, query: Query[AccuracyQuery]) -> HttpResponse:
     """*consumer* is ``me``, or another user name if you may see the outcomes of other users."""
-    who = request.user if consumer == ME else _other(request, consumer)
-    return AccuracyOut(consumer=who.get_username(), **vars(accuracy(who, request.user)))
+    user = request.user if query.consumer == ME else _other(request, query.consumer)
+    scores = AccuracyOut(consumer=user.get_username(), **vars(accuracy(user, request.user)))
+    return show_item(query, scores, AccuracyOut)
+
+
+def _shown(stored: Outcome, *, is_duplicate: bool) -> OutcomeOut:
+    return OutcomeOut(
+        forecast=stored.forecast_id,
+        job=stored.job,
+        outcome="passed" if stored.passed else "failed",
+        seconds=stored.seconds or 0.0,
+        received_at=stored.received_at,
+        is_duplicate=is_duplicate,
+    )
 
 
 def _other(request: HttpRequest, name: str) -> User:
@@ -118,9 +162,3 @@ def _other(request: HttpRequest, name: str) -> User:
     if user is None or not (user == request.user or request.user.has_perm("monitor.view_outcome")):
         raise Refused(404, "unknown_consumer", f"there is no consumer {name!r} whose outcomes you may see")
     return user
-
-
-def _time(name: str, time: datetime) -> datetime:
-    if time.tzinfo is None:
-        raise Refused(422, "invalid", f"{name}: expected a time with its offset, got {time.isoformat()}")
-    return in_utc(name, time) or time

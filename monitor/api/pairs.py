@@ -1,4 +1,4 @@
-"""Values of an application paired with those of a probe, and their correlation."""
+"""Values of a series paired with those of a predictor, and their correlation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ninja import Query, Router, Schema
-from pydantic import AwareDatetime
+from pydantic import Field
 
-from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, rfc3339, window_fields
-from monitor.api.http.find_metrics import find_metric, in_utc, time_window
+from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, rfc3339, window_fields
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
+from monitor.api.http.find_metrics import find_metric, time_window
+from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.query_names import USUAL_METRIC
+from monitor.api.http.schemas import Name, Time
 from monitor.depot.samples.correlation import LEVEL, correlation
 from monitor.depot.samples.pairing import TooManyValues, paired
 
@@ -45,68 +50,78 @@ class CorrelationOut(Schema):
 
 
 class PairsOut(WindowOut):
-    """Columns of equal length with the newest pairs, sorted by time. *probe_age_seconds* is the time from the
-    probe's slot to the application's slot. *unpaired* is the number of application values for which no probe
-    value was known."""
+    """Columns of equal length with the newest pairs, sorted by time."""
 
-    application: MetricOut
-    probe: MetricOut
+    target: MetricOut
+    predictor: MetricOut
     lag_seconds: float
     unpaired: int
     correlation: CorrelationOut
-    application_time: list[datetime]
-    application_value: list[float]
-    probe_time: list[datetime]
-    probe_value: list[float]
-    probe_age_seconds: list[float]
+    time: list[datetime]
+    value: list[float]
+    predictor_time: list[datetime]
+    predictor_value: list[float]
+    predictor_age_seconds: list[float]
+
+
+class PairsQuery(Sparse, WindowFilter):
+    series: Name
+    predictor_series: Name
+    metric: Name = USUAL_METRIC
+    predictor_metric: Name = USUAL_METRIC
+    lag_seconds: Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False)] = 0.0
+    known_by: Time | None = None
+    level: Annotated[float, Field(ge=0.5, le=0.999)] = LEVEL
+    newest: Annotated[int, Field(ge=0, le=MOST_PAIRS)] = USUAL_PAIRS
 
 
 @router.get(
     "/pairs",
     response=PairsOut,
-    summary="Values of an application, each with the latest known value of a probe",
+    operation_id="show_pairs",
+    openapi_extra=declare(
+        errors={
+            404: ["unknown_metric", "unknown_segment", "unknown_series"],
+            422: ["too_many_values", "window_too_long"],
+        }
+    ),
+    summary="Show values of a metric, each with the latest known value of a predictor",
 )
-def pairs(
-    request: HttpRequest,
-    application: str,
-    probe: str,
-    application_metric: str = "total.seconds",
-    probe_metric: str = "total.seconds",
-    lag_seconds: Annotated[float, Query(ge=0, le=MOST_SECONDS)] = 0.0,
-    start: AwareDatetime | None = None,
-    end: AwareDatetime | None = None,
-    known_by: AwareDatetime | None = None,
-    level: Annotated[float, Query(ge=0.5, le=0.999)] = LEVEL,
-    newest: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = USUAL_PAIRS,
-) -> HttpResponse:
-    """Values of passed runs of *application* from *start* until before *end* (default: the last 30 days),
-    each paired with a value of *probe*: the value of the latest slot whose run had ended *lag_seconds*
+def show_pairs(request: HttpRequest, query: Query[PairsQuery]) -> HttpResponse:
+    """Values of passed runs of *series* from *start* until before *end* (default: the last 30 days), each
+    paired with a value of the predictor: the value of the latest slot whose run had ended *lag_seconds*
     earlier. With *known_by* only values known at that time are used. All values are from the segments that
     ran last. The correlation covers all pairs; the *newest* of them are listed."""
-    window = time_window(start, end)
-    first = find_metric(request, application, application_metric, None)
-    second = find_metric(request, probe, probe_metric, None)
-    latest_known = in_utc("known_by", known_by)
+    window = time_window(query.start, query.end)
+    target = find_metric(request, query.series, query.metric, None)
+    predictor = find_metric(request, query.predictor_series, query.predictor_metric, None)
     try:
-        paired_values = paired(
-            first, second, lag_seconds=lag_seconds, start=window.start, end=window.end, known_by=latest_known
+        pairs = paired(
+            target,
+            predictor,
+            lag_seconds=query.lag_seconds,
+            start=window.start,
+            end=window.end,
+            known_by=query.known_by,
         )
     except TooManyValues as error:
         raise Refused(422, "too_many_values", f"{error}: ask for a shorter window") from error
-    coefficients = correlation(paired_values.application_value, paired_values.probe_value, level=level)
-    listed = slice(max(len(paired_values) - newest, 0), None)
-    return answer(
+    coefficients = correlation(pairs.application_value, pairs.probe_value, level=query.level)
+    listed = slice(max(len(pairs) - query.newest, 0), None)
+    return show_item(
+        query,
         {
-            "application": metric_fields(first),
-            "probe": metric_fields(second),
-            **window_fields(window, paired_values),
-            "lag_seconds": lag_seconds,
-            "unpaired": paired_values.unpaired,
+            "target": metric_fields(target),
+            "predictor": metric_fields(predictor),
+            **window_fields(window, pairs),
+            "lag_seconds": query.lag_seconds,
+            "unpaired": pairs.unpaired,
             "correlation": asdict(coefficients),
-            "application_time": rfc3339(paired_values.application_time[listed]),
-            "application_value": paired_values.application_value[listed].tolist(),
-            "probe_time": rfc3339(paired_values.probe_time[listed]),
-            "probe_value": paired_values.probe_value[listed].tolist(),
-            "probe_age_seconds": paired_values.probe_age_seconds[listed].tolist(),
-        }
+            "time": rfc3339(pairs.application_time[listed]),
+            "value": pairs.application_value[listed].tolist(),
+            "predictor_time": rfc3339(pairs.probe_time[listed]),
+            "predictor_value": pairs.probe_value[listed].tolist(),
+            "predictor_age_seconds": pairs.probe_age_seconds[listed].tolist(),
+        },
+        PairsOut,
     )

@@ -15,6 +15,7 @@ from pydantic import StringConstraints
 from monitor.api.http import envelope
 from monitor.api.http.auth import AgentAuth, agent_key
 from monitor.api.http.client_address import client_address
+from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
@@ -64,6 +65,10 @@ class EnrolOut(Schema):
     "/reporters/enrol",
     auth=None,
     response=EnrolOut,
+    operation_id="enrol_reporter",
+    openapi_extra=declare(
+        errors={403: ["invalid_code", "invalid_signature"], 409: ["key_known"], 429: ["too_many_attempts"]}
+    ),
     summary="Enrol an agent with a code",
 )
 def enrol(request: HttpRequest, body: EnrolIn) -> dict[str, Any]:
@@ -137,13 +142,26 @@ _RECORDS_BODY = {
 }
 
 
+_AGENT_ERRORS = {
+    401: ["invalid_token", "revoked", "token_expired", "token_not_yet_valid"],
+    403: ["not_yours"],
+}
+_EXCHANGE_ERRORS = {**_AGENT_ERRORS, 429: ["too_many_chains", "too_many_exchanges"]}
+_RECORDS_ERRORS = {
+    **_AGENT_ERRORS,
+    429: ["too_many_chains", "too_many_records"],
+    503: ["busy"],
+    507: ["depot_full"],
+}
+
+
 @router.post(
     "/reporters/{reporter}/exchange",
     auth=AgentAuth(),
     response=ExchangeOut,
-    operation_id="monitor_api_reporter_exchange",
+    operation_id="exchange_state",
     summary="Exchange the agent's state for its assignment",
-    openapi_extra={"requestBody": _STATE_BODY},
+    openapi_extra=declare(errors=_EXCHANGE_ERRORS, requestBody=_STATE_BODY),
 )
 def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     """Called by the agent every *exchange_seconds*. *assignment* is null if the agent has the newest one. 429
@@ -182,9 +200,9 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     "/reporters/{reporter}/records",
     auth=AgentAuth(),
     response=RecordsOut,
-    operation_id="monitor_api_reporter_records",
+    operation_id="deliver_records",
     summary="Deliver records of the agent's spool; the answer follows the commit",
-    openapi_extra={"requestBody": _RECORDS_BODY},
+    openapi_extra=declare(errors=_RECORDS_ERRORS, requestBody=_RECORDS_BODY),
 )
 def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
     """Each record is stored once, so sending it again is harmless. 400 if the body is malformed; 429, 503

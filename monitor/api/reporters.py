@@ -5,24 +5,31 @@ from __future__ import annotations
 import math
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from django.conf import settings
 from django.utils import timezone
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema
+from pydantic import Field
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.fleet import enrolment
-from monitor.fleet.create import ForeignSite, InvalidReporter, create_reporter
+from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
+from monitor.fleet.create import create_reporter as create
 from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
-from monitor.overview.reporters import ReporterSummary, list_reporters
+from monitor.overview.reporters import ReporterState, ReporterSummary
+from monitor.overview.reporters import list_reporters as summaries
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
     from monitor.models import ReporterStatus
 
@@ -73,20 +80,20 @@ class AgentOut(Schema):
 class ReporterOut(Schema):
     """A reporter; *site* is null for a Celery worker.
 
-    *state* is ``reporting``, ``silent``, ``never_seen``, ``policy_unreadable``, ``revoked`` or
-    ``not_enrolled``. *runs* are the ended runs of the last 24 hours by state, of the series that you may see;
-    *series* is their number. *agent* is null for a Celery worker and before the first exchange.
+    *run_counts* are the ended runs of the last 24 hours by state, of the series that you may see;
+    *series_count* is the number of these series. *hold* says who holds the reporter, and why; it is empty
+    without a hold. *agent* is null for a Celery worker and before the first exchange.
     """
 
     name: str
     site: str | None
     capacity: int
-    state: str
+    state: ReporterState
     seen_at: datetime | None
-    series: int
-    runs: dict[str, int]
-    held: str
-    open_alerts: int
+    series_count: int
+    run_counts: dict[str, int]
+    hold: str
+    alert_count: int
     agent: AgentOut | None
 
 
@@ -121,21 +128,31 @@ class KeyOut(Schema):
     revoked_by: str
 
 
+class ConflictsOut(Schema):
+    """How many reports conflicted with one that was stored before, ever, and when the last one came."""
+
+    total: int
+    last_at: datetime | None
+
+
 class ReporterDetailsOut(ReporterOut):
     """A reporter with its details; *keys* is null unless you may manage reporters."""
 
-    series_names: list[str]
+    series: list[str]
     policy_summary: Any
     assignment: AssignmentOut
     messages: list[MessageOut]
+    conflicts: ConflictsOut
     chains: list[ChainOut]
     keys: list[KeyOut] | None
 
 
-class ReporterIn(Schema):
-    name: str
-    site: str
-    capacity: int = 4
+class ReporterIn(Body):
+    """A reporter to create; *capacity* is how many runs it may run at the same time."""
+
+    name: Name
+    site: Name
+    capacity: Annotated[int, Field(ge=1, le=MAX_CAPACITY)] = 4
 
 
 class CodeOut(Schema):
@@ -150,29 +167,76 @@ class RevokedOut(Schema):
     revoked_keys: int
 
 
-@router.get("/reporters", response=list[ReporterOut], summary="List the reporters, the worst state first")
-def every_reporter(request: HttpRequest) -> list[dict[str, Any]]:
+class ReporterList(ListOut):
+    reporters: list[ReporterOut]
+
+
+class ReporterQuery(Page):
+    site: NameFilter = ""
+    state: ReporterState | None = None
+
+
+@router.get(
+    "/reporters",
+    response=ReporterList,
+    operation_id="list_reporters",
+    summary="List reporters, the worst state first",
+)
+def list_reporters(request: HttpRequest, query: Query[ReporterQuery]) -> HttpResponse:
+    """The reporters of series that you may see, and those that you may manage."""
     visible = Reporter.objects.manageable_or_visible_to(request.user)
-    return [_fields(summary) for summary in list_reporters(visible, request.user, timezone.now())]
+    if query.site:
+        visible = visible.filter(site__name=query.site)
+    reporters = [
+        summary
+        for summary in summaries(visible, request.user, timezone.now())
+        if query.state in {None, summary.state}
+    ]
+    return list_items(
+        query, reporters, ReporterList, key=lambda each: (_ORDER[each.state], each.name), show=_shown
+    )
 
 
-@router.post("/reporters", response={201: ReporterOut}, summary="Create a reporter for a site")
-def add_reporter(request: HttpRequest, order: ReporterIn) -> Status[dict[str, Any]]:
+_ORDER = {state: rank for rank, state in enumerate(ReporterState)}
+
+
+@router.post(
+    "/reporters",
+    response={201: ReporterOut},
+    operation_id="create_reporter",
+    openapi_extra=declare(
+        scope=MANAGE, errors={409: ["name_taken"]}, example={"name": "ncsa-login", "site": "ncsa"}
+    ),
+    summary="Create a reporter for a site",
+)
+def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
     require_site_permission(request, MANAGE_REPORTERS, MANAGE)
     manageable = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     try:
-        reporter = create_reporter(order.name, order.site, order.capacity, manageable)
+        reporter = create(order.name, order.site, order.capacity, manageable)
     except InvalidReporter as error:
         code = "name_taken" if error.is_taken else "invalid"
         raise Refused(409 if error.is_taken else 422, code, str(error)) from error
     except ForeignSite as error:
         raise Refused(403, "not_allowed", str(error)) from error
-    return Status(201, _fields(_summary(request, reporter)))
+    shown = _shown(_summary(request, reporter))
+    return created(shown, status=201, location=f"/reporters/{reporter.name}")
 
 
-@router.get("/reporters/{name}", response=ReporterDetailsOut, summary="Return one reporter with its details")
-def one_reporter(request: HttpRequest, name: str) -> dict[str, Any]:
-    reporter = _find(request, name)
+@router.get(
+    "/reporters/{reporter}",
+    response=ReporterDetailsOut,
+    operation_id="show_reporter",
+    openapi_extra=declare(errors={404: ["unknown_reporter"]}),
+    summary="Show a reporter with its details",
+)
+def show_reporter(request: HttpRequest, reporter: str, query: Query[Sparse]) -> HttpResponse:
+    found = _find(request, reporter)
+    return show_item(query, ReporterDetailsOut(**_details(request, found)), ReporterDetailsOut)
+
+
+def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
+    """Return the fields of ``ReporterDetailsOut``."""
     summary = _summary(request, reporter)
     chains = [
         {"chain": row.chain.uuid, "first_seen_at": row.chain.first_seen_at,
@@ -183,38 +247,51 @@ def one_reporter(request: HttpRequest, name: str) -> dict[str, Any]:
     status = summary.status
     return {
         **_fields(summary),
-        "series_names": [series.name for series in details.visible_series(reporter, request.user)],
+        "series": [series.name for series in details.visible_series(reporter, request.user)],
         "policy_summary": status.policy_summary if status else {},
         "assignment": details.assignment_state(reporter),
         "messages": details.newest_messages(status.messages) if status else [],
+        "conflicts": details.conflict_count(reporter) or {"total": 0, "last_at": None},
         "chains": chains,
         "keys": list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else None,
     }
 
 
-@router.post("/reporters/{name}/codes", response={201: CodeOut}, summary="Make an enrolment code")
-def add_code(request: HttpRequest, name: str) -> Status[dict[str, Any]]:
-    reporter, now = _find_manageable(request, name), timezone.now()
+@router.post(
+    "/reporters/{reporter}/codes",
+    response={201: CodeOut},
+    operation_id="create_enrolment_code",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"], 409: ["not_remote"]}),
+    summary="Make an enrolment code",
+)
+def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
+    """Earlier codes become invalid. This answer alone contains the code."""
+    found, now = _find_manageable(request, reporter), timezone.now()
     try:
-        code = enrolment.create_code(reporter, request.user, now)  # type: ignore[arg-type]  # logged in
+        code = enrolment.create_code(found, request.user, now)  # type: ignore[arg-type]  # logged in
     except enrolment.NotRemote as error:
         raise Refused(409, "not_remote", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     command = f"python3 gridcast-reporter.pyz enrol {server} {code}"
-    return Status(201, {"code": code, "expires_at": now + enrolment.VALIDITY, "command": command})
+    shown = CodeOut(code=code, expires_at=now + enrolment.VALIDITY, command=command)
+    return created(shown, status=201, location=f"/reporters/{reporter}")
 
 
 @router.post(
-    "/reporters/{name}/revoke", response=RevokedOut, summary="Revoke the key and the enrolment codes"
+    "/reporters/{reporter}/revoke",
+    response=RevokedOut,
+    operation_id="revoke_reporter",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"]}),
+    summary="Revoke the key and the enrolment codes",
 )
-def revoke_reporter(request: HttpRequest, name: str) -> dict[str, int]:
-    reporter, who = _find_manageable(request, name), request.user.get_username()
-    return {"revoked_keys": enrolment.revoke(reporter, who, timezone.now())}
+def revoke_reporter(request: HttpRequest, reporter: str) -> dict[str, int]:
+    found, who = _find_manageable(request, reporter), request.user.get_username()
+    return {"revoked_keys": enrolment.revoke(found, who, timezone.now())}
 
 
 def _find(request: HttpRequest, name: str) -> Reporter:
     visible = Reporter.objects.manageable_or_visible_to(request.user).select_related("site", "status")
-    reporter = visible.filter(name=name).first() if "\x00" not in name else None
+    reporter = visible.filter(name=name).first()
     if reporter is None:
         raise Refused(404, "unknown_reporter", f"there is no reporter {name!r} that you may see")
     return reporter
@@ -228,7 +305,11 @@ def _find_manageable(request: HttpRequest, name: str) -> Reporter:
 
 
 def _summary(request: HttpRequest, reporter: Reporter) -> ReporterSummary:
-    return list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, timezone.now())[0]
+    return summaries(Reporter.objects.filter(pk=reporter.pk), request.user, timezone.now())[0]
+
+
+def _shown(summary: ReporterSummary) -> ReporterOut:
+    return ReporterOut(**_fields(summary))
 
 
 def _fields(summary: ReporterSummary) -> dict[str, Any]:
@@ -237,12 +318,12 @@ def _fields(summary: ReporterSummary) -> dict[str, Any]:
         "name": summary.name,
         "site": summary.site or None,
         "capacity": summary.reporter.capacity,
-        "state": summary.state.value,
+        "state": summary.state,
         "seen_at": summary.seen_at,
-        "series": summary.series,
-        "runs": dict(summary.outcomes),
-        "held": summary.held,
-        "open_alerts": summary.alerts,
+        "series_count": summary.series,
+        "run_counts": dict(summary.outcomes),
+        "hold": summary.held,
+        "alert_count": summary.alerts,
         "agent": _agent(summary.status) if summary.status else None,
     }
 

@@ -11,11 +11,14 @@ from ninja import Router, Schema
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import SenderAuth, report_rights
+from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
-from monitor.ingest.group_commit import QueueFull
-from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.api.http.store_reports import ReportsBusy, receipt_fields, refuse_conflict, store
+from monitor.ingest import report_schema
+from monitor.ingest.http_senders import SentReports
+from monitor.models.token import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
     from monitor.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
-BUSY_SECONDS = 1
-_ERROR_CHARACTERS = 500
 
 
 class ReceiptOut(Schema):
@@ -49,7 +50,7 @@ class Receipts(Schema):
     refused: list[int]
 
 
-_REPORT = {"type": "object", "description": "a report, version 1"}
+_REPORT = {"type": "object", "description": "a report, version 1: its JSON Schema is /api/v1/reports/schema"}
 _BODY = {
     "required": True,
     "description": (
@@ -61,32 +62,16 @@ _BODY = {
         envelope.NDJSON: {"schema": {"type": "string", "description": "one report per line"}},
     },
 }
-_PROBLEMS = {
-    400: "Malformed body; nothing was stored",
-    401: "No token, or an invalid one",
-    403: "The token lacks the scope report or a reporter, or its user the permission to add raw reports",
-    413: "Too many bytes or reports in one request; nothing was stored",
-    415: "Unsupported Content-Type or Content-Encoding",
-    422: "All reports were refused; the receipts name the fields",
-    503: "Overloaded, or the database is unreachable; retry after Retry-After",
-    507: "The disk is full; nothing was stored. Retry after Retry-After",
-}
-_RESPONSES = {
-    status: {
-        "description": description,
-        "content": {"application/problem+json": {"schema": {"type": "object"}}},
-    }
-    for status, description in _PROBLEMS.items()
-}
+_ERRORS = {403: ["no_reporter"], 409: ["conflict"], 422: ["refused"], 503: ["busy"], 507: ["depot_full"]}
 
 
 @router.post(
     "/reports",
     auth=SenderAuth(),
     response=Receipts,
-    operation_id="monitor_api_reports_send",
+    operation_id="send_reports",
     summary="Send reports; the answer follows the commit",
-    openapi_extra={"requestBody": _BODY, "responses": _RESPONSES},
+    openapi_extra=declare(scope=REPORT, errors=_ERRORS, requestBody=_BODY),
 )
 def ingest_reports(request: HttpRequest) -> HttpResponse:
     """Each report is identified by series and slot and stored once, so sending it again is harmless. Each
@@ -97,32 +82,34 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
         bodies = envelope.reports(read_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise MalformedBody("expected a report, got none")
-        return _answer(sender_commit.submit(SentReports(bodies, rights.reporter, rights.visible)))
+        return _answer(store(SentReports(bodies, rights.reporter, rights.visible)))
     except EnvelopeError as error:
         raise refusal(error) from error
-    except (QueueFull, IngestBusy) as error:
-        answer = problem(503, "busy", f"{error}; try again in a second")
-        answer["Retry-After"] = str(BUSY_SECONDS)
-        return answer
+    except ReportsBusy as error:
+        return error.answer()
+
+
+@router.get(
+    "/reports/schema",
+    auth=None,
+    response=dict[str, Any],
+    operation_id="show_report_schema",
+    summary="Return the JSON Schema of reports",
+)
+def show_report_schema(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  # ninja passes it
+    """The schema in draft 2020-12; docs/reports.md describes the fields in words."""
+    return HttpResponse(msgspec.json.encode(report_schema.schema()), content_type="application/schema+json")
 
 
 def _answer(receipts: Sequence[ReportReceipt]) -> HttpResponse:
-    fields = [_receipt_fields(receipt) for receipt in receipts]
+    if len(receipts) == 1:
+        refuse_conflict(receipts[0])
+    fields = [receipt_fields(receipt) for receipt in receipts]
     refused = [position for position, receipt in enumerate(receipts) if not receipt.accepted]
     if len(refused) == len(receipts):
         return problem(422, "refused", _first_error(fields), receipts=fields)
     body = msgspec.json.encode({"receipts": fields, "refused": refused})
     return HttpResponse(body, content_type="application/json; charset=utf-8")
-
-
-def _receipt_fields(receipt: ReportReceipt) -> dict[str, Any]:
-    return {
-        "run": str(receipt.run) if receipt.run else None,
-        "accepted": receipt.accepted,
-        "duplicate": receipt.duplicate,
-        "conflict": receipt.conflict,
-        "error": receipt.error[:_ERROR_CHARACTERS],
-    }
 
 
 def _first_error(fields: Sequence[dict[str, Any]]) -> str:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.utils import timezone
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
 
-from monitor.api.http.auth import require_site_permission
-from monitor.api.http.filters import SeriesFilter, WindowFilter
-from monitor.api.http.hold_problems import KindName, refused
-from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.answers import created
+from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
+from monitor.api.http.find_metrics import find_series
+from monitor.api.http.hold_problems import refused
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name
+from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.ledger.holds import HoldError, find_scope
-from monitor.ledger.run_now import run_all
-from monitor.models import ConflictingReport, Run
+from monitor.ledger.run_now import run_all, run_now
+from monitor.models import ConflictingReport, Run, Series
+from monitor.models.hold import HoldKind
 from monitor.models.run import State
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -27,6 +33,8 @@ router = Router(tags=["runs"])
 
 
 class RunOut(Schema):
+    """What became of a slot of a series; times are null until they have come."""
+
     id: uuid.UUID
     series: str
     slot: datetime
@@ -50,6 +58,7 @@ class RunList(ListOut):
 class RunQuery(Page, SeriesFilter, WindowFilter):
     """*start* and *end* bound the slot."""
 
+    reporter: NameFilter = ""
     state: State | None = None
 
 
@@ -75,26 +84,33 @@ class RunWithConflicts(RunOut):
         ]
 
 
-class RunsIn(Body):
-    kind: KindName
-    name: Name
-    why: str
+class RunRequest(Body):
+    """Why a series is to run now; a held one runs only with *force*."""
+
+    reason: str = ""
     force: bool = False
 
 
-class AskedOut(Schema):
-    series: str
-    run: uuid.UUID
-    state: str
+class RunsRequest(Body):
+    """The series, suite, site or reporter whose series are to run now; held series run only with *force*."""
+
+    kind: HoldKind
+    name: Name
+    reason: str
+    force: bool = False
 
 
 class HeldOut(Schema):
+    """A series that was left out because of a hold."""
+
     series: str
-    reason: str
+    hold: str
 
 
-class RunsAccepted(Schema):
-    runs: list[AskedOut]
+class RequestedRuns(Schema):
+    """The runs that were queued, and the series that are held."""
+
+    runs: list[RunOut]
     held: list[HeldOut]
 
 
@@ -103,44 +119,71 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
     """Without *state*, the runs that have ended."""
     visible = Run.objects.visible_to(request.user)
     runs = visible.filter(state=query.state) if query.state else visible.ended()
+    runs = runs.filter(**chosen(series__reporter__name=query.reporter))
     rows = query.within(query.of_series(runs), "slot").select_related("series")
     return list_rows(query, rows, RunList, order=["-slot", "-id"])
 
 
 @router.post(
     "/runs",
-    response={202: RunsAccepted},
-    operation_id="monitor_api_runs_ask_for_runs",
+    response={202: RequestedRuns},
+    operation_id="request_runs",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_scope"], 409: ["held"]},
+        example={"kind": "site", "name": "ncsa", "reason": "new disks"},
+    ),
     summary="Run the series of a suite, site or reporter now",
 )
-def queue_runs(request: HttpRequest, order: RunsIn) -> Status[RunsAccepted]:
+def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
     with *force* they run too."""
     require_site_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)
-        queued = run_all(scope, user=request.user, who=who, why=order.why, force=order.force)
+        queued = run_all(scope, user=request.user, who=who, why=order.reason, force=order.force)
     except HoldError as error:
         raise refused(error) from error
-    return Status(
-        202,
-        RunsAccepted(
-            runs=[AskedOut(series=run.series.name, run=run.pk, state=run.state) for run in queued.runs],
-            held=[HeldOut(series=series.name, reason=hold.reason) for series, hold in queued.held],
-        ),
+    shown = RequestedRuns.model_construct(
+        runs=[RunOut.from_orm(run) for run in queued.runs],
+        held=[HeldOut(series=series.name, hold=hold.reason) for series, hold in queued.held],
     )
+    query = urlencode({order.kind.value: order.name, "state": State.EXPECTED.value})
+    return created(shown, status=202, location=f"/runs?{query}")
+
+
+@router.post(
+    "/series/{series}/runs",
+    response={202: RunOut},
+    operation_id="request_run",
+    openapi_extra=declare(
+        scope=RUN, errors={404: ["unknown_series"], 409: ["held"]}, example={"reason": "new disks"}
+    ),
+    summary="Run a series now",
+)
+def request_run(request: HttpRequest, series: str, order: RunRequest | None = None) -> HttpResponse:
+    """The run that already waits, or a new one; it starts when the series is not running."""
+    require_site_permission(request)
+    found, order = find_series(request, series), order or RunRequest()
+    require_manageable(found, Series.objects.manageable_by(request.user))
+    try:
+        run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
+    except HoldError as error:
+        raise refused(error) from error
+    return created(RunOut.from_orm(run), status=202, location=f"/runs/{run.pk}")
 
 
 @router.get(
-    "/runs/{run_id}",
+    "/runs/{run}",
     response=RunWithConflicts,
-    operation_id="monitor_api_runs_one",
-    summary="Return one run",
+    operation_id="show_run",
+    openapi_extra=declare(errors={404: ["unknown_run"]}),
+    summary="Show a run",
 )
-def show_run(request: HttpRequest, run_id: uuid.UUID) -> Run:
+def show_run(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) -> HttpResponse:
     visible = Run.objects.visible_to(request.user).select_related("series")
-    run = visible.find(run_id, timezone.now())
-    if run is None:
-        raise Refused(404, "not_found", f"there is no run {run_id} that you may see")
-    return run
+    found = visible.find(run, timezone.now())
+    if found is None:
+        raise Refused(404, "unknown_run", f"there is no run {run} that you may see")
+    return show_item(query, found, RunWithConflicts)

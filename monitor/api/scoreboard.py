@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 
-from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH
-from monitor.api.http.query_names import checked
+from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.schemas import NameFilter
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts import scoreboard_csv
 from monitor.forecasts.defaults import HEADLINE, METHOD
@@ -54,14 +54,14 @@ class LastOut(Schema):
     lower: float
     upper: float
     level: float
-    truth: float
-    truth_time: datetime
+    actual: float
+    actual_at: datetime
 
 
 class PredictorOut(Schema):
     """*gain* is the relative reduction of the mean absolute error by the predictor, over *n* values.
     *p_value* is the p-value of the Diebold-Mariano test of this gain. Predictors that do not help are not
-    *kept*."""
+    kept."""
 
     series: str
     predictor_series: str
@@ -69,7 +69,7 @@ class PredictorOut(Schema):
     n: int
     gain: float | None
     p_value: float | None
-    kept: bool
+    is_kept: bool
 
 
 class ConsumerOut(Schema):
@@ -101,30 +101,36 @@ class ScoreboardOut(Schema):
     consumers: list[ConsumerOut]
 
 
+class ScoreQuery(Schema):
+    site: NameFilter = ""
+    metric: NameFilter = HEADLINE
+    method: NameFilter = METHOD
+    range: Range = "30d"
+
+
+class ScoreboardQuery(Sparse, ScoreQuery):
+    """The same filters, and the fields to answer with."""
+
+
 @router.get(
     "/scoreboard",
     response=ScoreboardOut,
-    operation_id="monitor_api_scoreboard_board",
-    summary="Forecast accuracy",
+    operation_id="show_scoreboard",
+    summary="Show the accuracy of forecasts",
 )
-def show_scoreboard(
-    request: HttpRequest,
-    site: str = "",
-    metric: str = HEADLINE,
-    method: str = METHOD,
-    range: Range = "30d",
-) -> HttpResponse:
+def show_scoreboard(request: HttpRequest, query: Query[ScoreboardQuery]) -> HttpResponse:
     """Return the scores of the series that you may see, by method, metric, site and day (by week if *range*
     exceeds a month). The answer also has the newest forecasts with their actual values, the gain from probes,
     and the accuracy by consumer, which is computed from reported job outcomes."""
-    choice = _choice(site, metric, method, range)
+    choice = _choice(query)
     board = service.scoreboard(request.user, choice, timezone.now())
-    return answer(
+    return show_item(
+        query,
         {
-            "site": site,
-            "metric": metric,
-            "method": method,
-            "range": range,
+            "site": query.site,
+            "metric": query.metric,
+            "method": query.method,
+            "range": query.range,
             "whole": board.whole,
             "methods": board.methods,
             "metrics": board.metrics,
@@ -136,26 +142,20 @@ def show_scoreboard(
                 _fields(ConsumerOut, accuracy, name=name)
                 for name, accuracy in service.consumers(request.user).items()
             ],
-        }
+        },
+        ScoreboardOut,
     )
 
 
 @router.get(
     "/scoreboard/{part}.csv",
-    operation_id="monitor_api_scoreboard_table",
-    summary="One table of the forecast accuracy, as CSV",
+    operation_id="download_scores",
+    summary="Download one table of the accuracy of forecasts as CSV",
     openapi_extra={"responses": {200: _CSV}},
 )
-def download_table(
-    request: HttpRequest,
-    part: Part,
-    site: str = "",
-    metric: str = HEADLINE,
-    method: str = METHOD,
-    range: Range = "30d",
-) -> HttpResponse:
+def download_scores(request: HttpRequest, part: Part, query: Query[ScoreQuery]) -> HttpResponse:
     """Return the scores by method, metric, site or time; or the *last* forecasts with their actual values."""
-    return csv_table(request, _choice(site, metric, method, range), part)
+    return csv_table(request, _choice(query), part)
 
 
 def csv_table(request: HttpRequest, choice: ScoreFilter, part: Part) -> HttpResponse:
@@ -167,9 +167,9 @@ def csv_table(request: HttpRequest, choice: ScoreFilter, part: Part) -> HttpResp
     return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _choice(site: str, metric: str, method: str, range: Range) -> ScoreFilter:
-    span = next(span for span in SPANS if span.key == range)
-    return ScoreFilter(checked(site), checked(metric), checked(method), span)
+def _choice(query: ScoreQuery) -> ScoreFilter:
+    span = next(span for span in SPANS if span.key == query.range)
+    return ScoreFilter(query.site, query.metric, query.method, span)
 
 
 def _fields(schema: type[Schema], source: object, **others: object) -> dict[str, object]:
@@ -180,7 +180,8 @@ def _fields(schema: type[Schema], source: object, **others: object) -> dict[str,
 
 def _last_fields(forecast: Forecast) -> dict[str, object]:
     of_metric = {"series": forecast.metric.series.name, "unit": forecast.metric.unit}
-    return _fields(LastOut, forecast, forecast=forecast.pk, **of_metric)
+    actual = {"actual": forecast.truth, "actual_at": forecast.truth_time}
+    return _fields(LastOut, forecast, forecast=forecast.pk, **actual, **of_metric)
 
 
 def _predictor_fields(predictor: ForecastPredictor) -> dict[str, object]:
@@ -190,5 +191,5 @@ def _predictor_fields(predictor: ForecastPredictor) -> dict[str, object]:
         series=predictor.metric.series.name,
         predictor_series=predictor.series.name,
         predictor_metric=predictor.name,
-        kept=bool(predictor.is_kept),
+        is_kept=bool(predictor.is_kept),
     )

@@ -1,35 +1,42 @@
-"""Series, their segments and values; running a series now."""
+"""Series, their segments and values."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Schema
+from pydantic import Field
 
-from monitor.api.http.auth import require_manageable, require_site_permission
-from monitor.api.http.hold_problems import refused
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import chosen
+from monitor.api.http.find_metrics import find_series
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import NameFilter, Segment
 from monitor.depot.samples.read import history
-from monitor.ledger.holds import HoldError
-from monitor.ledger.run_now import run_now
 from monitor.models import Metric, Series
 from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["series"])
 
 
 class SeriesOut(Schema):
+    """A probe with its parameters and schedule."""
+
     name: str
     suite: str
     probe: str
     parameters: dict[str, Any]
     schedule: str
-    enabled: bool
+    is_enabled: bool
+
+    @staticmethod
+    def resolve_is_enabled(series: Series) -> bool:
+        return series.enabled
 
     @staticmethod
     def resolve_suite(series: Series) -> str:
@@ -37,12 +44,16 @@ class SeriesOut(Schema):
 
 
 class PointOut(Schema):
+    """A value, and the time from which on it was known."""
+
     time: datetime
     known_at: datetime
     value: float
 
 
-class HistoryOut(Schema):
+class ValuesOut(Schema):
+    """Values of a metric in a segment, oldest first."""
+
     series: str
     segment: int | None
     metric: str
@@ -51,6 +62,8 @@ class HistoryOut(Schema):
 
 
 class SegmentOut(Schema):
+    """A segment: the runs of a series between two changes of its configuration."""
+
     number: int
     is_current: bool
     began_at: datetime
@@ -60,78 +73,85 @@ class SegmentOut(Schema):
     bindings: dict[str, list[str]]
 
 
-class RunAccepted(Schema):
-    run: str
-    state: str
+class SeriesList(ListOut):
+    series: list[SeriesOut]
+
+
+class SegmentList(ListOut):
+    segments: list[SegmentOut]
+
+
+class SeriesQuery(Page):
+    suite: NameFilter = ""
+    site: NameFilter = ""
+    probe: NameFilter = ""
+    is_enabled: bool | None = None
+
+
+@router.get("/series", response=SeriesList, operation_id="list_series", summary="List series, by name")
+def list_series(request: HttpRequest, query: Query[SeriesQuery]) -> HttpResponse:
+    """The series that you may see."""
+    lookups = chosen(suite__name=query.suite, probe=query.probe, enabled=query.is_enabled)
+    rows = Series.objects.visible_to(request.user).filter(**lookups).select_related("suite")
+    if query.site:
+        rows = rows.filter(
+            pk__in=Series.objects.filter(bindings__resource__site__name=query.site).values("pk")
+        )
+    return list_rows(query, rows, SeriesList, order=["name"])
+
+
+class ValuesQuery(Sparse):
+    newest: Annotated[int, Field(ge=1, le=10_000)] = 1000
+    segment: Segment | None = None
 
 
 @router.get(
-    "/series",
-    response=list[SeriesOut],
-    operation_id="monitor_api_series_every",
-    summary="List the series that you may see",
+    "/series/{series}/metrics/{metric}",
+    response=ValuesOut,
+    operation_id="list_values",
+    openapi_extra=declare(errors={404: ["unknown_metric"]}),
+    summary="List the newest values of a metric, newest last",
 )
-def list_series(request: HttpRequest) -> list[Series]:
-    return list(Series.objects.visible_to(request.user).select_related("suite"))
-
-
-@router.get(
-    "/series/{name}/metrics/{metric}", response=HistoryOut, summary="List the values of a metric, newest last"
-)
-def metric_history(
-    request: HttpRequest,
-    name: str,
-    metric: str,
-    newest: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-    segment: int | None = None,
-) -> HistoryOut:
-    """Return values of one *segment* (default: the segment that the next run belongs to)."""
-    series = Series.objects.visible_to(request.user).filter(name=name).first()
-    metrics = list(Metric.objects.filter(segment__series=series, name=metric).select_related("segment"))
+def list_values(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
+    """Values of one *segment* (default: the segment that the next run belongs to)."""
+    found = Series.objects.visible_to(request.user).filter(name=series).first()
+    metrics = list(Metric.objects.filter(segment__series=found, name=metric).select_related("segment"))
     if not metrics:
-        raise Refused(404, "unknown_metric", f"series {name!r} has no metric {metric!r} that you may see")
-    number = segment if segment is not None else _current_number(metrics[0].series)
+        raise Refused(404, "unknown_metric", f"series {series!r} has no metric {metric!r} that you may see")
+    number = query.segment if query.segment is not None else _current_number(metrics[0].series)
     points = [
         PointOut(time=point.time, known_at=point.known_at, value=point.value)
         for candidate in metrics
         if candidate.segment.number == number
-        for point in history(candidate, newest=newest)
+        for point in history(candidate, newest=query.newest)
     ]
-    return HistoryOut(series=name, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
+    values = ValuesOut(series=series, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
+    return show_item(query, values, ValuesOut)
 
 
-@router.get("/series/{name}/segments", response=list[SegmentOut], summary="List the segments of a series")
-def segments(request: HttpRequest, name: str) -> list[SegmentOut]:
+@router.get(
+    "/series/{series}/segments",
+    response=SegmentList,
+    operation_id="list_segments",
+    openapi_extra=declare(errors={404: ["unknown_series"]}),
+    summary="List the segments of a series",
+)
+def list_segments(request: HttpRequest, series: str, query: Query[Page]) -> HttpResponse:
     """A change of probe, parameters or resources begins a new segment, with its own history; the series keeps
     its name. Returning to an earlier configuration continues that segment."""
-    stands = segment_status(get_object_or_404(Series.objects.visible_to(request.user), name=name))
-    fields = ("number", "began_at", "probe", "probe_version", "parameters", "bindings")
-    return [
-        SegmentOut(
-            is_current=segment == stands.current, **{field: getattr(segment, field) for field in fields}
-        )
-        for segment in stands.segments
-    ]
+    status = segment_status(find_series(request, series))
+    return list_items(
+        query,
+        sorted(status.segments, key=lambda segment: segment.number),
+        SegmentList,
+        key=lambda segment: (segment.number,),
+        show=lambda segment: SegmentOut(
+            is_current=segment == status.current,
+            **{field: getattr(segment, field) for field in SegmentOut.model_fields if field != "is_current"},
+        ),
+    )
 
 
 def _current_number(series: Series) -> int | None:
     current = segment_status(series).current
     return current.number if current else None
-
-
-@router.post(
-    "/series/{name}/runs",
-    response={202: RunAccepted},
-    operation_id="monitor_api_series_ask_for_run",
-    summary="Run a series now",
-)
-def queue_run(request: HttpRequest, name: str, why: str = "", force: bool = False) -> Status[RunAccepted]:
-    """*why* is stored with the run. A held series (409) runs only with *force*."""
-    require_site_permission(request)
-    series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
-    require_manageable(series, Series.objects.manageable_by(request.user))
-    try:
-        run = run_now(series, who=request.user.get_username(), why=why, force=force)
-    except HoldError as error:
-        raise refused(error) from error
-    return Status(202, RunAccepted(run=str(run.pk), state=run.state))

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_signature_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, Name
 from monitor.failures import own_signatures
 from monitor.failures.own_signatures import InvalidSignatureValues, SignatureError
 from monitor.failures.proposals import Proposal
 from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import Category, Origin, Severity
+from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["failures"])
 
@@ -53,19 +58,19 @@ class ProposalOut(Schema):
     patterns: list[str]
     template: str
     examples: list[str]
-    runs: int
-    series: int
-    first: datetime
-    latest: datetime
+    run_count: int
+    series_count: int
+    first_at: datetime
+    latest_at: datetime
 
 
-class SignatureIn(Schema):
+class SignatureIn(Body):
     """A signature to add; the fields are those of a grid file.
 
-    *confirmed* accepts that it also matches runs that other signatures name now.
+    *is_confirmed* accepts that it also matches runs that other signatures name now.
     """
 
-    name: str
+    name: Name
     title: str
     category: str
     severity: str
@@ -75,11 +80,11 @@ class SignatureIn(Schema):
     stages: list[str] = []
     tools: list[str] = []
     precedence: int = 0
-    confirmed: bool = False
+    is_confirmed: bool = False
 
     @property
     def entry(self) -> dict[str, Any]:
-        return self.dict(exclude={"name", "confirmed"}, exclude_unset=True)
+        return self.dict(exclude={"name", "is_confirmed"}, exclude_unset=True)
 
 
 class OwnSignatureOut(Schema):
@@ -101,71 +106,128 @@ class OwnSignatureOut(Schema):
     changed_by: str
 
 
-class WithdrawalIn(Schema):
+class WithdrawalIn(Body):
     """The *version* that you saw: a signature that was changed since is not withdrawn."""
 
     version: int
 
 
+class ProposalList(ListOut):
+    proposals: list[ProposalOut]
+
+
+class SignatureList(ListOut):
+    signatures: list[SignatureOut]
+
+
+class OwnSignatureList(ListOut):
+    signatures: list[OwnSignatureOut]
+
+
 @router.get(
-    "/failures/proposals", response=list[ProposalOut], summary="List signatures proposed for unknown causes"
+    "/failures/proposals",
+    response=ProposalList,
+    operation_id="list_signature_proposals",
+    summary="List signatures proposed for unknown causes",
 )
-def list_proposals(
-    request: HttpRequest, limit: Annotated[int, Query(ge=1, le=1000)] = 100
-) -> list[ProposalOut]:
+def list_signature_proposals(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """For the runs of 90 days that you may see; those that would name most runs first."""
     found = proposals(Run.objects.visible_to(request.user), timezone.now())
-    return [_proposal(each) for each in found[:limit]]
+    return list_items(
+        query,
+        found,
+        ProposalList,
+        key=lambda proposal: (-proposal.runs, proposal.signature.name),
+        show=_proposal,
+    )
 
 
 @router.get(
     "/failures/signatures",
-    response=list[SignatureOut],
-    operation_id="monitor_api_failures_list_signatures",
+    response=SignatureList,
+    operation_id="list_signatures",
     summary="List the causes that are recognised",
 )
-def list_signatures(request: HttpRequest) -> list[FailureSignature]:  # noqa: ARG001
-    return list(FailureSignature.objects.all())
+def list_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+    return list_rows(query, FailureSignature.objects.all(), SignatureList, order=["name"])
 
 
 @router.get(
-    "/failures/own-signatures", response=list[OwnSignatureOut], summary="List signatures with their patterns"
+    "/failures/own-signatures",
+    response=OwnSignatureList,
+    operation_id="list_own_signatures",
+    summary="List signatures with their patterns",
 )
-def list_own_signatures(request: HttpRequest) -> list[OwnSignature]:  # noqa: ARG001
+def list_own_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
     """Those that users and grid files added; `/failures/signatures` has the shipped ones too."""
-    return list(OwnSignature.objects.all())
+    return list_rows(query, OwnSignature.objects.all(), OwnSignatureList, order=["name"])
 
 
-@router.post("/failures/signatures", response={201: OwnSignatureOut}, summary="Accept a signature")
-def accept_signature(request: HttpRequest, order: SignatureIn) -> Status[OwnSignature]:
+@router.get(
+    "/failures/own-signatures/{signature}",
+    response=OwnSignatureOut,
+    operation_id="show_own_signature",
+    openapi_extra=declare(errors={404: ["unknown_signature"]}),
+    summary="Show a signature with its patterns",
+)
+def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+    found = OwnSignature.objects.filter(name=signature).first()
+    if found is None:
+        raise Refused(404, "unknown_signature", f"there is no signature {signature!r} of a user or grid file")
+    return show_item(query, found, OwnSignatureOut)
+
+
+@router.post(
+    "/failures/signatures",
+    response={201: OwnSignatureOut},
+    operation_id="accept_signature",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={409: ["conflict", "matches_named"]},
+        example={
+            "name": "tape-missing",
+            "title": "No tape drive is free",
+            "category": "storage",
+            "severity": "minor",
+            "patterns": ["no free tape drive"],
+        },
+    ),
+    summary="Accept a signature",
+)
+def accept_signature(request: HttpRequest, order: SignatureIn) -> HttpResponse:
     """Failed runs are then judged again in the background."""
     require_signature_permission(request)
     now = timezone.now()
     try:
         signature = own_signatures.checked(order.name, order.entry)
         shown = preview(Run.objects.visible_to(request.user), signature, now)
-        if shown.named and not order.confirmed:
+        if shown.named and not order.is_confirmed:
             names = ", ".join(name for name, _ in shown.named)
             raise Refused(
                 409,
                 "matches_named",
                 f"it also matches {shown.named_runs} runs that other signatures name: {names};"
-                " make the patterns more precise, or set confirmed",
+                " make the patterns more precise, or set is_confirmed",
             )
         row = own_signatures.accept(order.name, order.entry, request.user.get_username(), now)
     except SignatureError as error:
         raise _refused(error) from None
-    return Status(201, row)
+    location = f"/failures/own-signatures/{row.name}"
+    return created(OwnSignatureOut.from_orm(row), status=201, location=location)
 
 
 @router.post(
-    "/failures/signatures/{name}/withdraw", response={204: None}, summary="Withdraw a signature of one's own"
+    "/failures/signatures/{signature}/withdraw",
+    response={204: None},
+    operation_id="withdraw_signature",
+    openapi_extra=declare(scope=MANAGE, errors={409: ["conflict"]}),
+    summary="Withdraw a signature of one's own",
 )
-def withdraw_signature(request: HttpRequest, name: str, order: WithdrawalIn) -> Status[None]:
+def withdraw_signature(request: HttpRequest, signature: str, order: WithdrawalIn) -> Status[None]:
     """Its runs are then judged again in the background."""
     require_signature_permission(request)
     try:
-        own_signatures.withdraw(name, order.version, request.user.get_username(), timezone.now())
+        own_signatures.withdraw(signature, order.version, request.user.get_username(), timezone.now())
     except SignatureError as error:
         raise _refused(error) from None
     return Status(204, None)
@@ -182,10 +244,10 @@ def _proposal(proposal: Proposal) -> ProposalOut:
         patterns=list(signature.patterns),
         template=proposal.template,
         examples=list(proposal.examples),
-        runs=proposal.runs,
-        series=len(proposal.series),
-        first=proposal.first,
-        latest=proposal.latest,
+        run_count=proposal.runs,
+        series_count=len(proposal.series),
+        first_at=proposal.first,
+        latest_at=proposal.latest,
     )
 
 

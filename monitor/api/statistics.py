@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from ninja import Router, Schema
-from pydantic import AwareDatetime
+from ninja import Query, Router, Schema
 
-from monitor.api.http.answers import MetricOut, WindowOut, answer, metric_fields, window_fields
+from monitor.api.http.answers import MetricOut, WindowOut, metric_fields, window_fields
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import LONGEST, find_metric, time_window
+from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.schemas import Segment
 from monitor.depot.rollups.statistics import statistics as window_statistics
 from monitor.depot.rollups.statistics import statistics_by
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 router = Router(tags=["values"])
 LONGEST_BY_HOUR = timedelta(days=400)
+Every = Literal["none", "hour", "day", "week", "month", "year"]
 
 
 class Figures(Schema):
@@ -43,31 +47,40 @@ class StatisticsOut(MetricOut, WindowOut):
     """*figures* cover the whole window. If *every* is not ``none``, *figures* is null and *buckets* lists the
     figures of each period; periods without values are left out."""
 
-    every: str
+    every: Every
     figures: Figures | None
     buckets: list[Bucket] | None
 
 
+class StatisticsQuery(Sparse, WindowFilter):
+    every: Every = "none"
+    segment: Segment | None = None
+
+
 @router.get(
-    "/series/{name}/metrics/{metric}/statistics", response=StatisticsOut, summary="Statistics of a metric"
+    "/series/{series}/metrics/{metric}/statistics",
+    response=StatisticsOut,
+    operation_id="show_statistics",
+    openapi_extra=declare(
+        errors={404: ["unknown_metric", "unknown_segment", "unknown_series"], 422: ["window_too_long"]}
+    ),
+    summary="Show statistics of a metric",
 )
-def statistics(
-    request: HttpRequest,
-    name: str,
-    metric: str,
-    start: AwareDatetime | None = None,
-    end: AwareDatetime | None = None,
-    every: Literal["none", "hour", "day", "week", "month", "year"] = "none",
-    segment: int | None = None,
+def show_statistics(
+    request: HttpRequest, series: str, metric: str, query: Query[StatisticsQuery]
 ) -> HttpResponse:
     """Return statistics of the values from *start* until before *end* (default: the last 30 days), of one
     *segment* (default: the segment that ran last). Quantiles are exact to 1 %; all other figures are exact.
     Weeks begin on Monday; times are UTC."""
-    window = time_window(start, end, longest=LONGEST_BY_HOUR if every == "hour" else LONGEST)
-    wanted = find_metric(request, name, metric, segment)
+    every = query.every
+    longest = LONGEST_BY_HOUR if every == "hour" else LONGEST
+    window = time_window(query.start, query.end, longest=longest)
+    wanted = find_metric(request, series, metric, query.segment)
     fields: dict[str, object] = {**metric_fields(wanted), "every": every, "figures": None, "buckets": None}
     if every == "none":
         whole = window_statistics(wanted, window.start, window.end)
-        return answer({**fields, **window_fields(window, whole), "figures": whole.figures})
-    buckets = statistics_by(wanted, window.start, window.end, every)
-    return answer({**fields, **window_fields(window, buckets), "buckets": buckets.buckets})
+        fields |= {**window_fields(window, whole), "figures": whole.figures}
+    else:
+        buckets = statistics_by(wanted, window.start, window.end, every)
+        fields |= {**window_fields(window, buckets), "buckets": buckets.buckets}
+    return show_item(query, fields, StatisticsOut)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from django.contrib.auth.models import User
 from django.utils import timezone
-from ninja import Field, Query, Router, Schema, Status
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
 
 from monitor.access import tokens
 from monitor.access.tokens import (
@@ -18,17 +19,21 @@ from monitor.access.tokens import (
     TokenRequest,
     TooManyTokens,
 )
+from monitor.api.http.answers import created
 from monitor.api.http.auth import SCHEDULER_AUTH, require_token_rights
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import chosen
+from monitor.api.http.lists import ListOut, Page, list_rows
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, NameFilter, RowId
 from monitor.models import ApiToken
-from monitor.models.token import LIFETIME, READ
+from monitor.models.token import LIFETIME, MANAGE, READ
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["access"], auth=SCHEDULER_AUTH)
 
-MOST_ID = 2**63
 _STATUS: dict[type[TokenError], tuple[int, str]] = {
     ExceedsRights: (403, "not_allowed"),
     TokenEnded: (409, "token_ended"),
@@ -53,9 +58,12 @@ class TokenOut(Schema):
     last_used_from: str
 
 
-class TokenList(Schema):
+class TokenList(ListOut):
     tokens: list[TokenOut]
-    next: str | None
+
+
+class TokenQuery(Page):
+    user: NameFilter = ""
 
 
 class TokenIssued(TokenOut):
@@ -64,7 +72,7 @@ class TokenIssued(TokenOut):
     token: str
 
 
-class TokenIn(Schema):
+class TokenIn(Body):
     """*days*: how long it is valid; null: for ever. *user*: only an administrator names another one."""
 
     name: str
@@ -75,7 +83,7 @@ class TokenIn(Schema):
     user: str | None = None
 
 
-class RotationIn(Schema):
+class RotationIn(Body):
     """*grace_seconds*: how long the rotated token stays valid, if it does not expire before."""
 
     grace_seconds: Annotated[int, Field(ge=0, le=int(tokens.MOST_GRACE.total_seconds()))] = int(
@@ -86,27 +94,24 @@ class RotationIn(Schema):
 @router.get(
     "/tokens", response=TokenList, operation_id="list_tokens", summary="List API tokens, newest first"
 )
-def list_tokens(
-    request: HttpRequest,
-    user: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[int | None, Query(ge=1, lt=MOST_ID)] = None,
-) -> dict[str, Any]:
+def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
     """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year."""
-    rows = _visible(request).order_by("-pk")
-    if user is not None:
-        rows = rows.filter(user__username=user) if "\x00" not in user else rows.none()
-    if cursor is not None:
-        rows = rows.filter(pk__lt=cursor)
-    page, now = list(rows[: limit + 1]), timezone.now()
-    following = str(page[limit - 1].pk) if len(page) > limit else None
-    return {"tokens": [_fields(token, now) for token in page[:limit]], "next": following}
+    rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
+    return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
 
 
 @router.post(
-    "/tokens", response={201: TokenIssued}, operation_id="create_token", summary="Issue an API token"
+    "/tokens",
+    response={201: TokenIssued},
+    operation_id="create_token",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={409: ["too_many_tokens"], 422: ["unknown_user"]},
+        example={"name": "scheduler", "scopes": ["read"], "days": 30},
+    ),
+    summary="Issue an API token",
 )
-def create_token(request: HttpRequest, order: TokenIn) -> Status[dict[str, Any]]:
+def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     """A request with a token needs its scope `manage`; the new token has at most its scopes and its time."""
     by = require_token_rights(request)
     issuer: User = request.user  # type: ignore[assignment]  # authenticated
@@ -123,16 +128,21 @@ def create_token(request: HttpRequest, order: TokenIn) -> Status[dict[str, Any]]
         issued = tokens.issue(asked, now, issuer=issuer, by=by)
     except TokenError as error:
         raise _refused(error) from error
-    return Status(201, _issued(issued, now))
+    return _issued(issued, now)
 
 
 @router.post(
-    "/tokens/{int:token}/rotate",
+    "/tokens/{token}/rotate",
     response={201: TokenIssued},
     operation_id="rotate_token",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_token"], 409: ["token_ended", "too_many_tokens"]},
+        example={"grace_seconds": 60},
+    ),
     summary="Replace an API token by a new one with the same rights",
 )
-def rotate_token(request: HttpRequest, token: int, order: RotationIn) -> Status[dict[str, Any]]:
+def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpResponse:
     """A program may rotate the token that it sends; another one only with the scope `manage`."""
     found, now = _find(request, token), timezone.now()
     if not _is_own(request, found):
@@ -141,13 +151,17 @@ def rotate_token(request: HttpRequest, token: int, order: RotationIn) -> Status[
         issued = tokens.rotate(found, now, grace=timedelta(seconds=order.grace_seconds))
     except TokenError as error:
         raise _refused(error) from error
-    return Status(201, _issued(issued, now))
+    return _issued(issued, now)
 
 
 @router.delete(
-    "/tokens/{int:token}", response={204: None}, operation_id="revoke_token", summary="Revoke an API token"
+    "/tokens/{token}",
+    response={204: None},
+    operation_id="revoke_token",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_token"]}),
+    summary="Revoke an API token",
 )
-def revoke_token(request: HttpRequest, token: int) -> Status[None]:
+def revoke_token(request: HttpRequest, token: RowId) -> Status[None]:
     """Revoking a token again has no effect."""
     found = _find(request, token)
     if not _is_own(request, found):
@@ -161,7 +175,7 @@ def _visible(request: HttpRequest) -> Any:
 
 
 def _find(request: HttpRequest, key: int) -> ApiToken:
-    found: ApiToken | None = _visible(request).filter(pk=key).first() if 0 < key < MOST_ID else None
+    found: ApiToken | None = _visible(request).filter(pk=key).first()
     if found is None:
         raise Refused(404, "unknown_token", f"there is no token {key} that you may see")
     return found
@@ -178,7 +192,7 @@ def _owner(issuer: User, name: str | None) -> User:
         return User.objects.get(pk=issuer.pk)
     if not issuer.is_superuser:
         raise Refused(403, "not_allowed", "only an administrator issues tokens for other users")
-    owner = User.objects.filter(username=name, is_active=True).first() if "\x00" not in name else None
+    owner = User.objects.filter(username=name, is_active=True).first()
     if owner is None:
         raise Refused(422, "unknown_user", f"user: expected an active user, got {name[:150]!r}")
     return owner
@@ -189,8 +203,9 @@ def _refused(error: TokenError) -> Refused:
     return Refused(status, code, str(error))
 
 
-def _issued(issued: IssuedToken, now: datetime) -> dict[str, Any]:
-    return {**_fields(issued.token, now), "token": issued.text}
+def _issued(issued: IssuedToken, now: datetime) -> HttpResponse:
+    shown = TokenIssued(**_fields(issued.token, now), token=issued.text)
+    return created(shown, status=201, location="/tokens")
 
 
 def _fields(token: ApiToken, now: datetime) -> dict[str, Any]:

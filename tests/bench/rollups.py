@@ -161,7 +161,7 @@ def _pairs_by_http(
     )
 
     def by_http(metric: Metric) -> None:
-        path = f"/api/v1/pairs?application={metric.segment.series.name}&{query}"
+        path = f"/api/v1/pairs?series={metric.segment.series.name}&{query}"
         if b'"pearson":{' not in ask(path):
             raise AssertionError(path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from ninja import Schema
 
@@ -11,8 +11,8 @@ from monitor.api.http.problems import Refused
 from monitor.ledger import holds as holding
 from monitor.ledger.holds import AlreadyHeld, HoldError, NotAllowed, NotHeld, RunHeld, UnknownScope
 from monitor.models import Hold
+from monitor.models.hold import HoldKind, HoldMode
 
-KindName = Literal["series", "suite", "site", "reporter"]
 _STATUS: dict[type[HoldError], tuple[int, str]] = {
     UnknownScope: (404, "unknown_scope"),
     NotAllowed: (403, "not_allowed"),
@@ -23,32 +23,46 @@ _STATUS: dict[type[HoldError], tuple[int, str]] = {
 
 
 class HoldOut(Schema):
-    """*left* is the number of claimed or running runs of the scope; it is null once the hold has ended."""
+    """A hold of a series, suite, site or reporter; *ended_at* is null while no user has ended it.
 
-    kind: str
+    *runs_left* is the number of claimed or running runs of the scope; it is null once the hold has ended.
+    """
+
+    id: int
+    kind: HoldKind
     name: str
-    mode: str
-    who: str
-    why: str
+    mode: HoldMode
     began_at: datetime
+    began_by: str
+    reason: str
     until: datetime | None
     ended_at: datetime | None
     ended_by: str
-    ended_why: str
-    left: int | None = None
+    end_reason: str
+    runs_left: int | None
 
 
 def refused(error: HoldError) -> Refused:
     """Return *error* as a problem; if a hold is the cause, the problem contains the hold."""
     status, code = _STATUS.get(type(error), (422, "invalid"))
     hold = getattr(error, "hold", None)
-    extra: dict[str, Any] = {"hold": HoldOut.from_orm(hold).model_dump(mode="json")} if hold else {}
+    extra: dict[str, Any] = {"hold": _shown(hold, None).model_dump(mode="json")} if hold else {}
     return Refused(status, code, str(error), **extra)
 
 
 def hold_out(hold: Hold, now: datetime) -> HoldOut:
     """Return *hold*; if it is in force at *now*, with the number of claimed or running runs."""
-    out = HoldOut.from_orm(hold)
-    if hold.ended_at is None and (hold.until is None or hold.until > now):
-        out.left = holding.hold_progress([hold])[0].left
-    return out
+    is_in_force = hold.ended_at is None and (hold.until is None or hold.until > now)
+    return _shown(hold, holding.hold_progress([hold])[0].left if is_in_force else None)
+
+
+def _shown(hold: Hold, runs_left: int | None) -> HoldOut:
+    return HoldOut(
+        kind=HoldKind(hold.kind),
+        mode=HoldMode(hold.mode),
+        began_by=hold.who,
+        reason=hold.why,
+        end_reason=hold.ended_why,
+        runs_left=runs_left,
+        **{name: getattr(hold, name) for name in ("id", "name", "began_at", "until", "ended_at", "ended_by")},
+    )

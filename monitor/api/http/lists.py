@@ -90,12 +90,22 @@ def list_items(
     key: Callable[[Item], tuple[Any, ...]],
     show: Callable[[Item], Any] | None = None,
 ) -> HttpResponse:
-    """Answer with the page of *items* that *query* asks for; they are sorted by *key*, which is unique."""
+    """Answer with the page that *query* asks for of *items*, sorted by *key*, which is unique."""
     salt = f"{envelope.__name__}:key"
+    items = sorted(items, key=key)
     if query.cursor:
         last = _read_cursor(query.cursor, salt)
         items = (item for item in items if key(item) > last)
     return _answer(query, list(islice(items, query.limit + 1)), envelope, key, salt, show)
+
+
+def list_named(
+    query: Page, named: Callable[[str, int], Sequence[Any]], envelope: type[ListOut], *, key: str
+) -> HttpResponse:
+    """Answer with a page of items that *named* reads: so many, sorted by their field *key*, behind a name."""
+    salt = f"{envelope.__name__}:{key}"
+    after = _read_cursor(query.cursor, salt)[0] if query.cursor else ""
+    return _answer(query, named(after, query.limit + 1), envelope, lambda item: (item[key],), salt, None)
 
 
 def show_item(query: Sparse, item: Any, schema: type[Schema]) -> HttpResponse:

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from django.urls import URLPattern
 from ninja import NinjaAPI
 from ninja.openapi.docs import ABS_TPL_PATH, Swagger
 
-from monitor.api.http.problems import METHOD_NOT_ALLOWED, not_allowed
+from monitor.api.http.conventions import conventional
+from monitor.api.http.openapi import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from django.http import HttpRequest, HttpResponseBase
     from django.urls import URLResolver
     from ninja.openapi.schema import OpenAPISchema
-
-    View = Callable[..., HttpResponseBase]
-
-PROBLEM: dict[str, Any] = {
-    "title": "Problem",
-    "description": "RFC 9457; some problems have further fields.",
-    "type": "object",
-    "required": ["type", "title", "status", "code", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string", "description": "the reason phrase of the status"},
-        "status": {"type": "integer"},
-        "code": {"type": "string", "description": "stable identifier, for programs"},
-        "detail": {"type": "string", "description": "explanation for people"},
-    },
-}
-_ANY_ERROR = {
-    "description": "Any other error",
-    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
 
 
 class LocalSwagger(Swagger):
@@ -53,26 +30,10 @@ class Api(NinjaAPI):
         patterns, app, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
-                pattern.callback = _with_problem(pattern.callback)
+                pattern.callback = conventional(pattern.callback)
         return patterns, app, namespace
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)
-        schema["components"]["schemas"]["Problem"] = PROBLEM
-        for operations in schema["paths"].values():
-            for operation in operations.values():
-                operation["responses"]["default"] = _ANY_ERROR
+        complete(schema)
         return schema
-
-
-def _with_problem(view: View) -> View:
-    """Return *view*, changed to answer a wrong method with a problem."""
-
-    @wraps(view)
-    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = view(request, *args, **kwargs)
-        if response.status_code == METHOD_NOT_ALLOWED:
-            return not_allowed(request, response["Allow"])
-        return response
-
-    return answer

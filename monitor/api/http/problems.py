@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,21 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFieldsSent
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
+from monitor.api.http.conditional import NotModified, not_modified
 from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
+from monitor.log import request_id
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
 METHOD_NOT_ALLOWED = 405
-_CODES = {400: "malformed", 403: "not_allowed", 415: "unsupported"}  # of errors that Ninja raises itself
+_CODES = {400: "malformed", 403: "not_allowed", 429: "too_many_requests"}  # of errors that Ninja raises
 
 
 class Refused(Exception):
@@ -38,13 +43,26 @@ class Refused(Exception):
 
 def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
-    body |= {"detail": detail, **extra}
+    body |= {"detail": detail, "request": request_id.get(), **extra}
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
-def not_allowed(request: HttpRequest, allow: str) -> HttpResponse:
-    """Return a 405 problem; *allow* lists the methods of the path, separated by commas."""
-    methods = ", ".join(sorted(allow.split(", ")))
+def not_authenticated() -> HttpResponse:
+    answer = problem(
+        401, "not_authenticated", "send a valid token: Authorization: Bearer gcast_..., or log in"
+    )
+    answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
+    return answer
+
+
+def too_many_requests(retry_seconds: int) -> HttpResponse:
+    detail = f"too many requests; try again in {retry_seconds} s"
+    return _with_retry(problem(429, "too_many_requests", detail), retry_seconds)
+
+
+def not_allowed(request: HttpRequest, allow: Collection[str]) -> HttpResponse:
+    """Return a 405 problem; *allow* has the methods of the path."""
+    methods = ", ".join(sorted(allow))
     detail = f"{request.path} does not take {request.method}; it takes {methods}"
     answer = problem(METHOD_NOT_ALLOWED, "method_not_allowed", detail)
     answer["Allow"] = methods
@@ -56,10 +74,10 @@ def register(api: NinjaAPI) -> None:
     handlers: dict[type[Exception], Any] = {
         Refused: _of_refused,
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
-        AuthenticationError: lambda _: problem(
-            401, "not_authenticated", "send a token: Authorization: Bearer gcast_..., or log in"
-        ),
+        NotModified: lambda error: not_modified(error.tag),
+        AuthenticationError: lambda _: not_authenticated(),
         ValidationError: lambda error: _invalid([_as_sent(each) for each in error.errors]),
+        Throttled: lambda error: too_many_requests(math.ceil(error.wait or 1)),
         HttpError: _of_ninja,
         TooManyFieldsSent: lambda _: problem(
             400, "malformed", f"expected at most {_most_fields()} parameters"
@@ -95,6 +113,8 @@ def _handler(answer: Any) -> Any:
 
 def _of_refused(error: Refused) -> HttpResponse:
     answer = problem(error.status, error.code, error.detail, **error.extra)
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
     return answer if error.retry_seconds is None else _with_retry(answer, error.retry_seconds)
 
 

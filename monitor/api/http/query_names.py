@@ -8,13 +8,13 @@ from typing import Literal
 from monitor.api.http.problems import Refused
 from monitor.models.current_segment import path_of
 
-Total = Literal["i", "ii", "iii"]
+Total = Literal["total", "essential", "core"]
 TOTALS: Mapping[str, str] = {
-    "i": "total.seconds",
-    "ii": "total_essential.seconds",
-    "iii": "total_core.seconds",
+    "total": "total.seconds",
+    "essential": "total_essential.seconds",
+    "core": "total_core.seconds",
 }
-USUAL_METRIC = TOTALS["i"]
+USUAL_METRIC = TOTALS["total"]
 MOST_CHARACTERS = 10_000
 
 

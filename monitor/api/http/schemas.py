@@ -10,8 +10,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from ninja import Schema
-from pydantic import BeforeValidator, StringConstraints, WithJsonSchema
+from ninja import Path, Schema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
 MOST_CHARACTERS = 200  # of a name
@@ -51,6 +51,10 @@ def parse_time(value: Any) -> datetime:
 Time = Annotated[
     datetime, BeforeValidator(parse_time), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
+# The id of a row in a path.
+RowId = Annotated[int, Path(ge=1, lt=2**63)]
+# The number of a segment of a series.
+Segment = Annotated[int, Field(ge=0, lt=2**31)]
 # A name of a series, site, ... in a body; a filter by name in a query, where the empty text means none.
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS)]
 NameFilter = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]

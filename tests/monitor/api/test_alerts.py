@@ -31,21 +31,21 @@ def alert(circle: Series, noon: datetime) -> Alert:
 
 
 def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) -> None:
-    assert client.get(URL).json() == [
+    assert client.get(URL).json()["alerts"] == [
         {
             "id": alert.pk,
             "rule": "three",
             "series": "circle",
-            "reporter": "",
+            "reporter": None,
             "since": "2026-03-01T12:00:00Z",
             "opened_at": "2026-03-01T12:00:00Z",
             "acknowledged_at": None,
             "acknowledged_by": "",
-            "closed_at": None,
-            "opened_by": str(alert.opened_by_id),
-            "closed_by": None,
+            "resolved_at": None,
+            "opened_by_run": str(alert.opened_by_id),
+            "resolved_by_run": None,
             "text": "it is down",
-            "closed_text": "",
+            "resolution": "",
             "incident": None,
         }
     ]
@@ -53,20 +53,20 @@ def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) ->
 
 def test_closed_alerts_are_listed_on_request(alert: Alert, client: Client, noon: datetime) -> None:
     Alert.objects.update(closed_at=noon + timedelta(hours=1), closed_text="passed")
-    assert client.get(URL).json() == []
-    (closed,) = client.get(URL, {"closed": "true"}).json()
-    assert (closed["closed_at"], closed["closed_text"]) == ("2026-03-01T13:00:00Z", "passed")
+    assert client.get(URL).json()["alerts"] == []
+    (resolved,) = client.get(URL, {"state": "resolved"}).json()["alerts"]
+    assert (resolved["resolved_at"], resolved["resolution"]) == ("2026-03-01T13:00:00Z", "passed")
 
 
 def test_alerts_are_filtered_by_series(alert: Alert, client: Client) -> None:
-    assert len(client.get(URL, {"series": "circle"}).json()) == 1
-    assert client.get(URL, {"series": "gather"}).json() == []
+    assert len(client.get(URL, {"series": "circle"}).json()["alerts"]) == 1
+    assert client.get(URL, {"series": "gather"}).json()["alerts"] == []
     assert client.get(URL, {"series": "circle\0"}).status_code == 422
 
 
 def test_what_is_not_for_you_is_not_there(alert: Alert, circle: Series, client: Client) -> None:
     circle.suite.viewers.add(Group.objects.create(name="physicists"))
-    assert client.get(URL, {"closed": "true"}).json() == []
+    assert client.get(URL, {"state": "all"}).json()["alerts"] == []
 
 
 def test_a_token_is_required(db: None) -> None:
@@ -81,9 +81,10 @@ def test_an_open_alert_is_acknowledged_once(alert: Alert, client: Client) -> Non
     token = ApiToken.objects.issue(runner, "program", [READ, RUN])
     operator = Client(headers={"authorization": f"Bearer {token}"})
     acknowledged = operator.post(path).json()
-    assert (acknowledged["acknowledged_by"], acknowledged["closed_at"]) == ("runner", None)
+    assert (acknowledged["acknowledged_by"], acknowledged["resolved_at"]) == ("runner", None)
     assert acknowledged["acknowledged_at"] is not None
     again = operator.post(path)
     assert (again.status_code, again.json()["code"]) == (409, "already_settled")
-    for unknown in (alert.pk + 1, 0, 2**70):
-        assert operator.post(f"{URL}/{unknown}/acknowledge").json()["code"] == "unknown_alert"
+    assert operator.post(f"{URL}/{alert.pk + 1}/acknowledge").json()["code"] == "unknown_alert"
+    for impossible in (0, 2**70):
+        assert operator.post(f"{URL}/{impossible}/acknowledge").json()["code"] == "invalid"

@@ -60,9 +60,9 @@ def post(client: Client, **changes: Any) -> Any:
 
 
 def test_the_sites_of_a_month_are_listed(march: Series, member: Client) -> None:
-    here, there = member.get(URL, {"month": "2005-03"}).json()
+    here, there = member.get(URL, {"month": "2005-03"}).json()["months"]
     assert (here["site"], there["site"]) == ("site-of-here", "site-of-there")
-    assert (here["month"], here["profiles"], here["published_at"]) == ("2005-03", ["default-1"], None)
+    assert (here["month"], here["profile_versions"], here["published_at"]) == ("2005-03", ["default-1"], None)
     assert here["down_seconds"] > 0
     assert there["availability"] == 1
 
@@ -72,7 +72,7 @@ def test_a_site_has_days_and_services(march: Series, member: Client) -> None:
     assert len(shown["days"]) == 31
     first = shown["days"][0]
     assert (first["day"], first["availability"], first["reliability"]) == ("2005-03-01", 0.75, 0.75)
-    assert (first["profile"], first["until"]) == ("default-1", "2005-03-02T00:00:00Z")
+    assert (first["profile_version"], first["until"]) == ("default-1", "2005-03-02T00:00:00Z")
     assert [service["service"] for service in shown["services"]] == ["circle"]
 
 
@@ -89,24 +89,29 @@ def test_a_recomputation_answers_with_the_difference(march: Series, runner: Clie
     answer = post(runner)
     assert answer.status_code == 201
     record = answer.json()
-    assert (record["requester"], record["reason"], record["profile"]) == ("runner", "new disks", None)
+    assert (record["requested_by"], record["reason"], record["profile_version"]) == (
+        "runner",
+        "new disks",
+        None,
+    )
     (day,) = (change for change in record["changes"] if not change["is_month"])
     assert day["text"] == "2005-03-01, site-of-here: 75.0 % -> 72.9 %"
     assert (day["before"]["down_seconds"], day["after"]["down_seconds"]) == (21600, 23400)
-    assert member.get(f"{URL}/recomputations").json() == [record]
-    assert member.get(f"{URL}/recomputations", {"site": "site-of-there"}).json() == []
+    assert member.get(f"{URL}/recomputations").json()["recomputations"] == [record]
+    assert member.get(answer["Location"]).json() == record
+    assert member.get(f"{URL}/recomputations", {"site": "site-of-there"}).json()["recomputations"] == []
 
 
 @pytest.mark.parametrize(
     ("changes", "status", "detail"),
     [
         ({"reason": " "}, 422, "expected a reason"),
-        ({"sites": []}, 422, "expected a site"),
+        ({"sites": []}, 422, "sites: List should have at least 1 item after validation, not 0"),
         ({"sites": ["nowhere"]}, 404, "there is no site 'nowhere' with availability that you may see"),
-        ({"sites": ["x"] * 201}, 422, "sites: expected at most 200, got 201"),
+        ({"sites": ["x"] * 201}, 422, "sites: List should have at most 200 items after validation, not 201"),
         ({"month": "9999-01"}, 422, "month: 9999-01 lies in the future"),
         ({"month": "March"}, 422, "month: expected a month such as 2026-03, got 'March'"),
-        ({"profile": "none-1"}, 422, "profile: there is no version 'none-1' of a profile"),
+        ({"profile_version": "none-1"}, 422, "profile_version: there is no version 'none-1' of a profile"),
     ],
 )
 def test_a_refused_recomputation_says_why(
@@ -128,19 +133,23 @@ def test_versions_of_profiles_are_listed_with_rules(march: Series, member: Clien
     record_versions(timezone.now())
     profile.delete()
     record_versions(timezone.now())
-    default, strict, removed = member.get(f"{URL}/profiles").json()
+    default, strict, removed = member.get(f"{URL}/profiles").json()["profile_versions"]
     assert (default["name"], strict["name"], removed["name"]) == ("default-1", "strict-1", "strict-2")
     assert (strict["sites"], strict["rules"]["exclude"]) == (["site-of-here"], {"probes": ["noop"]})
     assert (strict["is_removed"], removed["is_removed"]) == (False, True)
     Suite.objects.create(name="hidden").viewers.add(Group.objects.create(name="operators"))
-    assert [version["rules"] for version in member.get(f"{URL}/profiles").json()] == [None, None, None]
+    assert [version["rules"] for version in member.get(f"{URL}/profiles").json()["profile_versions"]] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_sites_that_a_user_may_not_see_are_unknown(march: Series, member: Client, runner: Client) -> None:
     post(runner)
     Suite.objects.get().viewers.add(Group.objects.create(name="operators"))
-    assert member.get(URL, {"month": "2005-03"}).json() == []
-    assert member.get(f"{URL}/recomputations").json() == []
+    assert member.get(URL, {"month": "2005-03"}).json()["months"] == []
+    assert member.get(f"{URL}/recomputations").json()["recomputations"] == []
     assert member.get(f"{URL}/sites/site-of-here").status_code == 404
     assert post(runner).status_code == 404
 

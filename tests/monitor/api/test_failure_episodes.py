@@ -34,9 +34,9 @@ def reports(circle: Series) -> list[wire.Report]:
 def test_episodes_come_newest_first_with_what_ended_them(
     admin_client: Client, reports: list[wire.Report]
 ) -> None:
-    newest, oldest = admin_client.get(URL).json()
-    assert (newest["signature"], newest["runs"], newest["is_repaired"]) == ("unknown", 1, True)
-    assert (oldest["series"], oldest["signature"], oldest["runs"]) == ("circle", "disk-full", 2)
+    newest, oldest = admin_client.get(URL).json()["episodes"]
+    assert (newest["signature"], newest["run_count"], newest["is_repaired"]) == ("unknown", 1, True)
+    assert (oldest["series"], oldest["signature"], oldest["run_count"]) == ("circle", "disk-full", 2)
     assert (oldest["is_repaired"], oldest["seconds"], oldest["changes"]) == (False, 120, [])
     assert oldest["ended_at"] == newest["began_at"]
 
@@ -54,7 +54,7 @@ def test_episodes_come_newest_first_with_what_ended_them(
 def test_a_query_chooses_episodes(
     admin_client: Client, reports: list[wire.Report], query: dict[str, str], signatures: list[str]
 ) -> None:
-    assert [each["signature"] for each in admin_client.get(URL, query).json()] == signatures
+    assert [each["signature"] for each in admin_client.get(URL, query).json()["episodes"]] == signatures
 
 
 def test_an_unknown_signature_is_named(admin_client: Client) -> None:
@@ -66,4 +66,4 @@ def test_an_unknown_signature_is_named(admin_client: Client) -> None:
 def test_hidden_series_have_no_episodes(client: Client, circle: Series, reports: list[wire.Report]) -> None:
     circle.suite.viewers.add(Group.objects.create(name="others"))
     client.force_login(user("reader"))
-    assert client.get(URL).json() == []
+    assert client.get(URL).json()["episodes"] == []

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from monitor.api.latest import LatestOut, ManyLatestOut
+from monitor.api.latest import LatestList, LatestOut
 from monitor.depot.rollups.worker import roll
 from monitor.models import ApiToken, Series
 from monitor.models.run import State
@@ -38,10 +38,10 @@ def rings(db: None) -> list[Series]:
     return builders.circles([f"ring-{number}" for number in range(5)], builders.sites(2))
 
 
-def get_all(client: Client, **query: str | int) -> ManyLatestOut:
+def get_all(client: Client, **query: str | int) -> LatestList:
     response = client.get("/api/v1/latest", query)
     assert response.status_code == 200, response.content
-    return ManyLatestOut.model_validate_json(response.content)
+    return LatestList.model_validate_json(response.content)
 
 
 def get_one(client: Client, series: Series) -> LatestOut:
@@ -134,13 +134,13 @@ def _dictionary() -> str:
 
 
 def _every_page(client: Client, **query: str) -> list[str]:
-    shown, after = [], ""
+    shown, cursor = [], ""
     while True:
-        page = get_all(client, limit=2, after=after, **query)
+        page = get_all(client, limit=2, cursor=cursor, **query)
         shown += [entry.series for entry in page.latest]
-        if page.after is None:
+        if page.next is None:
             return shown
-        after = page.after
+        cursor = page.next
 
 
 def test_invisible_series_are_not_listed(rings: list[Series], client: Client) -> None:

@@ -7,16 +7,20 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import reverse
+from pydantic import BaseModel
 
 from monitor.api import api
+from monitor.api.http.openapi import undescribed
+from monitor.models.token import SCOPES
 
 CONTRACT = Path(__file__).parent / "data" / "openapi.json"
 TEXTS = ("description", "summary")
@@ -36,6 +40,66 @@ def test_the_openapi_document_is_that_of_the_contract() -> None:
         " accept it: GRIDCAST_ACCEPT_OPENAPI=1 pytest tests/monitor/api/test_openapi.py, and commit"
         f" {CONTRACT.name}."
     )
+
+
+def test_every_operation_parameter_and_field_is_described() -> None:
+    """``monitor.api.http.vocabulary`` describes a name once for all operations."""
+    assert list(undescribed(document())) == []
+
+
+def test_every_operation_has_an_id_of_a_verb_and_a_noun() -> None:
+    ids = [operation["operationId"] for _, operation in operations()]
+    assert [key for key in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)+", key)] == []
+    assert [key for key, count in Counter(ids).items() if count > 1] == []
+
+
+def test_every_operation_that_changes_something_names_its_scope() -> None:
+    """Except those that agents call with the signature of their key."""
+    changing = [operation for method, operation in operations() if method != "get"]
+    assert [
+        operation["operationId"]
+        for operation in changing
+        if "agents of reporters" not in operation["tags"]
+        and not any({*scopes} & {*SCOPES} for way in operation["security"] for scopes in way.values())
+    ] == []
+    of_own_scope = {
+        operation["operationId"]
+        for operation in changing
+        for way in operation.get("security", ())
+        if ["read"] in way.values()
+    }
+    assert of_own_scope - {"rank_forecasts", "exchange_state", "deliver_records"} == set()
+
+
+def test_no_two_schemas_have_the_same_name() -> None:
+    """Ninja silently keeps one of them."""
+    models = [
+        model
+        for router in api._get_bound_routers()
+        for path in router.path_operations.values()
+        for operation in path.operations
+        for model in (*operation.models, *operation.response_models.values())
+        if isinstance(model, type) and issubclass(model, BaseModel)
+    ]
+    seen: dict[str, type[BaseModel]] = {}
+    while models:
+        for field in models.pop().model_fields.values():
+            for inner in schemas_in(field.annotation):
+                if seen.setdefault(inner.__name__, inner) is inner:
+                    continue
+                pytest.fail(f"{inner.__module__} and {seen[inner.__name__].__module__}: {inner.__name__}")
+
+
+def schemas_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from schemas_in(inner)
+
+
+def operations() -> Iterator[tuple[str, Any]]:
+    for path in document()["paths"].values():
+        yield from path.items()
 
 
 def test_a_difference_names_its_path_and_both_values() -> None:

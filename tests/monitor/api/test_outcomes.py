@@ -84,7 +84,7 @@ def test_an_outcome_is_stored_and_updates_forecasts(
     PendingChange.objects.all().delete()
     answer = tell(client, forecast.pk)
     assert answer.status_code == 201
-    assert (answer.json()["seconds"], answer.json()["duplicate"]) == (8.0, False)
+    assert (answer.json()["seconds"], answer.json()["is_duplicate"]) == (8.0, False)
     outcome = Outcome.objects.get()
     assert (outcome.forecast, outcome.metric, outcome.consumer) == (forecast, forecast.metric, scheduler)
     assert (outcome.passed, outcome.seconds) == (True, 8.0)
@@ -100,9 +100,9 @@ def test_the_same_outcome_is_stored_once(forecast: Issued, client: Client) -> No
     times = {"started_at": (now - timedelta(minutes=1)).isoformat(), "ended_at": now.isoformat()}
     assert tell(client, forecast.pk, **times).status_code == 201
     again = tell(client, forecast.pk, **times)
-    assert (again.status_code, again.json()["duplicate"]) == (200, True)
+    assert (again.status_code, again.json()["is_duplicate"]) == (200, True)
     other = tell(client, forecast.pk, **times, outcome="failed")
-    assert (other.status_code, other.json()["code"]) == (409, "already_told")
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
     assert Outcome.objects.count() == 1
 
 
@@ -128,7 +128,7 @@ def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(
         ({"ended_at": "2199-01-01T00:00:00Z"}, "ended_at"),
         ({"started_at": "2026-01-01T00:00:00Z"}, "when the forecast was issued"),
         ({"started_at": "0001-01-01T00:00:00Z"}, "started_at"),
-        ({"started_at": "2026-03-01T12:00:00"}, "offset"),
+        ({"started_at": "2026-03-01T12:00:00"}, "zone"),
         ({"started_at": "now"}, "started_at"),
     ],
 )
@@ -154,10 +154,15 @@ def test_malformed_outcomes_are_refused(forecast: Issued, client: Client, body: 
     assert client.post(url, body, content_type="application/json").status_code in {400, 422}
 
 
-@pytest.mark.parametrize("number", [0, 10**9, 10**30])
-def test_an_unknown_forecast_is_not_found(forecast: Issued, client: Client, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "code"),
+    [(0, 422, "invalid"), (10**9, 404, "unknown_forecast"), (10**30, 422, "invalid")],
+)
+def test_an_unknown_forecast_is_not_found(
+    forecast: Issued, client: Client, number: int, status: int, code: str
+) -> None:
     answer = tell(client, number)
-    assert (answer.status_code, answer.json()["code"]) == (404, "unknown_forecast")
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
 def ask(client: Client, forecast: Issued) -> list[int]:
@@ -165,9 +170,9 @@ def ask(client: Client, forecast: Issued) -> list[int]:
     series = forecast.metric.segment.series.name
     refresh_all(timezone.now())
     message = client.get("/api/v1/forecasts", {"series": series}).json()
-    question = {"series": [series]}
+    question = {"candidates": [{"series": series}]}
     ranked = client.post("/api/v1/forecasts/rank", question, content_type="application/json").json()
-    return [message["forecast"], ranked["ranked"][0]["forecast"]]
+    return [message["id"], ranked["ranked"][0]["forecast"]]
 
 
 def superseded(forecast: Issued) -> None:
@@ -204,7 +209,7 @@ def test_deliveries_expire_after_a_month(forecast: Issued, client: Client) -> No
 
 
 def test_deliveries_for_a_later_start_expire_a_month_after_it(forecast: Issued, client: Client) -> None:
-    client.get("/api/v1/forecasts", {"series": "circle", "horizon": f"{60 * 86_400}"})
+    client.get("/api/v1/forecasts", {"series": "circle", "horizon_seconds": f"{60 * 86_400}"})
     assert prune_deliveries(timezone.now() + timedelta(days=89)) == 0
     assert prune_deliveries(timezone.now() + timedelta(days=91)) == 1
 

@@ -80,7 +80,19 @@ def client(db: None) -> Client:
 
 
 def ask(client: Client, **asked: Any) -> Any:
+    """Ask for the ranking of candidates, given as series, as resources by role, or as resources."""
+    if isinstance(candidates := asked.get("candidates"), list):
+        asked["candidates"] = [as_candidate(candidate) for candidate in candidates]
     return client.post(URL, json.dumps(asked), content_type="application/json")
+
+
+class Whole(dict[str, Any]):
+    """A candidate as it is sent."""
+
+
+def as_candidate(way: Any) -> Any:
+    kinds = {str: "series", dict: "roles", list: "resources"}
+    return {kinds[type(way)]: way} if type(way) in kinds else way
 
 
 def ask_for(client: Client, *candidates: Any, **more: Any) -> dict[str, Any]:
@@ -101,9 +113,16 @@ def test_the_fastest_candidate_comes_first(grid: None, client: Client) -> None:
     first = body["ranked"][0]
     assert first["seconds"] == pytest.approx(10.0 * 1.9)
     assert first["median"] == pytest.approx(10.0)
-    assert (first["n"], first["success_probability"], first["tied"]) == (4, 0.75, False)
+    assert (first["n"], first["success_probability"], first["is_tied"]) == (4, 0.75, False)
     assert first["expected_seconds"] == pytest.approx(10.0 * 4 / 3)
     assert 0 <= first["data_age_seconds"] < 600
+
+
+def test_a_candidate_has_the_key_of_the_caller(grid: None, client: Client) -> None:
+    slow, unknown = {"key": "site B", "roles": RINGS["slow"]}, {"key": "site A", "roles": {"ring": ["x"]}}
+    answer = ask(client, application="circle", candidates=[Whole(slow), Whole(unknown)]).json()
+    assert [entry["key"] for entry in answer["ranked"]] == ["site B"]
+    assert [entry["key"] for entry in answer["unranked"]] == ["site A"]
 
 
 def test_other_quantiles_are_interpolated(grid: None, client: Client) -> None:
@@ -123,7 +142,7 @@ def test_candidates_without_a_forecast_are_listed_with_the_reason(grid: None, cl
 
 def test_a_changed_configuration_is_a_reason(grid: None, client: Client) -> None:
     Series.objects.filter(name="quick").update(parameters={"file_bytes": 7})
-    (entry,) = ask(client, series=["quick"]).json()["unranked"]
+    (entry,) = ask(client, candidates=["quick"]).json()["unranked"]
     assert entry["code"] == "segment_changed"
 
 
@@ -135,10 +154,10 @@ def test_a_changed_configuration_is_the_reason_until_enough_runs_passed(grid: No
         larger = checked_parameters(CIRCLE, parameters)
         report = circle_report(slot, series="quick", parameters=larger, bindings=RINGS["quick"])
         assert ingest(wire.to_json(report)).accepted
-        (entry,) = ask(client, series=["quick"]).json()["unranked"]
+        (entry,) = ask(client, candidates=["quick"]).json()["unranked"]
         of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick").json()
         assert entry["code"] == of_one["code"] == "segment_changed"
-    (entry,) = ask(client, series=["quick"]).json()["unranked"]
+    (entry,) = ask(client, candidates=["quick"]).json()["unranked"]
     assert entry["detail"].startswith("2 runs have passed since its parameters changed on")
 
 
@@ -151,7 +170,7 @@ def test_too_few_runs_give_no_rank(grid: None, client: Client) -> None:
 def test_equal_candidates_are_tied(grid: None, client: Client) -> None:
     passes("new", seconds=10.0)
     body = ask_for(client, RINGS["slow"], ring_of("alpha", "gamma"), RINGS["quick"])
-    assert [(entry["rank"], entry["tied"], entry["series"]) for entry in body["ranked"]] == [
+    assert [(entry["rank"], entry["is_tied"], entry["series"]) for entry in body["ranked"]] == [
         (1, True, "new"),
         (1, True, "quick"),
         (3, False, "slow"),
@@ -165,7 +184,7 @@ def test_a_site_is_down_at_the_requested_time(grid: None, client: Client) -> Non
     body = ask_for(client, RINGS["slow"], RINGS["quick"])
     assert [entry["series"] for entry in body["ranked"]] == ["quick"]
     assert [entry["code"] for entry in body["unranked"]] == ["site_down"]
-    assert len(ask_for(client, RINGS["slow"], RINGS["quick"], horizon=7200)["ranked"]) == 2
+    assert len(ask_for(client, RINGS["slow"], RINGS["quick"], horizon_seconds=7200)["ranked"]) == 2
 
 
 def test_old_data_are_stale(grid: None, client: Client) -> None:
@@ -182,7 +201,7 @@ def test_a_path_of_several_series_is_ambiguous_and_they_can_be_ranked(grid: None
     define([], [SeriesDefinition("larger", "circle", RINGS["quick"], {"file_bytes": 5000})])
     (entry,) = ask_for(client, RINGS["quick"])["unranked"]
     assert (entry["code"], entry["series"]) == ("ambiguous", ["larger", "quick"])
-    body = ask(client, series=["larger", "quick"]).json()
+    body = ask(client, candidates=["larger", "quick"]).json()
     assert [entry["series"] for entry in body["ranked"]] == ["quick"]
 
 
@@ -201,26 +220,29 @@ def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
 @pytest.mark.parametrize(
     ("asked", "status", "message"),
     [
-        ({}, 422, "either series"),
-        ({"series": ["quick"], "application": "circle"}, 422, "either series"),
-        ({"application": "circle"}, 422, "either series"),
-        ({"candidates": [["alpha"]]}, 422, "either series"),
-        ({"series": []}, 422, "1 to 1000"),
-        ({"series": [f"s{number}" for number in range(1001)]}, 422, "1001"),
-        ({"series": ["quick", "slow", "quick"]}, 422, "[0, 2]"),
+        ({}, 422, "candidates"),
+        ({"candidates": ["quick"], "application": "circle"}, 422, "expected an application, unless"),
+        ({"application": "circle"}, 422, "candidates"),
+        ({"candidates": [["alpha"]]}, 422, "expected an application, unless"),
+        ({"candidates": []}, 422, "at least 1 item"),
+        ({"candidates": [f"s{number}" for number in range(1001)]}, 422, "1001"),
+        ({"candidates": ["quick", "slow", "quick"]}, 422, "[0, 2]"),
+        ({"candidates": [Whole()]}, 422, "candidates.0: expected one of series, roles, resources"),
+        ({"candidates": [Whole(series="quick", roles={"ring": ["a"]})]}, 422, "candidates.0"),
+        ({"candidates": [Whole(series="quick", kee="a")]}, 422, "candidates.0.kee"),
         ({"application": "circle", "candidates": [["a", "b"], ["b", "a"]]}, 422, "[0, 1]"),
-        ({"application": "circle", "candidates": [["a"], {"ring": ["a"]}]}, 422, "by role"),
-        ({"application": "circle", "candidates": [{"ring": "a"}]}, 422, "$.candidates[0]"),
+        ({"application": "circle", "candidates": [["a"], {"ring": ["a"]}]}, 422, "expected all by one of"),
+        ({"application": "circle", "candidates": [{"ring": "a"}]}, 422, "candidates.0"),
         ({"application": "circle", "candidates": [{"ring": []}]}, 422, "ring"),
         ({"application": "circle", "candidates": [[]]}, 422, "resources"),
-        ({"series": ["qu\x00ick"]}, 422, "NUL"),
-        ({"series": ["quick"], "quantile": 1.0}, 422, "quantile"),
-        ({"series": ["quick"], "horizon": 1e300}, 422, "horizon"),
-        ({"series": ["quick"], "horizon": -1}, 422, "horizon"),
-        ({"series": ["quick"], "at": "2026-03-01T12:00:00"}, 422, "offset"),
-        ({"series": ["quick"], "at": "2026-03-01T12:00:00Z"}, 409, "past"),
-        ({"series": ["quick"], "probability": 0.9}, 422, "probability"),
-        ({"series": {"quick": 1}}, 422, "$.series"),
+        ({"candidates": ["qu\x00ick"]}, 422, "NUL"),
+        ({"candidates": ["quick"], "quantile": 1.0}, 422, "quantile"),
+        ({"candidates": ["quick"], "horizon_seconds": 1e300}, 422, "horizon"),
+        ({"candidates": ["quick"], "horizon_seconds": -1}, 422, "horizon"),
+        ({"candidates": ["quick"], "at": "2026-03-01T12:00:00"}, 422, "zone"),
+        ({"candidates": ["quick"], "at": "2026-03-01T12:00:00Z"}, 409, "past"),
+        ({"candidates": ["quick"], "probability": 0.9}, 422, "probability"),
+        ({"series": ["quick"], "candidates": ["quick"]}, 422, "series"),
     ],
 )
 def test_an_invalid_ranking_names_the_error(
@@ -239,7 +261,7 @@ def test_invalid_json_is_malformed(client: Client, body: bytes) -> None:
 
 def test_ranking_needs_the_scope_read(grid: None, client: Client) -> None:
     ApiToken.objects.update(scopes=[RUN])
-    assert ask(client, series=["quick"]).status_code == 403
+    assert ask(client, candidates=["quick"]).status_code == 403
 
 
 def test_the_success_probability_is_that_of_the_requested_time(grid: None, client: Client) -> None:
@@ -249,12 +271,13 @@ def test_the_success_probability_is_that_of_the_requested_time(grid: None, clien
         assert refresh_requested(total, timezone.now(), time.monotonic() + 60.0)
         refresh_companions(total, timezone.now(), time.monotonic() + 60.0)
     now, later = (
-        ask(client, series=["quick"], **at).json()["ranked"] for at in ({}, {"horizon": 7 * 86_400})
+        ask(client, candidates=["quick"], **at).json()["ranked"]
+        for at in ({}, {"horizon_seconds": 7 * 86_400})
     )
     assert now[0]["forecast"] == later[0]["forecast"]
     assert now[0]["success_probability"] > later[0]["success_probability"]  # after a week without requests
     assert now[0]["expected_seconds"] < later[0]["expected_seconds"]
     assert now[0]["seconds"] <= later[0]["seconds"]
-    of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick&horizon={7 * 86_400}").json()
+    of_one = client.get(f"{URL.removesuffix('/rank')}?series=quick&horizon_seconds={7 * 86_400}").json()
     assert of_one["success"]["probability"] == pytest.approx(later[0]["success_probability"], rel=1e-3)
     assert of_one["success"]["n"] == 4

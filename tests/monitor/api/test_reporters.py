@@ -50,7 +50,7 @@ def test_a_reporter_has_state_and_what_it_said(ncsa: Reporter, reader: Client) -
     reporter_rows.status(
         ncsa, seen_at, spool_records=2, spool_bytes=99, spool_oldest_at=seen_at - timedelta(seconds=50)
     )
-    (listed,) = [each for each in reader.get(URL).json() if each["name"] == "ncsa"]
+    (listed,) = [each for each in reader.get(URL).json()["reporters"] if each["name"] == "ncsa"]
     agent = listed.pop("agent")
     assert listed == {
         "name": "ncsa",
@@ -58,10 +58,10 @@ def test_a_reporter_has_state_and_what_it_said(ncsa: Reporter, reader: Client) -
         "capacity": 2,
         "state": "reporting",
         "seen_at": f"{seen_at:%Y-%m-%dT%H:%M:%SZ}",
-        "series": 1,
-        "runs": {},
-        "held": "",
-        "open_alerts": 0,
+        "series_count": 1,
+        "run_counts": {},
+        "hold": "",
+        "alert_count": 0,
     }
     assert agent["spool"]["lag_seconds"] == pytest.approx(50 - 0.012)
     assert agent["clock"] == {"offset_seconds": 0.012, "bound_seconds": 0.034}
@@ -77,7 +77,7 @@ def test_details_have_series_assignment_chains_and_messages(
     chain = reporter_rows.chain(ncsa, noon, declared=2)
     reporter_rows.record(chain, 0, noon)
     details = reader.get(f"{URL}/ncsa").json()
-    assert details["series_names"] == ["circle"]
+    assert details["series"] == ["circle"]
     assert details["messages"] == [message]
     assert details["policy_summary"] == {"rules": {}}
     assert details["assignment"] == {"newest": 0, "issued_at": None, "in_force": 3, "error": ""}
@@ -97,11 +97,11 @@ def test_what_is_not_for_you_is_not_there(
     ncsa: Reporter, circle: Series, reader: Client, manager: Client
 ) -> None:
     circle.suite.viewers.add(Group.objects.create(name="physicists"))
-    assert reader.get(URL).json() == []
+    assert reader.get(URL).json()["reporters"] == []
     assert reader.get(f"{URL}/ncsa").json()["code"] == "unknown_reporter"
-    (listed,) = [each for each in manager.get(URL).json() if each["name"] == "ncsa"]
-    assert listed["series"] == 0
-    assert manager.get(f"{URL}/ncsa").json()["series_names"] == []
+    (listed,) = [each for each in manager.get(URL).json()["reporters"] if each["name"] == "ncsa"]
+    assert listed["series_count"] == 0
+    assert manager.get(f"{URL}/ncsa").json()["series"] == []
 
 
 def test_a_manager_creates_a_reporter(circle: Series, manager: Client) -> None:
@@ -162,9 +162,9 @@ def test_changes_need_both_the_permission_and_the_scope(ncsa: Reporter, path: st
 
 
 def test_an_unknown_reporter_is_not_found(manager: Client) -> None:
-    for name in ("atlantis", "a%00b"):
-        assert manager.get(f"{URL}/{name}").status_code == 404
-        assert manager.post(f"{URL}/{name}/codes").status_code == 404
+    for name, status in (("atlantis", 404), ("a%00b", 422)):
+        assert manager.get(f"{URL}/{name}").status_code == status
+        assert manager.post(f"{URL}/{name}/codes").status_code == status
 
 
 def test_from_the_code_to_the_revocation(circle: Series, manager: Client, tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def post(client: Client, path: str, body: Any, **headers: Any) -> Any:
 
 
 def test_proposals_are_listed_with_their_evidence(admin_client: Client, jammed: None) -> None:
-    (proposal,) = admin_client.get(f"{URL}/proposals").json()
-    assert (proposal["runs"], proposal["series"], proposal["category"]) == (3, 1, "unknown")
+    (proposal,) = admin_client.get(f"{URL}/proposals").json()["proposals"]
+    assert (proposal["run_count"], proposal["series_count"], proposal["category"]) == (3, 1, "unknown")
     assert proposal["template"] == "frobnicator <number> is now jammed"
     assert proposal["patterns"] == [r"(?:^|failed: |out of time: )\s*frobnicator \d+ is now jammed\s*$"]
     assert len(proposal["examples"]) == 3
@@ -55,26 +55,32 @@ def test_proposals_are_listed_with_their_evidence(admin_client: Client, jammed: 
 def test_proposals_are_those_of_visible_runs(client: Client, jammed: None) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="others"))
     client.force_login(user())
-    assert client.get(f"{URL}/proposals").json() == []
+    assert client.get(f"{URL}/proposals").json()["proposals"] == []
 
 
 def test_a_proposal_is_accepted_and_withdrawn(admin_client: Client, jammed: None) -> None:
-    (proposal,) = admin_client.get(f"{URL}/proposals").json()
+    (proposal,) = admin_client.get(f"{URL}/proposals").json()["proposals"]
     body = {key: proposal[key] for key in ("name", "title", "category", "severity", "patterns")}
     accepted = post(admin_client, "signatures", body)
     assert accepted.status_code == 201
     created = accepted.json()
     assert (created["origin"], created["version"], created["changed_by"]) == ("page", 1, "admin")
     classify_runs(timezone.now())
-    assert {run["signature"] for run in admin_client.get(URL).json()} == {"disk-full", proposal["name"]}
-    listed = {each["name"]: each["origin"] for each in admin_client.get(f"{URL}/signatures").json()}
+    assert {run["signature"] for run in admin_client.get(URL).json()["failures"]} == {
+        "disk-full",
+        proposal["name"],
+    }
+    listed = {
+        each["name"]: each["origin"]
+        for each in admin_client.get(f"{URL}/signatures?limit=1000").json()["signatures"]
+    }
     assert (listed["disk-full"], listed[proposal["name"]]) == ("shipped", "page")
-    assert admin_client.get(f"{URL}/own-signatures").json() == [created]
+    assert admin_client.get(f"{URL}/own-signatures").json()["signatures"] == [created]
     path = f"signatures/{proposal['name']}/withdraw"
     assert post(admin_client, path, {"version": 2}).status_code == 409
     assert post(admin_client, path, {"version": 1}).status_code == 204
     assert post(admin_client, path, {"version": 1}).json()["detail"].endswith("is withdrawn")
-    assert admin_client.get(f"{URL}/own-signatures").json() == []
+    assert admin_client.get(f"{URL}/own-signatures").json()["signatures"] == []
 
 
 def test_a_signature_that_matches_other_causes_needs_a_confirmation(
@@ -84,7 +90,7 @@ def test_a_signature_that_matches_other_causes_needs_a_confirmation(
     refused = post(admin_client, "signatures", greedy)
     assert (refused.status_code, refused.json()["code"]) == (409, "matches_named")
     assert "1 runs that other signatures name: disk-full" in refused.json()["detail"]
-    assert post(admin_client, "signatures", {**greedy, "confirmed": True}).status_code == 201
+    assert post(admin_client, "signatures", {**greedy, "is_confirmed": True}).status_code == 201
 
 
 @pytest.mark.parametrize(

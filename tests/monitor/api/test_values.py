@@ -14,7 +14,7 @@ from django.utils import timezone
 from ninja import Schema
 
 from monitor.api.distribution import DistributionOut
-from monitor.api.history import CondensedOut
+from monitor.api.history import HistoryOut
 from monitor.api.pairs import PairsOut
 from monitor.api.statistics import StatisticsOut
 from monitor.depot.samples import formats
@@ -29,12 +29,12 @@ from tests.rollups import roll_all
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 TOTAL = "/api/v1/series/circle/metrics/total.seconds"
 EVERY: list[tuple[str, dict[str, str], type[Schema]]] = [
-    (f"{TOTAL}/history", {}, CondensedOut),
+    (f"{TOTAL}/history", {}, HistoryOut),
     (f"{TOTAL}/statistics", {}, StatisticsOut),
     (f"{TOTAL}/statistics", {"every": "day"}, StatisticsOut),
     (f"{TOTAL}/statistics", {"every": "hour"}, StatisticsOut),
     (f"{TOTAL}/distribution", {}, DistributionOut),
-    ("/api/v1/pairs", {"application": "circle", "probe": "circle"}, PairsOut),
+    ("/api/v1/pairs", {"series": "circle", "predictor_series": "circle"}, PairsOut),
 ]
 every_question = pytest.mark.parametrize(("url", "query", "schema"), EVERY)
 
@@ -176,14 +176,14 @@ def test_a_distribution_counts_every_value_once(runs: list[datetime], client: Cl
 
 def test_pairs_use_known_values_and_correlate(runs: list[datetime], client: Client) -> None:
     """Each run is paired with the run before it; the first has none."""
-    query = {"application": "circle", "probe": "circle", "probe_metric": "ring.bytes_per_second"}
+    query = {"series": "circle", "predictor_series": "circle", "predictor_metric": "ring.bytes_per_second"}
     body = answered(client, "/api/v1/pairs", query)
     assert (body["unpaired"], body["correlation"]["n"]) == (1, 9)
-    assert body["application"]["unit"] == "seconds"
-    assert body["probe"]["unit"] == "bytes_per_second"
-    assert body["application_value"] == [5.0 + number for number in range(9)]
-    assert body["probe_value"] == pytest.approx([2000 / (1.0 + number) for number in range(9)])
-    assert body["probe_age_seconds"] == [60.0] * 9
+    assert body["target"]["unit"] == "seconds"
+    assert body["predictor"]["unit"] == "bytes_per_second"
+    assert body["value"] == [5.0 + number for number in range(9)]
+    assert body["predictor_value"] == pytest.approx([2000 / (1.0 + number) for number in range(9)])
+    assert body["predictor_age_seconds"] == [60.0] * 9
     assert body["correlation"]["spearman"]["value"] == pytest.approx(-1.0)
     assert -1 < body["correlation"]["pearson"]["value"] < -0.5
 
@@ -192,15 +192,17 @@ def test_the_newest_pairs_are_listed_and_the_correlation_is_of_all(
     runs: list[datetime], client: Client
 ) -> None:
     body = answered(
-        client, "/api/v1/pairs", {"application": "circle", "probe": "circle", "newest": 2, "lag_seconds": 60}
+        client,
+        "/api/v1/pairs",
+        {"series": "circle", "predictor_series": "circle", "newest": 2, "lag_seconds": 60},
     )
-    assert body["application_value"] == [12.0, 13.0]
-    assert body["probe_age_seconds"] == [120.0, 120.0]
+    assert body["value"] == [12.0, 13.0]
+    assert body["predictor_age_seconds"] == [120.0, 120.0]
     assert (body["correlation"]["n"], body["unpaired"]) == (8, 2)
 
 
 def test_too_few_pairs_have_no_correlation(runs: list[datetime], client: Client) -> None:
-    query = {"application": "circle", "probe": "circle", "start": text(runs[-2])}
+    query = {"series": "circle", "predictor_series": "circle", "start": text(runs[-2])}
     shown = answered(client, "/api/v1/pairs", query)["correlation"]
     assert (shown["n"], shown["why"], shown["pearson"]) == (2, "too_few", None)
 
@@ -247,7 +249,7 @@ def test_an_empty_export_is_a_valid_file(runs: list[datetime], client: Client, f
         ({"points": "3"}, "invalid", "points"),
         ({"points": "20001"}, "invalid", "points"),
         ({"segment": "7"}, "unknown_segment", "segment 7"),
-        ({"segment": "99999999999999999999"}, "unknown_segment", "no metric"),
+        ({"segment": "99999999999999999999"}, "invalid", "segment"),
     ],
 )
 def test_an_invalid_window_names_the_error(
@@ -270,16 +272,32 @@ def test_an_invalid_window_names_the_error(
         ("/api/v1/series/nobody-knows/export", {}, "unknown_series"),
         ("/api/v1/series/circle/metrics/total.minutes/history", {}, "unknown_metric"),
         ("/api/v1/series/nobody-knows/metrics/total.seconds/history", {}, "unknown_series"),
-        ("/api/v1/pairs", {"application": "circle"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "x"}, "unknown_series"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "-1"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "nan"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "inf"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "lag_seconds": "1e99"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "level": "nan"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "newest": "1e9"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle", "known_by": "2026-03-01"}, "invalid"),
-        ("/api/v1/pairs", {"application": "circle", "probe": "circle\0"}, "invalid"),
+        ("/api/v1/pairs", {"series": "circle"}, "invalid"),
+        ("/api/v1/pairs", {"series": "circle", "predictor_series": "x"}, "unknown_series"),
+        ("/api/v1/pairs", {"series": "circle", "predictor_series": "circle", "lag_seconds": "-1"}, "invalid"),
+        (
+            "/api/v1/pairs",
+            {"series": "circle", "predictor_series": "circle", "lag_seconds": "nan"},
+            "invalid",
+        ),
+        (
+            "/api/v1/pairs",
+            {"series": "circle", "predictor_series": "circle", "lag_seconds": "inf"},
+            "invalid",
+        ),
+        (
+            "/api/v1/pairs",
+            {"series": "circle", "predictor_series": "circle", "lag_seconds": "1e99"},
+            "invalid",
+        ),
+        ("/api/v1/pairs", {"series": "circle", "predictor_series": "circle", "level": "nan"}, "invalid"),
+        ("/api/v1/pairs", {"series": "circle", "predictor_series": "circle", "newest": "1e9"}, "invalid"),
+        (
+            "/api/v1/pairs",
+            {"series": "circle", "predictor_series": "circle", "known_by": "2026-03-01"},
+            "invalid",
+        ),
+        ("/api/v1/pairs", {"series": "circle", "predictor_series": "circle\0"}, "invalid"),
         (f"{TOTAL}/history", {"points": "1000000000"}, "invalid"),
         (f"{TOTAL}/history", {"points": "nan"}, "invalid"),
         (f"{TOTAL}/distribution", {"bins": "1000000000"}, "invalid"),
@@ -336,5 +354,5 @@ def test_values_are_of_the_segment_that_ran_last_unless_another_is_named(
 def test_the_openapi_document_has_the_schemas_of_values(client: Client) -> None:
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     for rest in ("history", "statistics", "distribution"):
-        message = paths[f"/api/v1/series/{{name}}/metrics/{{metric}}/{rest}"]["get"]
+        message = paths[f"/api/v1/series/{{series}}/metrics/{{metric}}/{rest}"]["get"]
         assert "$ref" in message["responses"]["200"]["content"]["application/json"]["schema"]

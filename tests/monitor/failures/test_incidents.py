@@ -320,7 +320,7 @@ def test_the_api_lists_incidents_with_their_timelines(grid: dict[str, Series]) -
     bob.user_permissions.add(Permission.objects.get(codename="run_series"))
     client = Client()
     client.force_login(ann)
-    (listed,) = client.get("/api/v1/incidents").json()
+    (listed,) = client.get("/api/v1/incidents").json()["incidents"]
     assert (listed["signature"], listed["kind"], listed["name"]) == ("disk-full", "at", "a")
     assert listed["series"] == ["a-1", "a-2"]
     path = f"/api/v1/incidents/{listed['id']}"
@@ -329,10 +329,10 @@ def test_the_api_lists_incidents_with_their_timelines(grid: dict[str, Series]) -
     assert [event["action"] for event in events] == ["opened", "affected", "affected"]
     assert [event["series"] for event in events] == [None, "a-1", "a-2"]
     assert client.post(f"{path}/acknowledge").status_code == 403
-    assert client.get("/api/v1/incidents/99999999999999999999").json()["status"] == 404
+    assert client.get("/api/v1/incidents/99999999999999999999").json()["status"] == 422
     client.force_login(bob)
     assert client.post(f"{path}/acknowledge").json()["acknowledged_by"] == "bob"
     incident_actions.resolve(listed["id"], "new disk", "bob", NOON)
     assert client.post(f"{path}/acknowledge").status_code == 409
-    assert client.get("/api/v1/incidents").json() == []
-    assert len(client.get("/api/v1/incidents?resolved=true").json()) == 1
+    assert client.get("/api/v1/incidents").json()["incidents"] == []
+    assert len(client.get("/api/v1/incidents?state=resolved").json()["incidents"]) == 1

@@ -39,15 +39,15 @@ def test_an_unknown_path_is_not_found(client: Client, path: str) -> None:
 
 
 def test_an_unknown_run_is_not_found(client: Client) -> None:
-    problem(client.get(f"/api/v1/runs/{uuid.uuid4()}"), 404, "not_found")
+    problem(client.get(f"/api/v1/runs/{uuid.uuid4()}"), 404, "unknown_run")
 
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("DELETE", "/api/v1/series", "GET"),
-        ("PUT", "/api/v1/reports", "POST"),
-        ("PATCH", "/api/v1/runs", "GET, POST"),
+        ("DELETE", "/api/v1/series", "GET, HEAD, OPTIONS"),
+        ("PUT", "/api/v1/reports", "OPTIONS, POST"),
+        ("PATCH", "/api/v1/runs", "GET, HEAD, OPTIONS, POST"),
     ],
 )
 def test_a_wrong_method_is_answered_with_the_allowed_ones(
@@ -107,7 +107,7 @@ def test_every_operation_declares_the_problem(client: Client) -> None:
     problems = {"$ref": "#/components/schemas/Problem"}
     for operations in described["paths"].values():
         for operation in operations.values():
-            declared = operation["responses"]["default"]["content"]
+            declared = operation["responses"]["500"]["content"]
             assert declared["application/problem+json"]["schema"] == problems
     body = client.get("/api/v1/nothing").json()
     assert set(described["components"]["schemas"]["Problem"]["required"]) == body.keys()

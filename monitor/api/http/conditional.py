@@ -1,0 +1,61 @@
+"""Entity tags: a client that has an answer already is told so, without the answer.
+
+All tags are weak: the age of the data grows from one answer to the next, which means nothing to a client that
+has the data. An operation that knows its tag before it renders the answer calls ``refuse_unmodified``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.utils.http import parse_etags
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+_AGES = re.compile(rb'"(?:[a-z_]*_)?age_seconds":[^,}\]]*')
+_BYTES = 12  # of a digest
+
+
+class NotModified(Exception):
+    """Ends a request: the client has the answer with this *tag*."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(tag)
+        self.tag = tag
+
+
+def tag_of(*parts: bytes) -> str:
+    """Return the tag of an answer that *parts* determine."""
+    digest = hashlib.blake2b(digest_size=_BYTES)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return f'W/"{digest.hexdigest()}"'
+
+
+def tag_of_body(body: bytes) -> str:
+    """Return the tag of the JSON *body*; ages do not count."""
+    return tag_of(_AGES.sub(b"", body))
+
+
+def is_known(request: HttpRequest, tag: str) -> bool:
+    """Return whether the client has the answer with this *tag*."""
+    given = parse_etags(request.headers.get("If-None-Match", ""))
+    return given == ["*"] or tag.removeprefix("W/") in {each.removeprefix("W/") for each in given}
+
+
+def refuse_unmodified(request: HttpRequest, tag: str) -> None:
+    """Raise NotModified if the client has the answer with this *tag*."""
+    if is_known(request, tag):
+        raise NotModified(tag)
+
+
+def not_modified(tag: str) -> HttpResponse:
+    response = HttpResponse(status=304)
+    del response["Content-Type"]
+    response["ETag"] = tag
+    return response

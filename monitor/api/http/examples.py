@@ -1,0 +1,18 @@
+"""Examples of parameters, by name: those of the grid in ``tests/monitor/api/example_grid.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+EXAMPLES: Mapping[str, Any] = {
+    "by": "site",
+    "kind": "site",
+    "name": "ncsa",
+    "part": "methods",
+    "predictor_series": "circle-main",
+    "series": "circle-main",
+    "metric": "total.seconds",
+    "site": "ncsa",
+    "reporter": "home",
+}

@@ -1,0 +1,127 @@
+"""The OpenAPI document: ninja's, with descriptions of all names, and error codes and scopes of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from monitor.api.http.declare import KEY
+from monitor.api.http.examples import EXAMPLES
+from monitor.api.http.lists import SPARSE_JSON
+from monitor.api.http.vocabulary import DESCRIPTIONS
+from monitor.models.token import READ
+
+PROBLEM: dict[str, Any] = {
+    "title": "Problem",
+    "description": "RFC 9457; some problems have further fields.",
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail", "request"],
+    "properties": {
+        "type": {"type": "string", "description": "Always `about:blank`."},
+        "title": {"type": "string", "description": "The reason phrase of the status."},
+        "status": {"type": "integer", "description": "The status of the answer."},
+        "code": {"type": "string", "description": "A stable identifier, for programs."},
+        "detail": {"type": "string", "description": "An explanation for people."},
+        "request": {"type": "string", "description": "The id of the request, for the administrators."},
+    },
+}
+_PROBLEM_TYPE = "application/problem+json"
+_ANY: Mapping[int, tuple[str, ...]] = {
+    400: ("malformed",),
+    422: ("invalid",),
+    429: ("too_many_requests",),
+    500: ("our_error",),
+    503: ("depot_away",),
+}
+_AUTHENTICATED: Mapping[int, tuple[str, ...]] = {401: ("not_authenticated",), 403: ("not_allowed",)}
+_WITH_BODY: Mapping[int, tuple[str, ...]] = {413: ("too_large",), 415: ("unsupported",)}
+
+
+def complete(document: dict[str, Any]) -> None:
+    """Add what ninja's *document* lacks."""
+    schemas = document["components"]["schemas"]
+    schemas["Problem"] = PROBLEM
+    for schema in schemas.values():
+        _describe_fields(schema)
+    for operations in document["paths"].values():
+        for method, operation in operations.items():
+            _complete_operation(method, operation)
+
+
+def _complete_operation(method: str, operation: dict[str, Any]) -> None:
+    declared = operation.pop(KEY, {"scope": None, "errors": {}, "example": None})
+    for parameter in operation["parameters"]:
+        _complete_parameter(parameter)
+    if declared["example"] is not None:
+        for content in operation["requestBody"]["content"].values():
+            content["example"] = declared["example"]
+    if "security" in operation:
+        scope = declared["scope"] or READ
+        operation["security"] = [{name: [scope] for name in way} for way in operation["security"]]
+    _add_problems(operation, declared["errors"])
+    if method == "get":
+        _add_conditional(operation)
+
+
+def _complete_parameter(parameter: dict[str, Any]) -> None:
+    name = parameter["name"]
+    if name in DESCRIPTIONS:
+        parameter.setdefault("description", DESCRIPTIONS[name])
+    if name in EXAMPLES:
+        parameter.setdefault("example", EXAMPLES[name])
+
+
+def _add_problems(operation: dict[str, Any], own: Mapping[int, tuple[str, ...]]) -> None:
+    """Declare each status of an error with its codes: those of the operation, and those of its kind."""
+    kinds = [_ANY, own]
+    if "security" in operation:
+        kinds.append(_AUTHENTICATED)
+    if "requestBody" in operation:
+        kinds.append(_WITH_BODY)
+    if {"start", "end"} <= {parameter["name"] for parameter in operation["parameters"]}:
+        kinds.append({422: ("empty_window",)})
+    for status in sorted({status for kind in kinds for status in kind}):
+        codes = sorted({code for kind in kinds for code in kind.get(status, ())})
+        operation["responses"][status] = {
+            "description": f"{HTTPStatus(status).phrase}: {', '.join(f'`{code}`' for code in codes)}",
+            "content": {_PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "x-codes": codes,
+        }
+
+
+def _add_conditional(operation: dict[str, Any]) -> None:
+    operation["responses"][304] = {
+        "description": "The client has the answer: `If-None-Match` names its `ETag`"
+    }
+    contents = operation["responses"].get(200, {}).get("content", {})
+    has_fields = any(parameter["name"] == "fields" for parameter in operation["parameters"])
+    if has_fields and "application/json" in contents:
+        contents[SPARSE_JSON] = {
+            "schema": {
+                "type": "object",
+                "description": "With `fields`: the answer, without the other fields.",
+            }
+        }
+
+
+def _describe_fields(schema: dict[str, Any]) -> None:
+    for name, field in schema.get("properties", {}).items():
+        if name in DESCRIPTIONS:
+            field.setdefault("description", DESCRIPTIONS[name])
+
+
+def undescribed(document: dict[str, Any]) -> Iterator[str]:
+    """Yield each operation, parameter and field of *document* without a description."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            where = f"{method.upper()} {path}"
+            if not operation.get("summary"):
+                yield where
+            for parameter in operation["parameters"]:
+                if not parameter.get("description"):
+                    yield f"{where}: parameter {parameter['name']}"
+    for name, schema in document["components"]["schemas"].items():
+        for field, details in schema.get("properties", {}).items():
+            if not details.get("description"):
+                yield f"{name}.{field}"

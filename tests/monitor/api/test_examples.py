@@ -1,0 +1,71 @@
+"""The examples of the OpenAPI document are true: every one is accepted in the grid of the examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from monitor.api import api
+from tests.monitor.api.example_grid import example_grid
+
+DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str))
+
+
+@pytest.fixture
+def client(db: None) -> Client:
+    return Client(headers={"authorization": f"Bearer {example_grid()}"})
+
+
+def with_examples() -> Iterator[tuple[str, str, dict[str, str], Any]]:
+    """Yield method, path, query and body of each operation whose required parts all have an example."""
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            parameters = operation["parameters"]
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            has_all = all("example" in each for each in parameters if each["required"])
+            if has_all and ("requestBody" not in operation or "example" in body):
+                filled = path
+                for each in parameters:
+                    if each["in"] == "path":
+                        filled = filled.replace(f"{{{each['name']}}}", each["example"])
+                query = {
+                    each["name"]: each["example"]
+                    for each in parameters
+                    if each["in"] == "query" and "example" in each
+                }
+                yield method, filled, query, body.get("example")
+
+
+EXAMPLES = list(with_examples())
+HOLD = {"kind": "site", "name": "ncsa", "mode": "pause", "reason": "new disks"}
+
+
+def test_every_example_is_accepted(client: Client) -> None:
+    for method, path, query, body in EXAMPLES:
+        with rolled_back():
+            if path.endswith("/resume"):
+                post(client, "/api/v1/holds", HOLD)
+            answer = client.get(path, query) if method == "get" else post(client, path, body)
+            assert answer.status_code < 300, f"{method} {path} {query} {body}: {answer.content!r}"
+
+
+def test_most_operations_have_examples() -> None:
+    operations = sum(len(each) for each in DOCUMENT["paths"].values())
+    assert len(EXAMPLES) > operations / 2
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    savepoint = connection.savepoint()
+    yield
+    connection.savepoint_rollback(savepoint)
+
+
+def post(client: Client, path: str, body: Any) -> Any:
+    return client.post(path, body if body is not None else {}, content_type="application/json")

@@ -1,0 +1,160 @@
+"""Fuzz: whatever a client sends, no operation answers with an internal error, and nothing is leaked.
+
+``GRIDCAST_FUZZ_REQUESTS`` sets the number of requests: 2,000 by default, 100,000 in ``make fuzz``.
+``GRIDCAST_FUZZ_SEED`` sets the seed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from monitor.api import api
+from tests.monitor.api.example_grid import example_grid
+
+REQUESTS = int(os.environ.get("GRIDCAST_FUZZ_REQUESTS", "2000"))
+SEED = int(os.environ.get("GRIDCAST_FUZZ_SEED", "1"))
+MOST_LEAKED_BYTES = 48 * 1024 * 1024
+METHODS = ("GET", "GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY")
+TEXTS = (
+    *("", " ", "circle-main", "ncsa", "total.seconds", "home", "a,b", "1", "0", "-1", "1.5", "1e999", "nan"),
+    *("9" * 400, "x" * 5000, "\x00", "é\u202e🙂", "\ud800", "../../etc/passwd", "' OR 1=1 --", "%s%n"),
+    *("{}", "[]", "true", "null", "00000000-0000-0000-0000-000000000000", "2026-03", "7d", "site", "pause"),
+    *("2026-03-01T12:00:00Z", "2026-13-01T12:00:00Z", "2026-03-01T12:00:00", "0001-01-01T00:00:00Z"),
+    "9999-12-31T23:59:59-14:00",
+)
+VALUES = (*TEXTS, None, True, 0, -1, 10**30, 1e300, [], {}, [[]], ["a"] * 300, {"a": {"a": {"a": 1}}})
+MALFORMED = (b"", b"{", b"[" * 5000, b"\xff\xfe", b"nul", b'{"a": NaN}', b'{"a": 1, "a": 2}')
+BODIES = (*MALFORMED, b"0", b'"x"', b"x" * 3_000_000)
+TYPES = (
+    "application/json",
+    "application/json",
+    "",
+    "text/plain",
+    "multipart/form-data",
+    "application/x-ndjson",
+)
+HEADERS = {
+    "accept-encoding": ("gzip", "zstd;q=x", "*;q=0", "," * 500),
+    "if-none-match": ("*", '"a"', "W/", "," * 500),
+    "x-request-id": ("a", "\n", "x" * 500),
+    "content-encoding": ("gzip", "zstd", "br"),
+    "range": ("bytes=0-1",),
+    "accept": ("text/html", "nothing"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    body: bytes
+    content_type: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture
+def client(db: None) -> Iterator[Client]:
+    token = example_grid()
+    logging.disable(logging.CRITICAL)
+    yield Client(raise_request_exception=False, headers={"authorization": f"Bearer {token}"})
+    logging.disable(logging.NOTSET)
+
+
+def test_no_request_causes_an_internal_error_or_a_leak(client: Client) -> None:
+    chance = random.Random(SEED)
+    answers: Counter[int] = Counter()
+    held_bytes = 0
+    for number in range(REQUESTS):
+        request = drawn(chance)
+        answer = send(client, request)
+        answers[answer.status_code] += 1
+        where = f"seed {SEED}, number {number}: {request}"[:2000]
+        assert answer.status_code < 500, f"{where}\n{answer.content[:500]!r}"
+        if answer.status_code >= 400:
+            assert answer["content-type"] == "application/problem+json", where
+        if number == REQUESTS // 2:  # caches are filled
+            held_bytes = resident_bytes()
+    assert resident_bytes() - held_bytes < MOST_LEAKED_BYTES
+    assert {200, 404, 422} <= answers.keys()
+    print(f"seed {SEED}: {sorted(answers.items())}")
+
+
+def send(client: Client, request: Request) -> Any:
+    """Send *request* in a transaction of its own, that is rolled back: each meets the same grid."""
+    savepoint = connection.savepoint()
+    try:
+        answer = client.generic(
+            request.method, request.path, request.body, request.content_type, headers=request.headers
+        )
+        if answer.streaming:
+            b"".join(answer.streaming_content)  # type: ignore[arg-type]
+        return answer
+    finally:
+        connection.needs_rollback = False
+        connection.savepoint_rollback(savepoint)
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def drawn(chance: random.Random) -> Request:
+    path, operations = chance.choice(PATHS)
+    method, operation = chance.choice(operations)
+    names = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
+    query = "&".join(
+        f"{name}={encoded(chance.choice(TEXTS))}"
+        for name in chance.choices(
+            [*names, "fields", "limit", "unknown"], k=chance.choice((0, 0, 1, 1, 2, 4))
+        )
+    )
+    if chance.random() < 0.1:
+        method = chance.choice(METHODS)
+    headers = {name: chance.choice(values) for name, values in HEADERS.items() if chance.random() < 0.05}
+    body = drawn_body(chance, operation) if method not in {"GET", "HEAD"} else b""
+    return Request(method, f"{filled(chance, path)}?{query}", body, chance.choice(TYPES), headers)
+
+
+def filled(chance: random.Random, path: str) -> str:
+    """Return *path* with a value for each parameter: most often one that exists."""
+    names = {"series": "circle-main", "metric": "total.seconds", "reporter": "home", "kind": "site"}
+    parts = [
+        encoded(names.get(part[1:-1], "ncsa") if chance.random() < 0.7 else chance.choice(TEXTS) or "-")
+        if part.startswith("{")
+        else part
+        for part in path.split("/")
+    ]
+    return "/".join(parts).replace("%7Bpart%7D", "last")
+
+
+def drawn_body(chance: random.Random, operation: Any) -> bytes:
+    """Return a body: of its example, with other values for some keys, or anything."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    example = content.get("example")
+    if chance.random() < 0.3:
+        return chance.choice(BODIES)
+    keys = [*(example or {}), *chance.choices(("reason", "name", "text", "job", "x"), k=1)]
+    changed = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.4}
+    return json.dumps({**(example or {}), **changed}).encode()
+
+
+def encoded(text: str) -> str:
+    return quote(text.encode("utf-8", "surrogatepass"), safe="")
+
+
+DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str))
+PATHS = [(path, list(operations.items())) for path, operations in DOCUMENT["paths"].items()]
