@@ -23,7 +23,7 @@ _MESSAGES = {
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
     "mfa/messages/webauthn_added.txt": "Passkey added.",
     "mfa/messages/webauthn_removed.txt": "Passkey removed.",
-    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: throw earlier ones away.",
+    "mfa/messages/recovery_codes_generated.txt": "The recovery codes are new: keep them in a safe place.",
     "socialaccount/messages/account_connected.txt": "Connected: you can log in there from now on.",
     "socialaccount/messages/account_connected_updated.txt": "This account is connected already.",
     "socialaccount/messages/account_connected_other.txt": "This account belongs to another user here.",

@@ -40,7 +40,7 @@ def test_a_scheduler_has_the_account_page_only(browser: Client, reader: User) ->
     roles.grant(reader, roles.parse_grant("scheduler"))
     assert log_in(browser, reader)["Location"] == "/account/"
     assert "scheduler" in browser.get("/account/").content.decode()
-    assert browser.get("/").status_code == 403
+    assert browser.get("/alerts/").status_code == 403
 
 
 def test_changing_the_password_ends_all_other_sessions(browser_elsewhere: Browsers, reader: User) -> None:
