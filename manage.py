@@ -9,13 +9,14 @@ from django.core.management import execute_from_command_line
 from django.db.utils import OperationalError, ProgrammingError
 
 from monitor.env import InvalidVariable
+from monitor.management import recorded_commands
 
 NO_TABLE = "42P01"  # PostgreSQL's code
 
 
 def main() -> None:
     try:
-        execute_from_command_line(sys.argv)
+        recorded_commands.run(execute_from_command_line, sys.argv)
     except KeyboardInterrupt:
         sys.exit(130)
     except (InvalidVariable, OSError, OperationalError, ProgrammingError) as error:

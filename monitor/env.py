@@ -30,6 +30,17 @@
                                      they are internal: loopback, link-local, private (default: none)
 ``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over
                             HTTP: ``http://collector.example.org:4318`` (default: none)
+``GRIDCAST_SESSION_HOURS``        hours after a login until its session ends (default: 336, 14 days)
+``GRIDCAST_OIDC_URL``             issuer of an OpenID Connect provider, by which users then log in as well
+``GRIDCAST_OIDC_CLIENT_ID``       gridcast's id at the provider
+``GRIDCAST_OIDC_CLIENT_SECRET``   and its secret
+``GRIDCAST_OIDC_ROLES``           roles of the provider's groups: ``administrator=admins;viewer=users``
+``GRIDCAST_OIDC_GROUPS_CLAIM``    the claim that has the groups of a user (default: groups)
+``GRIDCAST_OIDC_NAME``            the provider's name on the login page (default: single sign-on)
+``GRIDCAST_OIDC_SCOPES``          scopes to ask for (default: openid profile email)
+``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
+``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
+``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
@@ -163,7 +174,7 @@ def hosts() -> list[str]:
     """
     names = [host.strip() for host in os.environ.get("GRIDCAST_HOSTS", _LOOPBACK_HOSTS).split(",")]
     names = [name for name in names if name]
-    reachable = [name for name in names if not _is_loopback(name)]
+    reachable = [name for name in names if not is_loopback(name)]
     if reachable and not decides_on_tls():
         raise InvalidVariable(
             f"GRIDCAST_TLS: other machines reach the web as {reachable[0]} (GRIDCAST_HOSTS): "
@@ -172,7 +183,7 @@ def hosts() -> list[str]:
     return names
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -273,8 +284,16 @@ def depot_reserve_bytes() -> int:
 
 def availability_final_after_days() -> int:
     """Return how many days after its end the availability of a month is final."""
-    name = "GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS"
-    text = os.environ.get(name) or "10"
+    return _days("GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS", default=10)
+
+
+def audit_keep_days() -> int:
+    """Return for how many days events of the audit record are kept."""
+    return _days("GRIDCAST_AUDIT_KEEP_DAYS", default=400)
+
+
+def _days(name: str, *, default: int) -> int:
+    text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) <= 4):
         raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
     return int(text)

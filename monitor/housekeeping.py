@@ -1,9 +1,13 @@
-"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, retention."""
+"""Housekeeping every few minutes: future partitions, forecasts, planner statistics, sessions, retention."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
+from monitor.access import tokens
+from monitor.accounts import sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -11,6 +15,7 @@ from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
+from monitor.models import AuditEvent
 from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
@@ -27,6 +32,9 @@ def housekeep(now: datetime) -> RetentionResult | None:
         choose_predictors()
         prune_forecasts(now)
         prune_deliveries(now)
+        tokens.expire(now)
+        AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
+        sessions.clear_expired()
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

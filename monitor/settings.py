@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from monitor import env
+from monitor.accounts import environment
 from monitor.embedded import urls
 
 
@@ -36,6 +37,12 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
+    "monitor.accounts.apps.AccountsConfig",  # after allauth, whose pages of the admin site it replaces
 ]
 
 MIDDLEWARE = [
@@ -49,9 +56,13 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "monitor.pages.http.audit.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "monitor.accounts.remote_user.RemoteUserMiddleware",
+    "monitor.accounts.sessions.SessionUseMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "monitor.urls"
@@ -69,6 +80,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "monitor.pages.http.context.service_problems",
                 "monitor.pages.http.context.open_alerts",
+                "monitor.pages.http.context.rights",
             ],
         },
     },
@@ -85,13 +97,55 @@ DATABASES = {
 DATABASES["default"]["OPTIONS"] |= {"prepare_threshold": 5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+PASSWORD_HASHERS = [
+    "monitor.accounts.hashing.Argon2",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: hashed again at the next login
+]
+_VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
+    {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
+    {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
+
+# Local accounts are made by administrators; no part of the login needs mail.
+ACCOUNT_ADAPTER = "monitor.accounts.account_adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True  # for SESSION_COOKIE_AGE, not only until the browser is closed
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # monitor.accounts.throttle has ours
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if env.behind_tls() else 0  # as monitor.api.http.client_address
+
+MFA_ADAPTER = "monitor.accounts.second_factors.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_TOLERANCE = 1  # clocks of phones differ by seconds
+MFA_FORMS = {
+    "authenticate": "monitor.accounts.code_forms.LoginCodeForm",
+    "reauthenticate": "monitor.accounts.code_forms.ConfirmCodeForm",
+}
+
+SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
+GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
+GRIDCAST_REMOTE_USER = environment.remote_user()
+
+# Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
+CACHES = {
+    "default": {
+        "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",
+        "LOCATION": urls.redis_url(),
+        "KEY_PREFIX": "gridcast",
+    }
+}
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -106,6 +160,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = environment.session_seconds()
 # Only behind a proxy that sets the header: clients could forge it otherwise.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = env.behind_tls()
@@ -196,6 +251,9 @@ GRIDCAST_GRACE_SECONDS = 120
 # The availability of a month is final this many days after the month; then only recomputations change it.
 GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS = env.availability_final_after_days()
 
+# Events of the audit record are deleted after this many days.
+GRIDCAST_AUDIT_KEEP_DAYS = env.audit_keep_days()
+
 # The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4
 # The maximum number of requests in a web process that wait for the next group commit.
@@ -203,6 +261,9 @@ GRIDCAST_RECEIVE_WAITING = 64
 
 # The number of API requests within ten seconds by one token, user, reporter or unauthenticated address.
 GRIDCAST_API_REQUESTS = env.api_requests()
+
+# How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
+GRIDCAST_FORECAST_SECONDS = 0.5
 
 # Reports are refused while less than the reserve is free, on the disk or below the size limit of the
 # database.

@@ -229,11 +229,16 @@ class Fields:
         self._read[name] = inner
         return inner
 
-    def each(self, name: str) -> Sequence[Fields]:
-        """Return the fields of each object in the list that is in the field *name*."""
+    def each(self, name: str, *, at_most: int | None = None) -> Sequence[Fields]:
+        """Return the fields of each object in the list that is in the field *name*.
+
+        The list has at most *at_most* objects.
+        """
         values = self.value(name, "a list")
         if not isinstance(values, list):
             raise self.refuse(name, "a list")
+        if at_most is not None and len(values) > at_most:
+            raise Unfit(f"{self.path(name)}: expected at most {at_most:,}, got {len(values):,}")
         inner = [Fields(value, f"{self.path(name)}[{index}]") for index, value in enumerate(values)]
         self._read[name] = inner
         return inner

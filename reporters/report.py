@@ -39,6 +39,8 @@ OUTCOMES = (
 )  # the ledger adds missed
 LEVELS = ("debug", "info", "warning", "error")
 _NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
+MOST_STAGES = 200
+MOST_METRICS = 1_000
 _NAME_CHARACTERS = 200
 _MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
 
@@ -260,8 +262,8 @@ def _report(fields: Fields) -> Report:
         seconds=fields.number("seconds", minimum=0),
         outcome=fields.choice("outcome", OUTCOMES),
         reason=fields.text("reason"),
-        stages=_distinct(fields.each("stages"), _stage),
-        metrics=_distinct(fields.each("metrics"), _metric),
+        stages=_distinct(fields.each("stages", at_most=MOST_STAGES), _stage),
+        metrics=_distinct(fields.each("metrics", at_most=MOST_METRICS), _metric),
         failure=_failure(fields),
         log=tuple(_log_line(line) for line in fields.each("log")),
         environment=_environment(fields.fields("environment")),

@@ -28,6 +28,7 @@ from reporters.grid import RunGrid
 from reporters.outcome import CLEANUP, HARMLESS, StageException, decide
 from reporters.report import (
     LEVELS,
+    MOST_METRICS,
     Clock,
     LogLine,
     MetricValue,
@@ -166,6 +167,8 @@ class _Run:
         for metric in action() or ():
             if not math.isfinite(metric.value) or any(metric.name == other.name for other in self._metrics):
                 raise ValueError(f"the metric {metric.name} is not finite or measured twice: {metric.value}")
+            if len(self._metrics) == MOST_METRICS - 1:  # one more is kept for that of the runner
+                raise ValueError(f"a report has at most {MOST_METRICS - 1} metrics of its probe")
             self._metrics.append(MetricValue(metric.name, float(metric.value), metric.unit))
 
     def _attempt(self, stage: str, action: Callable[[], None]) -> bool:

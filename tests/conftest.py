@@ -58,7 +58,11 @@ gc.disable()  # until the tests are collected: what is allocated until then is n
 def pytest_configure() -> None:
     """Leave out what only protects or speeds up a server that runs for long."""
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    django_settings.CACHES["default"]["KEY_PREFIX"] = (
+        f"test-{os.getpid()}"  # other workers count for themselves
+    )
     django_settings.WHITENOISE_AUTOREFRESH = True  # else each test client reads all static files
+    django_settings.GRIDCAST_FORECAST_SECONDS = 60.0  # a busy machine needs more than a client waits for
 
 
 # The duration of an example depends on the load of the machine.
@@ -75,6 +79,7 @@ _EMPTY = """
 DO $$
 DECLARE name text; has_rows boolean;
 BEGIN
+    PERFORM set_config('gridcast.audit_retention', 'on', true);
     FOREACH name IN ARRAY '{%s}'::text[] LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', name) INTO has_rows;
         IF has_rows THEN EXECUTE format('DELETE FROM %%I', name); END IF;

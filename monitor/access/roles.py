@@ -21,13 +21,16 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import transaction
 from django.db.models import Q
 
+from monitor.access.audit_trail import note
 from monitor.models import Site, SiteAdministrator
-from monitor.models.role import Role, forget_roles
+from monitor.models.role import UserRole, forget_roles
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-STAFF = frozenset({Role.SITE_ADMIN, Role.OPERATOR, Role.ADMINISTRATOR})  # the roles that may open /admin/
+STAFF = frozenset(
+    {UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR}
+)  # the roles that may open /admin/
 
 _CONFIGURED = (
     "alertrule",
@@ -41,9 +44,9 @@ _CONFIGURED = (
 )
 _ACCOUNTS = ("apitoken", "siteadministrator")  # only administrators see those of others
 # A superuser needs no permissions. A site admin has none: querysets give the rights at the own sites.
-_PERMISSIONS: dict[Role, Q] = {
-    Role.SCHEDULER: Q(codename="add_outcome"),
-    Role.OPERATOR: Q(
+_PERMISSIONS: dict[UserRole, Q] = {
+    UserRole.SCHEDULER: Q(codename="add_outcome"),
+    UserRole.OPERATOR: Q(
         codename__in=[
             "run_series",
             "manage_reporters",
@@ -74,7 +77,7 @@ class LastAdministrator(RoleError):
 class Grant:
     """A role; for a site admin, at the site of this name."""
 
-    role: Role
+    role: UserRole
     site: str | None = None
 
     def __str__(self) -> str:
@@ -97,27 +100,27 @@ def checked_grant(role: str, site: str | None = None) -> Grant:
     Raises:
         InvalidGrant: there is no such role or site.
     """
-    if role not in Role.values:
-        raise InvalidGrant(f"expected one of the roles {', '.join(Role.values)}, got {role!r}")
-    if (role == Role.SITE_ADMIN) != (site is not None):
+    if role not in UserRole.values:
+        raise InvalidGrant(f"expected one of the roles {', '.join(UserRole.values)}, got {role!r}")
+    if (role == UserRole.SITE_ADMIN) != (site is not None):
         raise InvalidGrant(
             f"the role {role} is granted at a site: name the site"
-            if role == Role.SITE_ADMIN
+            if role == UserRole.SITE_ADMIN
             else f"the role {role} is not granted at a site, got {site!r}"
         )
     if site is not None and not Site.objects.filter(name=site).exists():
         raise InvalidGrant(f"there is no site {site!r}")
-    return Grant(Role(role), site)
+    return Grant(UserRole(role), site)
 
 
 def ensure_roles(**_: Any) -> None:
     """Create the group of each role, with exactly its permissions; also a receiver of ``post_migrate``."""
     create_permissions(apps.get_app_config("monitor"), verbosity=0)  # may run before the receiver of Django
-    for role in Role:
+    for role in UserRole:
         role_group(role)
 
 
-def role_group(role: Role) -> Group:
+def role_group(role: UserRole) -> Group:
     """Return the group of *role*, with exactly its permissions; create what is missing."""
     group, _ = Group.objects.get_or_create(name=role.value)
     condition = _PERMISSIONS.get(role)
@@ -135,6 +138,9 @@ def grant(user: User, given: Grant) -> bool:
     user.groups.add(role_group(given.role))
     if given.site is not None:
         SiteAdministrator.objects.get_or_create(user=user, site=Site.objects.get(name=given.site))
+    forget_roles(user)
+    if not had:
+        note("role", f"{user}: {given}", after="granted")
     return not had
 
 
@@ -149,7 +155,7 @@ def revoke(user: User, taken: Grant) -> bool:
     """
     if taken not in grants_of(user):
         return False
-    if taken.role == Role.ADMINISTRATOR:
+    if taken.role == UserRole.ADMINISTRATOR:
         _check_another_administrator(user)
         _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
     if taken.site is not None:
@@ -158,6 +164,7 @@ def revoke(user: User, taken: Grant) -> bool:
         user.groups.remove(*Group.objects.filter(name=taken.role.value))
     user.refresh_from_db(fields=["is_staff", "is_superuser"])
     forget_roles(user)
+    note("role", f"{user}: {taken}", before="granted", after="revoked")
     return True
 
 
@@ -177,15 +184,15 @@ def set_roles(user: User, grants: Iterable[Grant]) -> None:
 
 def grants_of(user: User) -> list[Grant]:
     """Return what *user* has been granted, sorted; a user without a role has no grant."""
-    names = set(user.groups.filter(name__in=Role.values).values_list("name", flat=True))
+    roles = {UserRole(group.name) for group in user.groups.all() if group.name in UserRole.values}
+    roles.discard(UserRole.ADMINISTRATOR)  # the flag decides
+    grants = [Grant(role) for role in roles - {UserRole.SITE_ADMIN}]
     if user.is_superuser:
-        names.add(Role.ADMINISTRATOR.value)
-    roles = {Role(name) for name in names}
-    if not user.is_superuser:
-        roles.discard(Role.ADMINISTRATOR)
-    sites = user.administered_sites.values_list("site__name", flat=True) if Role.SITE_ADMIN in roles else ()
-    simple = [Grant(role) for role in roles - {Role.SITE_ADMIN}]
-    return sorted([*simple, *(Grant(Role.SITE_ADMIN, site) for site in sites)])
+        grants.append(Grant(UserRole.ADMINISTRATOR))
+    if UserRole.SITE_ADMIN in roles:
+        own = user.administered_sites.all()
+        grants += [Grant(UserRole.SITE_ADMIN, administered.site.name) for administered in own]
+    return sorted(grants)
 
 
 def follow_groups(instance: User | Group, action: str, pk_set: Collection[int] | None, **_: Any) -> None:
@@ -202,7 +209,7 @@ def follow_groups(instance: User | Group, action: str, pk_set: Collection[int] |
         groups = instance.groups.all() if pk_set is None else Group.objects.filter(pk__in=pk_set)
         changed = {instance.pk: set(groups.values_list("name", flat=True))}
     for user, names in changed.items():
-        roles = {Role(name) for name in names & set(Role.values)}
+        roles = {UserRole(name) for name in names & set(UserRole.values)}
         if action == "post_add":
             _raise_flags(user, roles)
         else:
@@ -212,15 +219,15 @@ def follow_groups(instance: User | Group, action: str, pk_set: Collection[int] |
         forget_roles(instance)
 
 
-def _raise_flags(user: int, added: Collection[Role]) -> None:
-    flags = {"is_staff": bool(STAFF & set(added)), "is_superuser": Role.ADMINISTRATOR in added}
+def _raise_flags(user: int, added: Collection[UserRole]) -> None:
+    flags = {"is_staff": bool(STAFF & set(added)), "is_superuser": UserRole.ADMINISTRATOR in added}
     User.objects.filter(pk=user).update(**{flag: True for flag, is_raised in flags.items() if is_raised})
 
 
-def _lower_flags(user: int, removed: Collection[Role]) -> None:
+def _lower_flags(user: int, removed: Collection[UserRole]) -> None:
     """Take the flags that only *removed* gave; a superuser without the group stays one."""
     users = User.objects.filter(pk=user)
-    if Role.ADMINISTRATOR in removed:
+    if UserRole.ADMINISTRATOR in removed:
         users.update(is_superuser=False)
     left = set(Group.objects.filter(user=user).values_list("name", flat=True)) - set(removed)
     if STAFF & set(removed) and not STAFF & left:
@@ -229,7 +236,7 @@ def _lower_flags(user: int, removed: Collection[Role]) -> None:
 
 def clear_members(instance: Group, **_: Any) -> None:
     """Make the flags of its members follow the deletion of a group; a receiver of ``pre_delete``."""
-    if instance.name in Role.values:
+    if instance.name in UserRole.values:
         instance.user_set.clear()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
@@ -113,8 +113,9 @@ def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> Http
     summary="Acknowledge an open alert",
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:
-    require_run_permission(request)
+    require_site_permission(request)
     found = _found(request, alert)
+    require_manageable(found, Alert.objects.manageable_by(request.user))
     if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")

@@ -10,7 +10,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
@@ -247,15 +247,18 @@ def show_recomputation(request: HttpRequest, recomputation: RowId, query: Query[
     summary="Recompute the availability of a month",
 )
 def create_recomputation(request: HttpRequest, order: RecomputationIn) -> HttpResponse:
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     first = _month(order.month, now)
     name = order.profile_version
     version = find_version(name) if name is not None else None
     if name is not None and version is None:
         raise Refused(422, "invalid", f"profile_version: there is no version {name!r} of a profile")
+    sites = [_site(request, name) for name in sorted(set(order.sites))]
+    for site in sites:
+        require_manageable(site, Site.objects.manageable_by(request.user))
     recomputation_request = RecomputationRequest(
-        sites=[_site(request, name) for name in sorted(set(order.sites))],
+        sites=sites,
         first=first,
         last=month_after(first) - timedelta(days=1),
         requester=request.user.get_username(),

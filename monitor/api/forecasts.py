@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from django.conf import settings
 from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
@@ -16,6 +17,7 @@ import forecasting.methods
 import probes
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
@@ -37,7 +39,7 @@ MOST_QUANTILES = 50
 MOST_CHARACTERS = 10_000
 ROLES = frozenset(role for name in probes.names() for role in probes.load(name).roles)
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 
 class Interval(Schema):
@@ -127,6 +129,7 @@ class ForecastQuery(Sparse):
             404: ["unknown_metric", "unknown_path", "unknown_series"],
             409: ["ambiguous", "past", "segment_changed", "site_down", "stale", "too_few"],
             422: ["unknown_method"],
+            503: ["not_ready"],
         }
     ),
     summary="Forecast the next value of a metric",
@@ -139,7 +142,8 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
     its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles. Only runs
     of the current segment are used. Without a forecast, the answer is 409 with a code: ``too_few``,
     ``segment_changed``, ``stale`` (also if the newest value is older than *max_age_seconds*), ``site_down``
-    or ``past``."""
+    or ``past``. A first forecast from many values is computed in the background: 503 ``not_ready``, with
+    Retry-After."""
     metric = metric_of(query.metric, query.stage, query.total)
     now = timezone.now()
     question = ForecastQuestion(
@@ -166,7 +170,8 @@ def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
 def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
     """Return the requested forecast. Raises Refused if no forecast can be trusted."""
     try:
-        return service.answer_question(request.user, question, now)
+        budget = settings.GRIDCAST_FORECAST_SECONDS
+        return service.answer_question(request.user, question, now, within_seconds=budget)
     except UnknownSeries as error:
         detail = f"there is no series {question.series!r} that you may see"
         raise Refused(404, "unknown_series", detail) from error

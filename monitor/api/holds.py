@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter, chosen
 from monitor.api.http.hold_problems import HoldOut, hold_out, refused
@@ -98,7 +98,7 @@ def show_hold(request: HttpRequest, hold: RowId, query: Query[Sparse]) -> HttpRe
 )
 def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
     """A *pause* skips runs that have not started; a *drain* lets claimed ones run."""
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     try:
         scope = _scope(request, order.kind, order.name)
@@ -128,7 +128,7 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
 )
 def end_hold(request: HttpRequest, kind: HoldKind, name: str, order: Resumption) -> HoldOut:
     """Runs that become due start again, unless another hold covers them."""
-    require_run_permission(request)
+    require_site_permission(request)
     now = timezone.now()
     try:
         scope = _scope(request, kind, name)

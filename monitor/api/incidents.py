@@ -15,7 +15,7 @@ from ninja import Query, Router, Schema
 from pydantic import StringConstraints
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
@@ -216,8 +216,9 @@ def comment_incident(request: HttpRequest, incident: RowId, order: Comment) -> H
 
 def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Incident:
     """Call *act* with the incident *key*, the caller and the time; return the incident."""
-    require_run_permission(request)
+    require_site_permission(request)
     found = _found(request, key)
+    require_manageable(found, Incident.objects.manageable_by(request.user))
     try:
         act(found.pk, user=request.user.get_username(), now=timezone.now())
     except incident_actions.IncidentIsResolved as error:

@@ -21,7 +21,7 @@ from monitor.api.http.schemas import NameFilter
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
-from monitor.overview.series_list import NOT_WORKING, SeriesFilter, keys_after
+from monitor.overview.series_list import NOT_WORKING, SeriesChoice, keys_after
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -88,7 +88,7 @@ def list_latest(request: HttpRequest, query: Query[LatestQuery]) -> HttpResponse
     """The series that you may see; `not-working` stands for all states that count as failures."""
 
     def named(after: str, at_most: int) -> list[dict[str, object]]:
-        filters = SeriesFilter(query.site, query.suite, query.state.value if query.state else "")
+        filters = SeriesChoice(query.site, query.suite, query.state.value if query.state else "")
         keys = keys_after(request.user, filters, name=after, at_most=at_most)
         rows = latest(Series.objects.filter(pk__in=keys), timezone.now())
         return sorted(_entries(rows), key=lambda entry: str(entry["series"]))

@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_scope
+from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
@@ -40,6 +40,7 @@ from monitor.ledger.maintenance_listing import (
 from monitor.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) ->
 def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpResponse:
     """No scheduled run starts at the sites while the window is open. A window whose end lies in the past is
     declared: the availability of its days is recomputed, also of months that are final."""
-    require_scope(request, RUN)
+    require_site_permission(request, CHANGE_WINDOWS)
     announcement = Announcement(order.title, _sites(request, order.sites), _times(order.model_dump()))
     reason = _reason(request, order.reason)
     try:
@@ -262,7 +263,7 @@ def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpRespon
 )
 def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChangeIn) -> MaintenanceOut:
     """An open window keeps its start. You need the permission at its former and at its new sites."""
-    require_scope(request, RUN)
+    require_site_permission(request, CHANGE_WINDOWS)
     found = _found(request, window)
     old, given = Announcement.of(found), order.model_dump(exclude_unset=True)
     try:
@@ -292,7 +293,7 @@ def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChan
 )
 def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) -> MaintenanceOut:
     """Slots of its sites run again. Of a recurring window, no further opening starts."""
-    require_scope(request, RUN)
+    require_site_permission(request, CHANGE_WINDOWS)
     found = _found(request, window)
     try:
         announcements.check_may_announce(list(found.sites.all()), request.user)
@@ -312,7 +313,7 @@ def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) 
 )
 def delete_maintenance(request: HttpRequest, window: str, query: Query[DeletionQuery]) -> HttpResponse:
     """As if it had never been: the availability of the days of a window that has begun is recomputed."""
-    require_scope(request, RUN)
+    require_site_permission(request, CHANGE_WINDOWS)
     found = _found(request, window)
     try:
         announcements.check_may_announce(list(found.sites.all()), request.user)

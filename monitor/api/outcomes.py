@@ -12,7 +12,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_outcome_permission
+from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 ME = "me"
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
     ConflictingOutcome: (409, "conflict"),

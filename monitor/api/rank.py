@@ -13,7 +13,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import answer
-from monitor.api.http.auth import require_read
+from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.declare import declare
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import path, resource_set
@@ -28,7 +28,7 @@ from monitor.models.token import READ
 MOST_CANDIDATES = 1000
 QUANTILE = 0.9
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 
 class Candidate(Body):
@@ -96,7 +96,7 @@ class RankOut(Schema):
     operation_id="rank_forecasts",
     openapi_extra=declare(
         scope=READ,
-        errors={409: ["past"], 422: ["duplicate"]},
+        errors={409: ["past"], 422: ["duplicate"], 503: ["not_ready"]},
         example={"candidates": [{"key": "a", "series": "circle-main"}], "quantile": 0.9},
     ),
     summary="Rank candidates by the time until a run has passed",
@@ -104,7 +104,8 @@ class RankOut(Schema):
 def rank_forecasts(request: HttpRequest, question: RankQuestion) -> HttpResponse:
     """Rank candidates by the time until a run has passed, the fastest first. Candidates that cannot be ranked
     are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
-    at that time are not ranked, and the probability of passing is given for that time."""
+    at that time are not ranked, and the probability of passing is given for that time. While the paths of
+    thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After."""
     require_read(request)
     now = timezone.now()
     at = start_time(question.at, question.horizon_seconds, now) or now

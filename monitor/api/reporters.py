@@ -13,15 +13,15 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_manage_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.fleet import enrolment
-from monitor.fleet.create import MAX_CAPACITY, InvalidReporter
+from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
 from monitor.fleet.create import create_reporter as create
-from monitor.models import Reporter
+from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
@@ -202,12 +202,15 @@ _ORDER = {state: rank for rank, state in enumerate(ReporterState)}
     summary="Create a reporter for a site",
 )
 def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
-    require_manage_permission(request)
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+    manageable = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     try:
-        reporter = create(order.name, order.site, order.capacity)
+        reporter = create(order.name, order.site, order.capacity, manageable)
     except InvalidReporter as error:
         code = "name_taken" if error.is_taken else "invalid"
         raise Refused(409 if error.is_taken else 422, code, str(error)) from error
+    except ForeignSite as error:
+        raise Refused(403, "not_allowed", str(error)) from error
     shown = _shown(_summary(request, reporter))
     return created(shown, status=201, location=f"/reporters/{reporter.name}")
 
@@ -232,7 +235,7 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
          "declared": row.chain.declared_next, "received": row.received}
         for row in details.chain_states(reporter)
     ]  # fmt: skip
-    may_manage = request.user.has_perm(MANAGE_REPORTERS)
+    may_manage = Reporter.objects.manageable_by(request.user).filter(pk=reporter.pk).exists()
     status = summary.status
     return {
         **_fields(summary),
@@ -254,10 +257,9 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
 )
 def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
     """Earlier codes become invalid. This answer alone contains the code."""
-    require_manage_permission(request)
-    now = timezone.now()
+    found, now = _find_manageable(request, reporter), timezone.now()
     try:
-        code = enrolment.create_code(_find(request, reporter), request.user, now)  # type: ignore[arg-type]  # logged in
+        code = enrolment.create_code(found, request.user, now)  # type: ignore[arg-type]  # logged in
     except enrolment.NotRemote as error:
         raise Refused(409, "not_remote", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
@@ -274,9 +276,8 @@ def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
     summary="Revoke the key and the enrolment codes",
 )
 def revoke_reporter(request: HttpRequest, reporter: str) -> dict[str, int]:
-    require_manage_permission(request)
-    who = request.user.get_username()
-    return {"revoked_keys": enrolment.revoke(_find(request, reporter), who, timezone.now())}
+    found, who = _find_manageable(request, reporter), request.user.get_username()
+    return {"revoked_keys": enrolment.revoke(found, who, timezone.now())}
 
 
 def _find(request: HttpRequest, name: str) -> Reporter:
@@ -284,6 +285,13 @@ def _find(request: HttpRequest, name: str) -> Reporter:
     reporter = visible.filter(name=name).first()
     if reporter is None:
         raise Refused(404, "unknown_reporter", f"there is no reporter {name!r} that you may see")
+    return reporter
+
+
+def _find_manageable(request: HttpRequest, name: str) -> Reporter:
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+    reporter = _find(request, name)
+    require_manageable(reporter, Reporter.objects.manageable_by(request.user))
     return reporter
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from monitor.api.http.answers import created
-from monitor.api.http.auth import require_run_permission
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.find_metrics import find_series
@@ -21,7 +21,7 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all, run_now
-from monitor.models import ConflictingReport, Run
+from monitor.models import ConflictingReport, Run, Series
 from monitor.models.hold import HoldKind
 from monitor.models.run import State
 from monitor.models.token import RUN
@@ -138,7 +138,7 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
 def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
     with *force* they run too."""
-    require_run_permission(request)
+    require_site_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)
@@ -164,8 +164,9 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
 )
 def request_run(request: HttpRequest, series: str, order: RunRequest | None = None) -> HttpResponse:
     """The run that already waits, or a new one; it starts when the series is not running."""
-    require_run_permission(request)
+    require_site_permission(request)
     found, order = find_series(request, series), order or RunRequest()
+    require_manageable(found, Series.objects.manageable_by(request.user))
     try:
         run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
     except HoldError as error:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.schemas import NameFilter
 from monitor.forecasts import scoreboard as service
@@ -20,7 +21,7 @@ from monitor.forecasts.scoreboard_csv import Part
 if TYPE_CHECKING:
     from monitor.models import Forecast, ForecastPredictor
 
-router = Router(tags=["forecasts"])
+router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 Range = Literal["7d", "30d", "90d", "1y"]
 _CSV = {"description": "A header row, then one row per score", "content": {"text/csv": {}}}
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 
 from monitor.models import Reporter, Site
 from monitor.models.reporter import HOME
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 MAX_CAPACITY = 1_000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
@@ -22,13 +26,20 @@ class InvalidReporter(ValueError):
         self.is_taken = is_taken
 
 
-def create_reporter(name: str, site: str, capacity: int) -> Reporter:
+class ForeignSite(Exception):
+    """The caller may not create reporters at the site."""
+
+
+def create_reporter(name: str, site: str, capacity: int, sites: QuerySet[Site] | None = None) -> Reporter:
     """Create the reporter *name* at *site*, which runs at most *capacity* runs at the same time.
+
+    *sites* are those at which the caller may create one; None: all.
 
     It can enrol with a code of ``enrolment.create_code``.
 
     Raises:
         InvalidReporter: the name is taken or reserved, or a value is invalid.
+        ForeignSite: the site is not among *sites*.
     """
     if not _NAME.fullmatch(name):
         raise InvalidReporter(f"name: expected 1 to 50 letters, digits, - and _, got {name[:60]!r}")
@@ -41,6 +52,8 @@ def create_reporter(name: str, site: str, capacity: int) -> Reporter:
         raise InvalidReporter(
             f"site: there is no site {site[:60]!r}; define it in the grid file or in /admin/"
         )
+    if sites is not None and not sites.filter(pk=place.pk).exists():
+        raise ForeignSite(f"site: you may not create reporters at {site}, which is none of your sites")
     try:
         with transaction.atomic():
             return Reporter.objects.create(name=name, site=place, capacity=capacity)

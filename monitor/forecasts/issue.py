@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
@@ -13,7 +14,9 @@ from monitor.depot.samples.read import history
 from monitor.forecasts import states
 from monitor.forecasts.answer import compute, store
 from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.refresh import refresh_metric
+from monitor.forecasts.metric_state import STAGE
+from monitor.forecasts.not_ready import NotReady
+from monitor.forecasts.refresh import refresh_requested
 from monitor.models import Forecast, ForecastPredictor, ForecastState, Metric
 
 if TYPE_CHECKING:
@@ -24,10 +27,17 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 300  # that a method without a stored state uses, while a client waits
 MOST_PREDICTOR_VALUES = 1_000  # of each predictor
-STAGE = "stage."
+MOST_PREDICTORS = 32
 
 
-def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime | None = None) -> Forecast:
+def issue(
+    metric: Metric,
+    now: datetime,
+    *,
+    method: str = METHOD,
+    at: datetime | None = None,
+    until: float = math.inf,
+) -> Forecast:
     """Return the forecast of the next value of *metric*, or of a run that starts in the minute of *at*.
 
     The forecast uses the values that the forecaster of *metric* has used until now. The same question
@@ -35,12 +45,14 @@ def issue(metric: Metric, now: datetime, *, method: str = METHOD, at: datetime |
     no state, a state is created, so that the forecast of the next run is kept up to date from now on.
 
     Raises:
+        NotReady: the values cannot be used before the monotonic time *until*; ``refresh`` goes on with them.
         forecasting.base.Abstained: too few values.
         forecasting.base.UnknownMethod: no such method.
     """
     state = _state(metric)
     if state is None or state.forecast is None:
-        refresh_metric(metric.pk, now)
+        if not refresh_requested(metric, now, until):
+            raise NotReady(f"the forecast of {metric.name} of {metric.series.name} is being computed")
         state = _state(metric) or ForecastState(metric=metric)
     if method == METHOD and at is None and state.forecast is not None:
         return state.forecast
@@ -109,6 +121,7 @@ def _predictors(metric: Metric, *, by_stage: bool) -> Iterator[tuple[Source, Met
     if by_stage:
         wanted = Q(segment=metric.segment_id) | Q(segment__series__in=probes)
         wanted &= Q(name__startswith=STAGE) & ~Q(pk=metric.pk)
-    for other in Metric.objects.filter(wanted).select_related("segment__series"):
+    others = Metric.objects.filter(wanted).select_related("segment__series").order_by("pk")
+    for other in others[:MOST_PREDICTORS]:
         is_own = other.segment_id == metric.segment_id
         yield Source("" if is_own else other.segment.series.name, other.name), other

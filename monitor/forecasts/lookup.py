@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import probes
+from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.quantiles import neighbours
 from monitor.forecasts.score import ForecastRecord
 from monitor.forecasts.statements import fetch
@@ -17,7 +18,7 @@ from monitor.models.hold import HoldKind
 from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.series import VISIBLE, visibility
-from monitor.series.current_segment import store_current_segments, store_missing_segments
+from monitor.series.current_segment import MAX_SERIES, store_current_segments, store_missing_segments
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -193,6 +194,9 @@ def candidates(
     If *by* is ``series``, *asked* contains names of series. Otherwise *asked* contains the ``path`` or the
     ``resources`` of series of *application*, as in ``CurrentSegment``. A candidate has the forecast of
     *metric*, and the quantile at *probability* of the time until a run has passed.
+
+    Raises:
+        NotReady: the application has thousands of new series, whose paths are not stored yet.
     """
     left, right, share = neighbours(probability)
     names = {"asked": list(asked), "application": application, "metric": metric}
@@ -201,8 +205,8 @@ def candidates(
     def read() -> list[RankCandidate]:
         return fetch(RankCandidate, _CANDIDATES + _BY[by], {**names, **places, **visibility(user)})
 
-    if by != "series":
-        store_missing_segments(application)
+    if by != "series" and store_missing_segments(application) == MAX_SERIES:
+        raise NotReady(f"the paths of the series of {application} are being stored")
     found = read()
     outdated = [candidate.series for candidate in found if not candidate.is_settled]
     if not outdated:

@@ -25,6 +25,7 @@ from monitor.models import Forecast, ForecastState, Metric
 
 # Metrics with other names are followed from the first question about them on.
 FOLLOWED_BY_DEFAULT = r"^(total|total_essential|total_core|stage\..*)\.seconds$"
+STAGE = "stage."  # begins the name of each metric of a stage
 PRUNE_EVERY = 16  # values
 RECORD_PREDICTORS_EVERY = 8  # values
 _SECOND = 1_000_000  # microseconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.issue import issue
 from monitor.forecasts.lookup import ForecastAnswer, look_up
-from monitor.forecasts.refresh import refresh_series
+from monitor.forecasts.refresh import refresh_companions
 from monitor.forecasts.score import record_of
 from monitor.forecasts.success_state import TotalEstimate, estimates
 from monitor.forecasts.unavailable import find_unavailable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
+COMPANION_SECONDS = 0.1  # for success and stages, even if the forecast has taken all the time
 CLOCK_TOLERANCE = timedelta(seconds=60)  # by which the clocks of clients may be slow
 Code = Literal["too_few", "stale", "past", "segment_changed", "site_down"]
 
@@ -71,23 +73,31 @@ class ForecastQuestion:
 
 
 def answer_question(
-    user: AbstractBaseUser | AnonymousUser, question: ForecastQuestion, now: datetime
+    user: AbstractBaseUser | AnonymousUser,
+    question: ForecastQuestion,
+    now: datetime,
+    *,
+    within_seconds: float,
 ) -> ForecastAnswer:
     """Return the answer, and record its delivery: *user* may report an outcome of the forecast later.
+
+    A forecast that is not stored is computed if that takes at most about *within_seconds*.
 
     Raises:
         UnknownSeries, UnknownMetric: the user can see no such series or metric.
         NoAnswer: no forecast can be trusted now.
+        monitor.forecasts.not_ready.NotReady: the forecast is being computed.
         forecasting.base.UnknownMethod: there is no such method.
     """
     if question.at is not None and question.at < now - CLOCK_TOLERANCE:
         raise NoAnswer("past", f"{question.at:%Y-%m-%d %H:%M:%S} UTC is past: that would not be a forecast")
     at = max(question.at or now, now)
+    until = time.monotonic() + within_seconds
     answer = _stored(user, question, at)
     if answer.is_troubled and (down := find_unavailable(user, answer.resource_names, at, now)):
         raise NoAnswer("site_down", "; ".join(sorted(set(down.values()))), down=down)
     if at > now or question.method != METHOD or answer.mean is None:
-        answer = _stored(user, question, at, forecast=_issued(answer, question, at, now))
+        answer = _stored(user, question, at, forecast=_issued(answer, question, at, now, until))
     if question.method != METHOD:
         record = record_of(cast("int", answer.metric), question.method)
         answer = replace(answer, explanation=None, **vars(record))
@@ -117,20 +127,25 @@ def _stored(
     raise _too_few(answer.series, "")
 
 
-def _issued(answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime) -> int:
+def _issued(
+    answer: ForecastAnswer, question: ForecastQuestion, at: datetime, now: datetime, until: float
+) -> int:
     """Issue the forecast that *question* asks for and the depot does not have; return its key.
 
     Such a forecast is for the time *at*, by another method than the default, or the first of its metric.
+    No work for it begins after the monotonic time *until*. Other metrics are not computed, but for the stages
+    of a first forecast of the total.
     """
-    if answer.mean is None and at == now and question.method == METHOD:
-        refresh_series([answer.series], now)
-    metric = Metric.objects.get(pk=cast("int", answer.metric))
+    metric = Metric.objects.select_related("segment").get(pk=cast("int", answer.metric))
     try:
-        return issue(metric, now, method=question.method, at=at if at > now else None).pk
+        forecast = issue(metric, now, method=question.method, at=at if at > now else None, until=until)
     except Abstained as error:
         if error.reason == "too_few":
             raise _too_few(answer.series, str(error), metric) from error
         raise NoAnswer(error.reason, str(error)) from error
+    if answer.mean is None:
+        refresh_companions(metric, now, max(until, time.monotonic() + COMPANION_SECONDS))
+    return forecast.pk
 
 
 def _with_success_at(answer: ForecastAnswer, question: ForecastQuestion, at: datetime) -> ForecastAnswer:

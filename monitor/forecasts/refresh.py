@@ -14,31 +14,46 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Q
 
 from forecasting.series import Forecaster
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.db.advisory_locks import (
+    AdvisoryLock,
+    is_lock_timeout,
+    session_lock,
+    transaction_lock_timeout,
+)
 from monitor.depot.rollups import worker
 from monitor.forecasts import pending_changes, states
 from monitor.forecasts.choose_predictors import choose_again, choose_new
 from monitor.forecasts.defaults import HEADLINE
-from monitor.forecasts.metric_state import MetricUpdate, followed, metrics_of
+from monitor.forecasts.metric_state import STAGE, MetricUpdate, followed, metrics_of
 from monitor.forecasts.success_state import SuccessHistory, SuccessUpdate, update_times
-from monitor.forecasts.update import read_part, use_changes
-from monitor.models import CurrentSegment, ForecastPredictor, ForecastState, PendingChange, SuccessState
+from monitor.forecasts.update import StateUpdate, read_part, use_changes
+from monitor.models import (
+    CurrentSegment,
+    ForecastPredictor,
+    ForecastState,
+    Metric,
+    PendingChange,
+    SuccessState,
+)
 from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
-    from monitor.models import Metric, Outcome
+    from monitor.models import Outcome
 
 WITHIN_SECONDS = 1.0  # approximate limit of a call
 CHANGES_AT_ONCE = 500
 METRICS_AT_ONCE = 50  # approximate size of a transaction
+REQUESTED_INPUTS = 100  # a part that a request reads: about a tenth of a second
+REQUESTED_STAGES = 50
 
 
 @dataclass
@@ -79,22 +94,37 @@ def refresh_all(now: datetime) -> None:
         pass
 
 
-def refresh_series(series: Collection[int], now: datetime) -> None:
-    """Update the forecasts of *series* (primary keys) now, because a request is waiting for them.
+def refresh_requested(metric: Metric, now: datetime, until: float) -> bool:
+    """Update the forecast of *metric*, for which a request is waiting; return whether it is up to date.
 
-    For each state the next part of its inputs is read, so a state with a long history may stay incomplete:
-    ``refresh`` reads the rest.
+    No part begins after the monotonic time *until*. The inputs that are left are the first that ``refresh``
+    reads. If another process is reading them, the call waits for it no longer than that.
     """
-    _read_metrics(followed(segment__series__in=series), now)
-    _read_success(series, now)
+    is_complete = _read_requested(MetricUpdate(metric), now, until)
+    with _giving_up_at_locks(until):
+        if not is_complete:
+            states.lock_or_create(ForecastState, [metric.pk])
+            ForecastState.objects.filter(metric=metric).update(is_requested=True)
+        _keep_current([metric])
+        _update_times([metric], ())
+    return is_complete
 
 
-def refresh_metric(metric: int, now: datetime) -> None:
-    """Update the forecasts of *metric* (its key) as ``refresh_series`` does for series.
+def refresh_companions(metric: Metric, now: datetime, until: float) -> None:
+    """Update what an answer about *metric* has beside its forecast, while time remains.
 
-    If the metric has no state, a state is created, which ``refresh`` keeps up to date from now on.
+    This is the success of the series and, if *metric* is the total, the stages of its segment. *until* is as
+    in ``refresh_requested``.
     """
-    _read_metrics(metrics_of(pk=metric), now)
+    _read_requested(SuccessUpdate(metric.segment.series_id), now, until)
+    if metric.name != HEADLINE:
+        return
+    stages = Metric.objects.filter(segment=metric.segment, name__startswith=STAGE, name__endswith=".seconds")
+    without = stages.filter(forecast_state__forecast=None).select_related("segment").order_by("pk")
+    for stage in without[:REQUESTED_STAGES]:
+        if time.monotonic() >= until:
+            return
+        _read_requested(MetricUpdate(stage), now, until)
 
 
 def record_outcome(outcome: Outcome) -> None:
@@ -202,6 +232,37 @@ def _read_metrics(metrics: Sequence[Metric], now: datetime) -> None:
     _keep_current(metrics)
     with transaction.atomic():
         _update_times(metrics, ())
+
+
+def _read_requested(update: StateUpdate, now: datetime, until: float) -> bool:
+    """Read all inputs of *update*, or as many parts as begin before the monotonic time *until*.
+
+    Return whether all inputs are read.
+    """
+    is_behind = True
+    while is_behind and time.monotonic() < until:
+        with _giving_up_at_locks(until):
+            is_behind = read_part(update, now, at_most=REQUESTED_INPUTS)
+    return not is_behind
+
+
+@contextmanager
+def _giving_up_at_locks(until: float) -> Iterator[None]:
+    """Open a transaction; roll it back if it still waits for a lock at about the monotonic time *until*.
+
+    The process that holds the lock does the same work.
+    """
+    try:
+        with transaction_lock_timeout(_milliseconds(until - time.monotonic())):
+            yield
+    except OperationalError as error:
+        if not is_lock_timeout(error):
+            raise
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return *seconds* as a lock_timeout, of at most a minute; 0 would mean no timeout."""
+    return max(round(min(seconds, 60.0) * 1000), 1)
 
 
 def _read_success(series: Iterable[int], now: datetime) -> None:

@@ -133,10 +133,12 @@ def give_up(states: type[LearnedState], key: int) -> None:
 def behind(states: type[LearnedState]) -> list[int]:
     """Return the key of one state with unread inputs, in a list; the list is empty if no state has any.
 
-    Of several states, the state that has used the fewest values is returned.
+    Of several states, one that a client waits for is returned, then the state that has used the fewest
+    values.
     """
     rows: QuerySet[LearnedState] = QuerySet(states).filter(is_behind=True)
-    return list(rows.order_by("n", "pk").values_list("pk", flat=True)[:1])
+    order = ["-is_requested", "n", "pk"] if states is ForecastState else ["n", "pk"]
+    return list(rows.order_by(*order).values_list("pk", flat=True)[:1])
 
 
 def _format(statement: str, states: type[LearnedState], columns: str) -> str:

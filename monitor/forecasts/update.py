@@ -107,19 +107,24 @@ def use_changes(updates: Sequence[Update], now: datetime) -> list[Update]:
     return [update for update, _ in with_new]
 
 
-def read_part(update: StateUpdate, now: datetime) -> None:
-    """Read the next part of the inputs of *update* and use it, in the caller's transaction."""
+def read_part(update: StateUpdate, now: datetime, *, at_most: int = INPUTS_AT_ONCE) -> bool:
+    """Read the next part of the inputs of *update* and use it, in the caller's transaction.
+
+    A part has *at_most* inputs, or more if they became known at the same time. Return whether the state is
+    still behind.
+    """
     if not _locked([update]):
-        return  # the metric or series has been deleted
+        return False  # the metric or series has been deleted
     row, sources = update.row, list(update.sources)
-    found = by_key(update.relation.after(sources, row.used_until or EPOCH, now, INPUTS_AT_ONCE))
+    found = by_key(update.relation.after(sources, row.used_until or EPOCH, now, at_most))
     new = [item for inputs in found.values() for item in inputs]
-    was_behind, is_behind = row.is_behind, len(new) >= INPUTS_AT_ONCE
+    was_behind, is_behind = row.is_behind, len(new) >= at_most
     if new or was_behind:
         _learn([(update, new)], now, is_behind=is_behind)
     if was_behind and not is_behind:
         later = by_key(update.relation.after(sources, now, END_OF_TIME, INPUTS_AT_ONCE))
         record_later(update.series, (item for inputs in later.values() for item in inputs))
+    return is_behind
 
 
 def _locked(updates: Sequence[Update]) -> list[Update]:

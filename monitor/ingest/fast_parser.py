@@ -108,8 +108,8 @@ class _Report(_Plain):
     seconds: _Seconds
     outcome: Literal["passed", "failed", "broken", "no_data", "timed_out", "skipped"]
     reason: str
-    stages: list[_Stage]
-    metrics: list[_Metric]
+    stages: Annotated[list[_Stage], Meta(max_length=wire.MOST_STAGES)]
+    metrics: Annotated[list[_Metric], Meta(max_length=wire.MOST_METRICS)]
     failure: _Failure | None
     log: list[_LogLine]
     environment: _Environment

@@ -189,7 +189,7 @@ def _new_values(
         for stored, report in parsed.items()
         if (values := parser.values(report))
     }
-    metric_ids = resolve_metrics.metric_ids(list(measured.values()))
+    metric_ids = resolve_metrics.metric_ids(list(measured.values()), is_limited=False)
     return {
         stored: {ids[name]: value for name, value in report.values.items()}
         for (stored, report), ids in zip(measured.items(), metric_ids, strict=True)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Max
+from django.db.models import Count, Max
 
 from monitor.db import binary
 from monitor.ingest.extract_metrics import units
 from monitor.models import Metric, Segment
 
 if TYPE_CHECKING:
+    import uuid
+
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.segment import Identity
 
+MOST_IN_SEGMENT = 2_000  # metrics
+MOST_IN_SERIES = 20_000  # in all its segments
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
 # Read by position: this runs for every report.
@@ -67,10 +72,22 @@ class KnownSegment:
     metric_ids: Mapping[str, int]
 
 
-def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
+class TooManyMetrics(Exception):
+    """Reports have metrics beyond the limit of their series; *refused* has the reason by run."""
+
+    def __init__(self, refused: Mapping[uuid.UUID, str]) -> None:
+        super().__init__("; ".join(refused.values()))
+        self.refused = refused
+
+
+def metric_ids(measured: Sequence[MeasuredReport], *, is_limited: bool = True) -> list[Mapping[str, int]]:
     """Return, for each report, the keys of its segment's metrics by name; must be called in a transaction.
 
-    Missing segments and metrics are created.
+    Missing segments and metrics are created; if *is_limited*, up to ``MOST_IN_SEGMENT`` and
+    ``MOST_IN_SERIES``, or somewhat more if concurrent transactions add some.
+
+    Raises:
+        TooManyMetrics: roll the transaction back, and store the other reports.
     """
     if not measured:
         return []
@@ -81,7 +98,10 @@ def metric_ids(measured: Sequence[MeasuredReport]) -> list[Mapping[str, int]]:
         _create_segments(missing)
         known_segments.update(_known(missing))
     _begin_earlier((known_segments[key], wanted[key].earliest) for key in wanted)
-    known_segments.update(_with_new_metrics(wanted, known_segments))
+    if lacking := _lacking(wanted, known_segments):
+        if is_limited:
+            _refuse_beyond_limits(zip(segments, measured, strict=True), lacking, known_segments)
+        known_segments.update(_with_new_metrics(lacking, wanted, known_segments))
     return [known_segments[key].metric_ids for key in segments]
 
 
@@ -154,17 +174,54 @@ def _begin_earlier(slots: Iterable[tuple[KnownSegment, datetime]]) -> None:
             Segment.objects.filter(pk=known_segment.segment, began_at__gt=slot).update(began_at=slot)
 
 
-def _with_new_metrics(
+def _lacking(
     wanted: Mapping[SegmentKey, WantedSegment], known_segments: Mapping[SegmentKey, KnownSegment]
-) -> dict[SegmentKey, KnownSegment]:
-    """Create the metrics that segments lack; return the segments that lacked any, now with all metrics."""
-    lacking = [
+) -> list[SegmentKey]:
+    """Return the segments that lack a metric of their reports."""
+    return [
         key
         for key, segment in wanted.items()
         if not known_segments[key].metric_ids.keys() >= segment.reports.keys()
     ]
-    if not lacking:
-        return {}
+
+
+def _refuse_beyond_limits(
+    reports: Iterable[tuple[SegmentKey, MeasuredReport]],
+    lacking: Iterable[SegmentKey],
+    known_segments: Mapping[SegmentKey, KnownSegment],
+) -> None:
+    """Raise TooManyMetrics if reports of the segments *lacking* metrics add more than permitted."""
+    names = {key: set(known_segments[key].metric_ids) for key in lacking}
+    rows = Metric.objects.filter(segment__series__in={series for series, _ in names}).order_by()
+    in_series = Counter(dict(rows.values_list("segment__series").annotate(Count("pk"))))
+    refused = {}
+    for key, report in reports:
+        new = report.values.keys() - names.get(key, report.values.keys())
+        if not new:
+            continue
+        known, of_series = len(names[key]), in_series[report.series]
+        if known + len(new) > MOST_IN_SEGMENT:
+            limit = f"{MOST_IN_SEGMENT:,} metrics between two changes of its setup, and has {known:,}"
+        elif of_series + len(new) > MOST_IN_SERIES:
+            limit = f"{MOST_IN_SERIES:,} metrics in total, and has {of_series:,}"
+        else:
+            names[key] |= new
+            in_series[report.series] += len(new)
+            continue
+        shown = ", ".join(sorted(new)[:3])
+        refused[report.parsed.run] = (
+            f"metrics: a series may have {limit}; the report adds {len(new):,}: {shown}"
+        )
+    if refused:
+        raise TooManyMetrics(refused)
+
+
+def _with_new_metrics(
+    lacking: Sequence[SegmentKey],
+    wanted: Mapping[SegmentKey, WantedSegment],
+    known_segments: Mapping[SegmentKey, KnownSegment],
+) -> dict[SegmentKey, KnownSegment]:
+    """Create the metrics that the segments *lacking* them need; return these segments with all metrics."""
     created = [metric for key in lacking for metric in _missing_metrics(wanted[key], known_segments[key])]
     created.sort(key=lambda metric: (metric.segment_id, metric.name))
     Metric.objects.bulk_create(created, ignore_conflicts=True)

@@ -16,6 +16,7 @@ from monitor.ingest.counts import count_receipts
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import ParsedReport, parse
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
+from monitor.ingest.resolve_metrics import TooManyMetrics
 from monitor.ingest.write import store
 from reporters import report as wire
 
@@ -109,6 +110,11 @@ def ingest_all(
             }
             try:
                 ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
+            except TooManyMetrics as error:
+                within = [number for number in matched if reports[number].run not in error.refused]
+                for number in matched.keys() - set(within):
+                    receipts[number] = _refused(reports[number], error.refused[reports[number].run])
+                batches.append(batch._replace(numbers=within))
             except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
                 if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
                     (number,) = matched

@@ -50,6 +50,7 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
 
     Raises:
         match_runs.RunsDeleted: a run was deleted since ``match_runs.find`` read it.
+        resolve_metrics.TooManyMetrics: reports have metrics beyond the limit of their series.
     """
     if not reports:
         return []
@@ -142,13 +143,14 @@ def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:
         for report in reports
         if (values := extract_metrics.values(report.parsed))
     ]
+    metric_ids = resolve_metrics.metric_ids(measured)
     return [
         write.RunSamples(
-            [metric_ids[name] for name in report.values],
+            [ids[name] for name in report.values],
             report.parsed.slot,
             ended_at(report.parsed),
             list(report.values.values()),
             report.parsed.outcome == State.PASSED,
         )
-        for report, metric_ids in zip(measured, resolve_metrics.metric_ids(measured), strict=True)
+        for report, ids in zip(measured, metric_ids, strict=True)
     ]

@@ -15,6 +15,7 @@ from monitor.ledger import transitions
 from monitor.models import Hold, Reporter, Run, Series, Site, Suite
 from monitor.models.hold import MAX_REASON_CHARACTERS, SCOPE_LOOKUPS, HoldKind, HoldMode, Scope
 from monitor.models.run import State
+from monitor.models.site import OPERATE, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -102,11 +103,40 @@ def find_scope(kind: str, name: str, user: AbstractBaseUser | AnonymousUser | No
     return scope
 
 
+def may_hold(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Return whether ``check_may_hold`` lets *user* hold *scope*."""
+    try:
+        check_may_hold(scope, user)
+    except NotAllowed:
+        return False
+    return True
+
+
 def check_may_hold(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
-    """Raise NotAllowed unless *user* may see every series of *scope*: a hold stops all of them."""
+    """Raise NotAllowed unless *user* may hold every series of *scope*: a hold stops all of them.
+
+    A site admin may hold its whole site, with series that it may not see.
+    """
+    if not may_manage_everywhere(user):
+        _check_own(scope, user)
+        return
     visible = Series.objects.visible_to(user)
     if scope.series().exclude(pk__in=visible.values("pk")).exists():
         raise NotAllowed(f"the {scope} contains series that you may not see")
+
+
+def _check_own(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
+    """Raise NotAllowed unless *scope* is a site or reporter of *user*, or all its series use such sites."""
+    match scope.kind:
+        case HoldKind.SITE:
+            is_own = Site.objects.manageable_by(user).filter(name=scope.name).exists()
+        case HoldKind.REPORTER:
+            is_own = Reporter.objects.manageable_by(user, OPERATE).filter(name=scope.name).exists()
+        case _:
+            manageable = Series.objects.manageable_by(user)
+            is_own = not scope.series().exclude(pk__in=manageable.values("pk")).exists()
+    if not is_own:
+        raise NotAllowed(f"you may not hold the {scope}: your roles give you this right at other sites only")
 
 
 @transaction.atomic

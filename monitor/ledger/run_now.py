@@ -66,18 +66,18 @@ def run_all(
     force: bool = False,
     now: datetime | None = None,
 ) -> RequestedRuns:
-    """Request a run of every enabled series of *scope*; with *user*, only of series that *user* may see.
+    """Request a run of every enabled series of *scope*; with *user*, only of series that *user* may run.
 
     Held series are left out unless *force* is set.
 
     Raises:
         RunHeld: all of the series are held.
-        InvalidRequest: *scope* has no enabled series that *user* may see, or *why* is invalid.
+        InvalidRequest: *scope* has no enabled series that *user* may run, or *why* is invalid.
     """
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
     enabled = scope.series().filter(enabled=True)
-    visible = enabled.visible_to(user) if user is not None else enabled
+    visible = enabled.manageable_by(user) if user is not None else enabled
     by_key = {series.pk: series for series in visible.order_by("name")}
     if not by_key:
         raise InvalidRequest(f"the {scope} has no enabled series")

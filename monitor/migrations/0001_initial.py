@@ -802,6 +802,29 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
                 (
+                    "rotated_at",
+                    models.DateTimeField(
+                        editable=False, help_text="when another token replaced it", null=True
+                    ),
+                ),
+                ("revoked_at", models.DateTimeField(editable=False, null=True)),
+                ("last_used_at", models.DateTimeField(editable=False, null=True)),
+                (
+                    "last_used_from",
+                    models.CharField(blank=True, editable=False, help_text="an address", max_length=45),
+                ),
+                (
+                    "site",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="the only site at which it may change anything; empty: those of its user",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to="monitor.site",
+                    ),
+                ),
+                (
                     "user",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
@@ -822,7 +845,55 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ["name"],
+                "ordering": ["name", "-created_at", "-id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="AuditEvent",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("last_at", models.DateTimeField()),
+                ("repeats", models.PositiveIntegerField(default=1)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[("done", "Done"), ("denied", "Denied"), ("failed", "Failed")], max_length=6
+                    ),
+                ),
+                (
+                    "channel",
+                    models.CharField(
+                        choices=[
+                            ("page", "Page"),
+                            ("api", "Api"),
+                            ("admin", "Admin"),
+                            ("command", "Command"),
+                        ],
+                        max_length=7,
+                    ),
+                ),
+                ("user", models.CharField(blank=True, max_length=200)),
+                ("token", models.CharField(blank=True, max_length=20)),
+                ("session", models.CharField(blank=True, max_length=8)),
+                ("address", models.CharField(blank=True, max_length=45)),
+                ("action", models.CharField(max_length=200)),
+                ("target", models.CharField(blank=True, max_length=500)),
+                ("status", models.SmallIntegerField(default=0)),
+                ("changes", models.JSONField(default=list)),
+            ],
+            options={
+                "ordering": ["-last_at", "-id"],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["-last_at", "-id"], name="audit_newest"),
+                    models.Index(fields=["user", "-last_at", "-id"], name="audit_of_user"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1860,6 +1931,10 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False, help_text="its predictors have not been chosen yet"
                     ),
+                ),
+                (
+                    "is_requested",
+                    models.BooleanField(db_default=False, help_text="a client asked before it was computed"),
                 ),
                 ("n", models.PositiveIntegerField(default=0)),
                 ("last_time", models.DateTimeField(null=True)),

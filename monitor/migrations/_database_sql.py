@@ -262,6 +262,19 @@ CREATE TRIGGER days_of_window_site AFTER INSERT OR DELETE ON monitor_maintenance
     EXECUTE FUNCTION monitor_window_site_changed();
 """  # noqa: S608 - constants from above
 
+# Events of the audit record expire; nothing else may change them.
+AUDIT = """
+CREATE FUNCTION monitor_keep_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('gridcast.audit_retention', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit record cannot be changed' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH ROW
+    EXECUTE FUNCTION monitor_keep_audit();
+"""
+
 # The accounts of services (db/accounts.py) own no table, and late reports need partitions all the same: the
 # function runs with the rights of the owner. A table is created, then attached: unlike CREATE ... PARTITION OF,
 # this blocks no reader and no writer.
@@ -296,4 +309,5 @@ STATEMENTS = (
     FORMER_REPORTERS,
     HOLDS,
     DIRTY_DAYS,
+    AUDIT,
 )

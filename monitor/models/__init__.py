@@ -2,6 +2,7 @@
 
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
+from monitor.models.audit_event import AuditEvent
 from monitor.models.availability_profile import AvailabilityProfile, ProfileVersion
 from monitor.models.chain import Chain, ChainRecord, ConflictingReport
 from monitor.models.correction import Correction
@@ -37,7 +38,7 @@ from monitor.models.reporter import (
     ReporterStatus,
 )
 from monitor.models.retention_cutoff import RetentionCutoff
-from monitor.models.role import Role
+from monitor.models.role import UserRole
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
@@ -56,6 +57,7 @@ __all__ = [
     "ApiToken",
     "AttributedRun",
     "Attribution",
+    "AuditEvent",
     "AvailabilityProfile",
     "Binding",
     "Chain",
@@ -104,7 +106,6 @@ __all__ = [
     "ReporterStatus",
     "Resource",
     "RetentionCutoff",
-    "Role",
     "Run",
     "RunSubscriber",
     "Sample",
@@ -119,6 +120,7 @@ __all__ = [
     "Suite",
     "Transition",
     "Usage",
+    "UserRole",
     "Webhook",
     "WebhookDelivery",
 ]

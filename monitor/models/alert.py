@@ -10,7 +10,7 @@ from monitor.models.incident import Incident
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite
-from monitor.models.site import Site
+from monitor.models.site import OPERATE, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What a rule can name: plural, singular.
 WATCHED = {"suites": "suite", "sites": "site", "series": "series", "reporters": "reporter"}
 
+CHANGE_RULES = "monitor.change_alertrule"
 DEFAULT_PREFIX = "default-"  # of the names of default rules
 
 
@@ -42,6 +43,15 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
             named = AlertRule.objects.filter(**{f"{noun}__in": rows.order_by().values("pk")})
             is_visible |= models.Q(pk__in=named.order_by().values("pk"))
         return self.filter(is_visible)
+
+    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> AlertRuleQuerySet:
+        """Return the rules that *user* may change; of a site admin, those that watch only its sites."""
+        if may_manage_everywhere(user, CHANGE_RULES):
+            return self
+        sites = Site.objects.manageable_by(user, CHANGE_RULES)
+        own = self.filter(everything=False, suites=None, series=None, sites__in=sites, reporters=None)
+        elsewhere = AlertRule.sites.through.objects.exclude(site__in=sites).values("alertrule")
+        return own.exclude(pk__in=elsewhere).distinct()
 
 
 class AlertRule(models.Model):
@@ -98,6 +108,16 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         is_visible = models.Q(series__in=Series.objects.visible_to(user))
         return self.filter(
             is_visible | models.Q(reporter__in=Reporter.objects.manageable_or_visible_to(user))
+        )
+
+    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> AlertQuerySet:
+        """Return the visible alerts that *user* may acknowledge; of a site admin, those of its sites."""
+        visible = self.visible_to(user)
+        if may_manage_everywhere(user):
+            return visible
+        reporters = Reporter.objects.manageable_by(user, OPERATE)
+        return visible.filter(
+            models.Q(series__in=Series.objects.manageable_by(user)) | models.Q(reporter__in=reporters)
         )
 
     def open(self) -> AlertQuerySet:

@@ -53,6 +53,7 @@ class ForecastState(LearnedState):
 
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
     is_new = models.BooleanField(db_default=False, help_text="its predictors have not been chosen yet")
+    is_requested = models.BooleanField(db_default=False, help_text="a client asked before it was computed")
     last_time = models.DateTimeField(null=True)
     last_value = models.FloatField(null=True)
 

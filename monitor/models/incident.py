@@ -9,6 +9,7 @@ from django.db import models
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.reporter import Reporter
 from monitor.models.series import Series
+from monitor.models.site import OPERATE, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -29,6 +30,20 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         of_alert = models.Q(alerts__series__in=visible) | models.Q(alerts__reporter__in=reporters)
         alerted = Incident.objects.filter(of_alert).order_by().values("pk")
         return self.filter(models.Exists(affected) | models.Q(pk__in=alerted))
+
+    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> IncidentQuerySet:
+        """Return the visible incidents that *user* may change; of a site admin, those of its sites alone."""
+        visible = self.visible_to(user)
+        if may_manage_everywhere(user):
+            return visible
+        own_series = Series.objects.manageable_by(user).order_by().values("pk")
+        own_reporters = Reporter.objects.manageable_by(user, OPERATE).order_by().values("pk")
+        series = Series.objects.exclude(pk__in=own_series).order_by()
+        reporters = Reporter.objects.exclude(pk__in=own_reporters).order_by()
+        affects_others = IncidentSeries.objects.filter(series__in=series).order_by().values("incident")
+        of_alert = models.Q(alerts__series__in=series) | models.Q(alerts__reporter__in=reporters)
+        alerts_others = Incident.objects.filter(of_alert).order_by().values("pk")
+        return visible.exclude(kind=MONITOR).exclude(pk__in=affects_others).exclude(pk__in=alerts_others)
 
     def of_runs(self) -> IncidentQuerySet:
         """Return the incidents of failed runs, without those that alerts opened, and suspicions."""

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from monitor.models.series import Series
-from monitor.models.site import Site
+from monitor.models.site import Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
 
 CHANGE_WINDOWS = "monitor.change_maintenancewindow"
 
@@ -29,6 +28,18 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
         visible = Series.objects.visible_to(user).order_by()
         sites = Site.objects.filter(resources__bindings__series__in=visible)
         return self.filter(models.Q(sites=None) | models.Q(sites__in=sites)).distinct()
+
+    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
+        """Return the configured windows that *user* may change; of a site admin, those only at its sites."""
+        windows = self.configured()
+        if may_manage_everywhere(user, CHANGE_WINDOWS):
+            return windows
+        sites = Site.objects.manageable_by(user, CHANGE_WINDOWS).order_by().values("pk")
+        elsewhere = Site.objects.exclude(pk__in=sites).order_by().values("pk")
+        at_sites = MaintenanceWindow.sites.through.objects.all()
+        own = at_sites.filter(site__in=sites).values("maintenancewindow")
+        others = at_sites.filter(site__in=elsewhere).values("maintenancewindow")
+        return windows.filter(pk__in=own).exclude(pk__in=others)
 
     def not_over(self, now: datetime) -> MaintenanceWindowQuerySet:
         """Return the windows that may be open at *now* or later; every recurring window may be."""

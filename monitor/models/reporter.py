@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 
 from monitor.models.series import Series
+from monitor.models.site import Site, may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 HOME = "home"
 MAX_AGENT_SERIES = 2_000  # in one assignment
+SEND_REPORTS = "monitor.add_rawreport"
 MANAGE_REPORTERS = "monitor.manage_reporters"  # permission to create, enrol and revoke reporters
 
 
@@ -29,9 +31,25 @@ class ReporterQuerySet(models.QuerySet["Reporter"]):
         return self.filter(pk__in=Series.objects.visible_to(user).order_by().values("reporter"))
 
     def manageable_or_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ReporterQuerySet:
-        """Return all reporters if *user* may manage them, otherwise as ``visible_to``."""
-        may_manage = bool(user.is_authenticated and getattr(user, "has_perm", _never)(MANAGE_REPORTERS))
-        return self if may_manage else self.visible_to(user)
+        """Return the reporters that *user* may manage, and those of ``visible_to``."""
+        if sees_all(user) or may_manage_everywhere(user, MANAGE_REPORTERS):
+            return self
+        is_either = models.Q(pk__in=self.visible_to(user).order_by().values("pk"))
+        if may_manage_somewhere(user, MANAGE_REPORTERS):
+            is_either |= models.Q(pk__in=self.manageable_by(user).order_by().values("pk"))
+        return self.filter(is_either)
+
+    def manageable_by(
+        self, user: AbstractBaseUser | AnonymousUser, permission: str = MANAGE_REPORTERS
+    ) -> ReporterQuerySet:
+        """Return the reporters that *user* may enrol and revoke; of a site admin, those at its sites."""
+        if may_manage_everywhere(user, permission):
+            return self
+        return self.filter(site__in=Site.objects.manageable_by(user, permission).order_by().values("pk"))
+
+    def reportable_by(self, user: AbstractBaseUser | AnonymousUser) -> ReporterQuerySet:
+        """Return the reporters whose reports tokens of *user* may send, as ``ApiToken.objects.senders``."""
+        return self.manageable_by(user, SEND_REPORTS)
 
     def remote(self) -> ReporterQuerySet:
         return self.filter(site__isnull=False)
@@ -43,10 +61,6 @@ class ReporterQuerySet(models.QuerySet["Reporter"]):
     def workers(self) -> ReporterQuerySet:
         """Return the Celery workers."""
         return self.filter(site=None)
-
-
-def _never(_permission: str) -> bool:
-    return False
 
 
 class Reporter(models.Model):

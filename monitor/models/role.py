@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _KEPT = "_gridcast_roles"  # the attribute of a user object that keeps its roles
 
 
-class Role(models.TextChoices):
+class UserRole(models.TextChoices):
     """The roles, from the fewest rights to the most. A user may have several."""
 
     VIEWER = "viewer"
@@ -25,28 +25,28 @@ class Role(models.TextChoices):
     ADMINISTRATOR = "administrator"
 
 
-def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[Role]:
+def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[UserRole]:
     """Return the roles of *user*; ``viewer`` if it has none, nothing if it is inactive or anonymous.
 
     The first call reads the groups of *user*; later ones of the same object return the same roles.
     """
     if not (user.is_active and isinstance(user, PermissionsMixin)):
         return frozenset()
-    kept: frozenset[Role] | None = getattr(user, _KEPT, None)
+    kept: frozenset[UserRole] | None = getattr(user, _KEPT, None)
     if kept is not None:
         return kept
-    groups = () if user.is_superuser else user.groups.filter(name__in=Role.values)
+    groups = () if user.is_superuser else user.groups.filter(name__in=UserRole.values)
     return keep_roles(user, [group.name for group in groups])
 
 
-def keep_roles(user: PermissionsMixin, groups: Iterable[str]) -> frozenset[Role]:
+def keep_roles(user: PermissionsMixin, groups: Iterable[str]) -> frozenset[UserRole]:
     """Return the roles of *user* as a member of *groups*, and keep them in the object."""
-    roles = {Role(name) for name in groups}
+    roles = {UserRole(name) for name in groups}
     if user.is_superuser:
-        roles.add(Role.ADMINISTRATOR)
+        roles.add(UserRole.ADMINISTRATOR)
     else:
-        roles.discard(Role.ADMINISTRATOR)
-    kept = frozenset(roles or {Role.VIEWER})
+        roles.discard(UserRole.ADMINISTRATOR)
+    kept = frozenset(roles or {UserRole.VIEWER})
     setattr(user, _KEPT, kept)
     return kept
 
@@ -59,4 +59,4 @@ def forget_roles(user: PermissionsMixin) -> None:
 
 def reads_measurements(user: AbstractBaseUser | AnonymousUser) -> bool:
     """Return whether *user* may read runs, failures and all else that is measured; else only forecasts."""
-    return bool(roles_of(user) - {Role.SCHEDULER})
+    return bool(roles_of(user) - {UserRole.SCHEDULER})

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from monitor.models.site import Resource
+from monitor.models.site import Resource, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -126,6 +126,15 @@ class SeriesQuerySet(models.QuerySet["Series"]):
     def open_to_all(self) -> SeriesQuerySet:
         """Return the series that every active user may see: those of suites without viewers."""
         return self.filter(suite__viewers__isnull=True)
+
+    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
+        """Return the visible series that *user* may run; of a site admin, those that use its sites."""
+        visible = self.visible_to(user)
+        if may_manage_everywhere(user):
+            return visible
+        sites = Site.objects.manageable_by(user).order_by().values("pk")
+        at_sites = Binding.objects.filter(resource__site__in=sites).order_by()
+        return visible.filter(pk__in=at_sites.values("series"))
 
     def scheduled(self) -> SeriesQuerySet:
         """Return the enabled series with a schedule of their own, or with an enabled leader's schedule."""

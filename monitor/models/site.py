@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import models
 
-from monitor.models.role import Role, roles_of
+from monitor.models.role import UserRole, roles_of
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ def bound_site(user: AbstractBaseUser | AnonymousUser) -> int | None:
 def may_manage_everywhere(user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE) -> bool:
     """Return whether *user* has *permission* at every site: by itself, and by the token of its request."""
     return bound_site(user) is None and bool(getattr(user, "has_perm", _never)(permission))
+
+
+def may_manage_somewhere(user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE) -> bool:
+    """Return whether *user* has *permission*, or is a site admin: a queryset says at which sites."""
+    return bool(getattr(user, "has_perm", _never)(permission)) or UserRole.SITE_ADMIN in roles_of(user)
 
 
 def _never(_permission: str) -> bool:
@@ -54,7 +59,7 @@ class SiteQuerySet(models.QuerySet["Site"]):
         sites = self if bound is None else self.filter(pk=bound)
         if getattr(user, "has_perm", _never)(permission):
             return sites
-        if Role.SITE_ADMIN not in roles_of(user):
+        if UserRole.SITE_ADMIN not in roles_of(user):
             return self.none()
         return sites.filter(administrators__user=user.pk)
 

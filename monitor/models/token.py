@@ -6,37 +6,54 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.utils import timezone
 
 from monitor.db import binary
+from monitor.models.role import UserRole, keep_roles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models.reporter import Reporter
+    from monitor.models.site import Site
 
 PREFIX = "gcast"
 READ, RUN, REPORT, OUTCOME, MANAGE = "read", "run", "report", "outcome", "manage"
 SCOPES = (READ, RUN, REPORT, OUTCOME, MANAGE)
 REPORT_PERMISSION = "add_rawreport"
+LIFETIME = timedelta(days=90)
+USED_SECONDS = 60  # the last use is written once in this time
 
 
+_FROM = "FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id"
 _VALID = """
-FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id
-WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.expires_at >= now() IS NOT FALSE
+WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.revoked_at IS NULL
+    AND token.expires_at >= now() IS NOT FALSE
 """
+_IS_USE_DUE = f"(token.last_used_at > now() - interval '{USED_SECONDS} seconds') IS NOT TRUE"
 # A prepared statement, because it runs for every request.
 _FOUND = f"""
-SELECT token.id, token.name, token.scopes::text, holder.id, holder.username, holder.is_superuser {_VALID}
-"""
+SELECT token.id, token.name, token.prefix, token.scopes::text, token.site_id, token.expires_at, {_IS_USE_DUE},
+    holder.id, holder.username, holder.is_superuser, ARRAY(
+        SELECT theirs.name FROM auth_user_groups AS member
+        JOIN auth_group AS theirs ON theirs.id = member.group_id
+        WHERE member.user_id = holder.id AND theirs.name = ANY (%(roles)b)) {_FROM} {_VALID}
+"""  # noqa: S608  # constants
+# Written once a minute for each token: concurrent requests find nothing left to write.
+_USED = f"""
+UPDATE monitor_apitoken AS token SET last_used_at = now(), last_used_from = %(address)b
+WHERE token.id = %(token)b AND {_IS_USE_DUE}
+"""  # noqa: S608  # constants
 # The rights of a sender in one statement, because it runs for every report. The permission is granted to the
-# user or to one of the user's groups.
+# user or to one of the user's groups; a site admin may send what reporters at its sites report.
 _SENDER = f"""
 SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission
@@ -46,13 +63,22 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
                 WHERE own.user_id = holder.id AND own.permission_id = permission.id)
             OR EXISTS (SELECT FROM auth_user_groups AS member
                 JOIN auth_group_permissions AS theirs ON theirs.group_id = member.group_id
-                WHERE member.user_id = holder.id AND theirs.permission_id = permission.id)))),
-    holder.is_superuser OR NOT EXISTS (
+                WHERE member.user_id = holder.id AND theirs.permission_id = permission.id))
+    ) OR EXISTS (
+        SELECT FROM monitor_siteadministrator AS administrator
+        JOIN auth_user_groups AS member ON member.user_id = administrator.user_id
+        JOIN auth_group AS theirs ON theirs.id = member.group_id
+        WHERE administrator.user_id = holder.id AND administrator.site_id = reporter.site_id
+            AND theirs.name = %(site_admin)b)),
+    holder.is_superuser OR EXISTS (
+        SELECT FROM auth_user_groups AS member JOIN auth_group AS theirs ON theirs.id = member.group_id
+        WHERE member.user_id = holder.id AND theirs.name = %(operator)b
+    ) OR NOT EXISTS (
         SELECT FROM monitor_suite_viewers AS viewers WHERE NOT EXISTS (
             SELECT FROM auth_user_groups AS member
             WHERE member.user_id = holder.id AND member.group_id = viewers.group_id)),
-    holder.id,
-    (SELECT name FROM monitor_reporter AS reporter WHERE reporter.id = token.reporter_id) {_VALID}
+    holder.id, holder.username, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
+    {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id {_VALID}
 """  # noqa: S608  # constants
 
 
@@ -63,13 +89,19 @@ class Sender:
     Attributes:
         may_report: whether the token may send reports, if it has a *reporter*.
         sees_all: whether *user* may see every series; if false, the visible series have to be looked up.
-        user: the key of the user of the token.
+        user, username: the key and the name of the user of the token.
+        token, prefix: the key and the first characters of the token.
+        is_use_due: whether the use of the token is to be written.
         reporter: the reporter whose reports the token may send; None: no reports.
     """
 
     may_report: bool
     sees_all: bool
     user: int
+    username: str
+    token: int
+    prefix: str
+    is_use_due: bool
     reporter: str | None
 
 
@@ -77,29 +109,67 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def find(self, text: str) -> ApiToken | None:
         """Return the valid token *text* with its user; None if there is no such token.
 
-        Rarely used fields are deferred.
+        Rarely used fields are deferred. The user has only the rights of the token's site, if it has one.
         """
         with binary.cursor() as cursor:
-            row = cursor.execute(_FOUND, {"sha256": [digest(text)]}).fetchone()
+            row = cursor.execute(_FOUND, {"sha256": [digest(text)], "roles": UserRole.values}).fetchone()
         return _token(_TokenRow(*row)) if row else None
 
     def senders(self, texts: Sequence[str]) -> list[Sender | None]:
         """Return the sender for each of *texts*, in order; None for an invalid token."""
         digests = [digest(text) for text in texts]
-        parameters = {"sha256": digests, "scope": REPORT, "permission": REPORT_PERMISSION}
+        parameters = {
+            "sha256": digests,
+            "scope": REPORT,
+            "permission": REPORT_PERMISSION,
+            "operator": UserRole.OPERATOR.value,
+            "site_admin": UserRole.SITE_ADMIN.value,
+        }
         with binary.cursor() as cursor:
             senders = {sha256: Sender(*rights) for sha256, *rights in cursor.execute(_SENDER, parameters)}
         return [senders.get(sha256) for sha256 in digests]
 
+    def note_use(self, token: int, address: str) -> None:
+        """Write that *token* was used now, from *address*; at most once in ``USED_SECONDS``."""
+        with binary.cursor() as cursor:
+            cursor.execute(_USED, {"token": token, "address": address[:45]})
+
+    def usable(self, now: datetime) -> ApiTokenQuerySet:
+        """Return the tokens that are neither revoked nor expired."""
+        is_unexpired = models.Q(expires_at=None) | models.Q(expires_at__gte=now)
+        return self.filter(is_unexpired, revoked_at=None)
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ApiTokenQuerySet:
+        """Return the tokens of *user*; to an administrator, all."""
+        if user.is_active and getattr(user, "is_superuser", False):
+            return self
+        return self.filter(user=user.pk)
+
+    def with_text(self, text: str) -> ApiToken:
+        """Return the token *text* with all its fields."""
+        return self.select_related("user", "reporter", "site").get(sha256=digest(text))
+
     def issue(
-        self, user: AbstractBaseUser, name: str, scopes: list[str], reporter: Reporter | None = None
+        self,
+        user: AbstractBaseUser,
+        name: str,
+        scopes: list[str],
+        reporter: Reporter | None = None,
+        *,
+        site: Site | None = None,
+        expires_at: datetime | None = None,
+        is_unlimited: bool = False,
     ) -> str:
         """Create a token for *user* with the rights *scopes*; return its text, which is not stored.
 
-        A token with the scope ``report`` sends reports of *reporter* only.
+        A token with the scope ``report`` sends reports of *reporter* only, and with a *site*, the token may
+        change nothing elsewhere. It expires at *expires_at*, by default after ``LIFETIME``.
+        ``monitor.access.tokens`` checks what may be issued to whom.
         """
-        text = f"{PREFIX}_{secrets.token_urlsafe(32)}"
-        self.keep(user, name, scopes, text, reporter)
+        text = new_text()
+        limit = None if is_unlimited else expires_at or timezone.now() + LIFETIME
+        fields = {"name": name, "scopes": scopes, "reporter": reporter, "site": site, "expires_at": limit}
+        self.create(user_id=user.pk, sha256=digest(text), prefix=prefix_of(text), **fields)
         return text
 
     def keep(
@@ -110,12 +180,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         text: str,
         reporter: Reporter | None = None,
     ) -> None:
-        """Store *text* as a token of *user*."""
+        """Store *text* as a token of *user* that never expires."""
         fields = {
             "user_id": user.pk,
             "name": name,
             "scopes": scopes,
-            "prefix": text[: len(PREFIX) + 5],
+            "prefix": prefix_of(text),
             "reporter": reporter,
         }
         self.update_or_create(sha256=digest(text), defaults=fields)
@@ -126,17 +196,26 @@ class _TokenRow(NamedTuple):
 
     id: int
     name: str
+    prefix: str
     scopes: str
+    site: int | None
+    expires_at: datetime | None
+    is_use_due: bool
     user: int
     username: str
     is_superuser: bool
+    roles: list[str]
 
 
 def _token(row: _TokenRow) -> ApiToken:
-    values = [row.id, row.user, row.name, json.loads(row.scopes)]
-    token = ApiToken.from_db(None, ["id", "user_id", "name", "scopes"], values)
-    loaded = ["id", "is_superuser", "username", "is_active"]  # in the order of the model's fields
+    loaded = ["id", "user_id", "name", "prefix", "scopes", "site_id", "expires_at"]
+    values = [row.id, row.user, row.name, row.prefix, json.loads(row.scopes), row.site, row.expires_at]
+    token = ApiToken.from_db(None, loaded, values)  # in the order of the model's fields, as below
+    loaded = ["id", "is_superuser", "username", "is_active"]
     token.user = User.from_db(None, loaded, [row.user, row.is_superuser, row.username, True])
+    token.is_use_due = row.is_use_due
+    keep_roles(token.user, row.roles)
+    token.user.bound_site = row.site  # type: ignore[attr-defined]  # read by monitor.models.site.bound_site
     return token
 
 
@@ -159,16 +238,46 @@ class ApiToken(models.Model):
         related_name="tokens",
         help_text="the reporter whose reports it may send; needed for the scope report",
     )
+    site = models.ForeignKey(
+        "monitor.Site",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="tokens",
+        help_text="the only site at which it may change anything; empty: those of its user",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
+    rotated_at = models.DateTimeField(null=True, editable=False, help_text="when another token replaced it")
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    last_used_from = models.CharField(max_length=45, blank=True, editable=False, help_text="an address")
 
     objects = ApiTokenQuerySet.as_manager()
+    is_use_due = False  # set by ``find``
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["name", "-created_at", "-id"]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}...)"
+
+    def state(self, now: datetime) -> str:
+        """Return ``revoked``, ``expired``, ``rotated`` (valid until it expires) or ``valid``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        if self.expires_at is not None and self.expires_at < now:
+            return "expired"
+        return "valid" if self.rotated_at is None else "rotated"
+
+
+def new_text() -> str:
+    return f"{PREFIX}_{secrets.token_urlsafe(32)}"
+
+
+def prefix_of(text: str) -> str:
+    """Return the part of a token that is shown: too little to guess the rest."""
+    return text[: len(PREFIX) + 5]
 
 
 def digest(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monitor.models.role import Role, roles_of
+from monitor.models.role import UserRole, roles_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -15,4 +15,6 @@ def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
 
     This is the only such rule; ``ApiToken.objects.senders`` repeats it in SQL.
     """
-    return bool(user.is_active and (getattr(user, "is_superuser", False) or Role.OPERATOR in roles_of(user)))
+    return bool(
+        user.is_active and (getattr(user, "is_superuser", False) or UserRole.OPERATOR in roles_of(user))
+    )

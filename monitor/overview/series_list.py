@@ -32,7 +32,7 @@ _WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 
 
 @dataclass(frozen=True)
-class SeriesFilter:
+class SeriesChoice:
     """The series to list; an empty field does not filter. *state* is a state or ``NOT_WORKING``."""
 
     site: str = ""
@@ -78,7 +78,7 @@ class SeriesPage:
 def list_series(
     user: AbstractBaseUser | AnonymousUser,
     now: datetime,
-    chosen: SeriesFilter,
+    chosen: SeriesChoice,
     *,
     order: str = WORST,
     page: int = 1,
@@ -92,7 +92,7 @@ def list_series(
 
 
 def keys_after(
-    user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter, *, name: str, at_most: int
+    user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice, *, name: str, at_most: int
 ) -> list[int]:
     """Return the primary keys of the first *at_most* series whose names sort after *name*.
 
@@ -106,7 +106,7 @@ def keys_after(
     return list(series.values_list("pk", flat=True)[:at_most])
 
 
-def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> SeriesQuerySet:
+def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> SeriesQuerySet:
     """Return the visible series of the chosen site and suite, in any state.
 
     A separate query for the suites avoids a join per series.
@@ -116,7 +116,7 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesFilter) -> S
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
-def _ordered(series: SeriesQuerySet, chosen: SeriesFilter, order: str) -> NDArray[np.int64]:
+def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArray[np.int64]:
     """Return the primary keys of the series in the chosen state, sorted by *order*."""
     named = latest.series_columns(series, {"name": ("name", "name")})
     columns = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -12,7 +11,8 @@ from django.views.decorators.http import require_POST
 
 from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
-from monitor.pages.http.access import members_only, wants_part
+from monitor.models.site import may_manage_somewhere
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.updates import digest_of, is_current
 
 MOST_OPEN = 500
@@ -44,18 +44,27 @@ def page(request: HttpRequest) -> HttpResponse:
         "closed": closed,
         "closed_is_full": len(closed) == MOST_CLOSED,
         "rules": AlertRule.objects.filter(enabled=True).count(),
+        "acknowledgeable": _acknowledgeable(request),
         "digest": digest,
         "now": timezone.now(),
     }
     return render(request, "parts/alerts.html" if wants_part(request) else "pages/alerts.html", context)
 
 
+def _acknowledgeable(request: HttpRequest) -> frozenset[int]:
+    if not may_manage_somewhere(request.user):
+        return frozenset()
+    pending = Alert.objects.manageable_by(request.user).open().filter(acknowledged_at=None)
+    return frozenset(pending.values_list("pk", flat=True))
+
+
 @members_only
 @require_POST
-@permission_required("monitor.run_series", raise_exception=True)
+@managers_only()
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     """Acknowledge an open alert; the first acknowledgement stays."""
     alert = get_object_or_404(Alert.objects.visible_to(request.user), pk=pk)
+    check_manageable(alert, Alert.objects.manageable_by(request.user))
     if not Alert.objects.filter(pk=pk).acknowledge(request.user.get_username(), timezone.now()):
         messages.info(request, f"The alert of {alert.subject} is resolved or acknowledged already.")
     return redirect("alerts")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
@@ -24,7 +23,8 @@ from monitor.availability.recompute import InvalidRecomputation, RecomputationRe
 from monitor.availability.versions import find_version
 from monitor.models import Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
-from monitor.pages.http.access import members_only
+from monitor.models.site import may_manage_somewhere
+from monitor.pages.http.access import check_manageable, managers_only, members_only
 
 MOST_RECOMPUTATIONS = 50
 
@@ -50,6 +50,8 @@ def site(request: HttpRequest, name: str) -> HttpResponse:
         "services": report.services_of_site(found, month, request.user),
         "recomputations": report.recomputations_for(request.user, found)[:MOST_RECOMPUTATIONS],
         "versions": report.present_versions(now.date(), found),
+        "may_recompute": may_manage_somewhere(request.user)
+        and Site.objects.manageable_by(request.user).filter(pk=found.pk).exists(),
         "most_reason": MAX_REASON_CHARACTERS,
         **_context(month, now),
     }
@@ -65,10 +67,11 @@ def recomputations(request: HttpRequest) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required("monitor.run_series", raise_exception=True)
+@managers_only()
 def recompute_month(request: HttpRequest, name: str) -> HttpResponse:
     """Recompute the month that the form names, for the reason that it gives."""
     found, now = _visible(request, name), timezone.now()
+    check_manageable(found, Site.objects.manageable_by(request.user))
     text, profile = (request.POST.get(key, "").replace("\x00", "") for key in ("month", "profile"))
     try:
         month, version = parse_month(text, now), find_version(profile)

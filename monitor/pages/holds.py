@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path
@@ -15,12 +14,13 @@ from django.views.decorators.http import require_POST
 
 from monitor.ledger import holds as holding
 from monitor.ledger.hold_history import hold_events, holdable_scopes
-from monitor.ledger.holds import HoldError, InvalidRequest, UnknownScope, hold_progress
+from monitor.ledger.holds import HoldError, InvalidRequest, NotAllowed, UnknownScope, hold_progress
 from monitor.ledger.maintenance import open_and_planned
 from monitor.ledger.run_now import run_all, run_now
-from monitor.models import Hold
+from monitor.models import Hold, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
-from monitor.pages.http.access import members_only, wants_part
+from monitor.models.site import may_manage_somewhere
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import SPANS, hold_form_context
 from monitor.pages.http.updates import digest_of, is_current
 
@@ -59,7 +59,7 @@ def scope_page(request: HttpRequest, kind: str, name: str) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required("monitor.run_series", raise_exception=True)
+@managers_only()
 def act(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Execute a submitted form; if the order is refused, show the form again, with the error."""
     scope = _find(request, kind, name)
@@ -68,6 +68,8 @@ def act(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         return _render_scope(request, scope, error="expected one of: " + ", ".join(_VERBS))
     try:
         message, target = verb(request, scope, timezone.now())
+    except NotAllowed as error:
+        return _render_scope(request, scope, error=str(error), status=403)
     except HoldError as error:
         return _render_scope(request, scope, error=str(error))
     messages.success(request, message)
@@ -85,17 +87,18 @@ def _find(request: HttpRequest, kind: str, name: str) -> Scope:
         raise Http404(str(error)) from error
 
 
-def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "") -> HttpResponse:
+def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status: int = 409) -> HttpResponse:
     now = timezone.now()
     context = {
         **hold_form_context(request, scope, now),
         "held": hold_progress(Hold.objects.at(now).of(scope)),
         "series_of_scope": scope.series().visible_to(request.user).order_by("name"),
         "log": hold_events(Hold.objects.visible_to(request.user).of(scope), LOG_ENTRIES),
+        "may_hold": may_manage_somewhere(request.user) and holding.may_hold(scope, request.user),
         "error": error,
         "now": now,
     }
-    return render(request, "pages/hold.html", context, status=409 if error else 200)
+    return render(request, "pages/hold.html", context, status=status if error else 200)
 
 
 Result = tuple[str, HttpResponse | None]  # the message for the user, and where to go next
@@ -127,7 +130,9 @@ def _run(*, force: bool) -> Callable[[HttpRequest, Scope, datetime], Result]:
     def queue(request: HttpRequest, scope: Scope, now: datetime) -> Result:
         who, why = request.user.get_username(), request.POST.get("why", "")
         if scope.kind == HoldKind.SERIES:
-            run = run_now(scope.series().get(), who=who, why=why, force=force, now=now)
+            series = scope.series().get()
+            check_manageable(series, Series.objects.manageable_by(request.user))
+            run = run_now(series, who=who, why=why, force=force, now=now)
             return f"Run of {scope.name} queued.", redirect("run", pk=run.pk)
         queued = run_all(scope, user=request.user, who=who, why=why, force=force, now=now)
         message = f"{len(queued.runs)} run{'' if len(queued.runs) == 1 else 's'} queued"

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Greatest
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +19,8 @@ from monitor.alerts.listing import listed, notification_states
 from monitor.failures import incident_actions
 from monitor.failures.incidents import earlier
 from monitor.models import Alert, Incident, IncidentSeries, Series
-from monitor.pages.http.access import members_only
+from monitor.models.site import may_manage_somewhere
+from monitor.pages.http.access import check_manageable, managers_only, members_only
 
 MOST_RESOLVED = 50
 MOST_EVENTS = 200
@@ -70,6 +70,8 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "suspicion_messages": notification_states(found.notifications.all()),
         "earlier": earlier(found, visible),
         "most_text": MOST_TEXT,
+        "may_act": may_manage_somewhere(request.user)
+        and Incident.objects.manageable_by(request.user).filter(pk=pk).exists(),
         "now": timezone.now(),
     }
     return render(request, "pages/incident.html", context)
@@ -77,10 +79,11 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required("monitor.run_series", raise_exception=True)
+@managers_only()
 def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Do what the button *action* says, with the text of the form."""
     found = get_object_or_404(Incident.objects.visible_to(request.user), pk=pk)
+    check_manageable(found, Incident.objects.manageable_by(request.user))
     text = request.POST.get("text", "").replace("\x00", "").strip()[:MOST_TEXT]
     user, now = request.user.get_username(), timezone.now()
     if action in _NEED_TEXT and not text:

@@ -52,7 +52,7 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     orders = series_list.ORDERS if is_list else matrix.ORDERS
     if query["order"] not in orders:
         query["order"] = orders[0]
-    chosen = series_list.SeriesFilter(query["site"], query["suite"], query["state"])
+    chosen = series_list.SeriesChoice(query["site"], query["suite"], query["state"])
     order, number = query["order"], page_number(request.GET.get("page", ""))
     user = request.user
     return {

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -17,10 +16,11 @@ from monitor.alerts.listing import listed
 from monitor.fleet import enrolment
 from monitor.models import Alert, Reporter
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.site import OPERATE, may_manage_somewhere
 from monitor.overview import reporter_details as details
 from monitor.overview.reporters import list_reporters, server_archive_sha256
 from monitor.overview.site_policy import policy_lines
-from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.updates import digest_of, is_current
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required(MANAGE_REPORTERS, raise_exception=True)
+@managers_only(MANAGE_REPORTERS)
 def create_code(request: HttpRequest, name: str) -> HttpResponse:
     """Show the page with a new enrolment code; only this answer contains the code."""
-    reporter, now = _find(request, name), timezone.now()
+    reporter, now = _find_manageable(request, name), timezone.now()
     try:
         code = enrolment.create_code(reporter, request.user, now)  # type: ignore[arg-type]  # logged in
     except enrolment.NotRemote as error:
@@ -54,10 +54,10 @@ def create_code(request: HttpRequest, name: str) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required(MANAGE_REPORTERS, raise_exception=True)
+@managers_only(MANAGE_REPORTERS)
 def revoke(request: HttpRequest, name: str) -> HttpResponse:
     """Revoke the key and the open codes, if the form was confirmed."""
-    reporter = _find(request, name)
+    reporter = _find_manageable(request, name)
     if request.POST.get("confirmed") != reporter.name:
         messages.error(request, f"Not revoked: confirm with the name of the reporter, {reporter.name}.")
     elif enrolment.revoke(reporter, request.user.get_username(), timezone.now()):
@@ -72,11 +72,20 @@ def _find(request: HttpRequest, name: str) -> Reporter:
     return get_object_or_404(visible, name=name)
 
 
+def _find_manageable(request: HttpRequest, name: str) -> Reporter:
+    reporter = _find(request, name)
+    check_manageable(reporter, Reporter.objects.manageable_by(request.user))
+    return reporter
+
+
 def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
     (summary,) = list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, now)
     status = summary.status
     series = details.visible_series(reporter, request.user)
-    may_manage = request.user.has_perm(MANAGE_REPORTERS)
+    may_manage = (
+        may_manage_somewhere(request.user, MANAGE_REPORTERS)
+        and Reporter.objects.manageable_by(request.user).filter(pk=reporter.pk).exists()
+    )
     chains, runs = details.chain_states(reporter), details.latest_runs(series, now)
     skipped = details.slots_skipped_by_policy(series, now) if reporter.is_remote else []
     keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
@@ -104,6 +113,8 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         "policy": policy_lines(status.policy_summary) if status else [],
         "messages_of_agent": details.newest_messages(status.messages) if status else [],
         "may_manage": may_manage,
+        "may_hold": may_manage_somewhere(request.user)
+        and Reporter.objects.manageable_by(request.user, OPERATE).filter(pk=reporter.pk).exists(),
         "server_archive": server_archive_sha256(),
         "digest": digest_of(seen),
         "now": now,

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from monitor.fleet.create import InvalidReporter, create_reporter
+from monitor.fleet.create import ForeignSite, InvalidReporter, create_reporter
 from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.site import may_manage_somewhere
 from monitor.overview.reporters import page_of_reporters, server_archive_sha256
-from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.access import managers_only, members_only, wants_part
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current
 
@@ -25,7 +26,7 @@ DEFAULT_CAPACITY = 4
 
 @members_only
 @require_http_methods(["GET", "HEAD", "POST"])
-def page(request: HttpRequest) -> HttpResponse:
+def page(request: HttpRequest) -> HttpResponseBase:
     return _create(request) if request.method == "POST" else _show(request)
 
 
@@ -51,16 +52,21 @@ def _show(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/reporters.html", {**context, **_form(request)})
 
 
-@permission_required(MANAGE_REPORTERS, raise_exception=True)
+@managers_only(MANAGE_REPORTERS)
 def _create(request: HttpRequest) -> HttpResponse:
     """Create a reporter and show it; if the values are refused, show them again with the error."""
     posted, now = request.POST, timezone.now()
     capacity = posted.get("capacity", "")
     try:
         number = int(capacity) if capacity.isascii() and capacity.isdecimal() and len(capacity) < 10 else 0
-        reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number)
+        sites = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
+        reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number, sites)
+    except ForeignSite as error:
+        raise PermissionDenied(str(error)) from error
     except InvalidReporter as error:
-        content = page_of_reporters(Reporter.objects.all(), request.user, now, 1)
+        content = page_of_reporters(
+            Reporter.objects.manageable_or_visible_to(request.user), request.user, now, 1
+        )
         context = {"overview": content, "server_archive": server_archive_sha256(), "digest": "", "now": now}
         form = {**_form(request), "error": str(error)}
         return render(request, "pages/reporters.html", {**context, **form}, status=409)
@@ -70,11 +76,12 @@ def _create(request: HttpRequest) -> HttpResponse:
 
 def _form(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the form, with the values of a refused submission."""
-    if not request.user.has_perm(MANAGE_REPORTERS):
+    if not may_manage_somewhere(request.user, MANAGE_REPORTERS):
         return {}
+    sites = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     submitted = {key: request.POST.get(key, "") for key in ("name", "site", "capacity")}
     submitted["capacity"] = submitted["capacity"] or str(DEFAULT_CAPACITY)
-    return {"may_manage": True, "sites": Site.objects.values_list("name", flat=True), "submitted": submitted}
+    return {"may_manage": True, "sites": sites.values_list("name", flat=True), "submitted": submitted}
 
 
 urlpatterns = [path("reporters/", page, name="reporters")]

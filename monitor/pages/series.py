@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -26,7 +25,8 @@ from monitor.ledger.run_now import run_now
 from monitor.models import Alert, Hold, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
-from monitor.pages.http.access import members_only, wants_part
+from monitor.models.site import may_manage_somewhere
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.updates import digest_of, is_current
 from monitor.series.segment_history import segment_starts
@@ -66,6 +66,8 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         **live,
         "series": series,
+        "may_run": may_manage_somewhere(request.user)
+        and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
         "now": now,
         "chosen": chosen,
         "ranges": RANGES,
@@ -83,10 +85,11 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
 
 @members_only
 @require_POST
-@permission_required("monitor.run_series", raise_exception=True)
+@managers_only()
 def queue_run(request: HttpRequest, name: str) -> HttpResponse:
     """Queue a run and show it."""
     series = _visible(request, name)
+    check_manageable(series, Series.objects.manageable_by(request.user))
     try:
         run = run_now(series, who=request.user.get_username())
     except HoldError as error:

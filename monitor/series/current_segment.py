@@ -21,6 +21,7 @@ _NOT_STORED = """
 SELECT series.id FROM monitor_series AS series
 WHERE series.probe = %(application)b AND NOT EXISTS (
     SELECT FROM monitor_currentsegment AS stored WHERE stored.series_id = series.id)
+LIMIT %(at_most)b
 """
 
 
@@ -37,13 +38,14 @@ def store_current_segments(series: Collection[int]) -> dict[int, int | None]:
     return segments
 
 
-def store_missing_segments(application: str) -> int:
-    """Store the current segment of each series of the probe *application* that has no stored segment.
+def store_missing_segments(application: str, *, at_most: int = MAX_SERIES) -> int:
+    """Store the current segment of series of the probe *application* that have no stored segment.
 
-    Return the number of stored segments.
+    Return the number of stored segments; if it is *at_most*, further ones may be missing.
     """
     with binary.cursor() as cursor:
-        missing = [key for (key,) in cursor.execute(_NOT_STORED, {"application": application})]
+        parameters = {"application": application, "at_most": at_most}
+        missing = [key for (key,) in cursor.execute(_NOT_STORED, parameters)]
     return len(store_current_segments(missing))
 
 

@@ -23,7 +23,8 @@ GUNICORN = [
     "-m",
     "gunicorn",
     "--workers=2",
-    "--worker-class=gthread",
+    "--worker-class=monitor.web.worker.BufferedWorker",  # slow clients hold no thread
+    "--worker-connections=500",
     "--threads=16",  # concurrent reports are stored in one group commit
     "--preload",  # import once, not in each worker
     "--no-control-socket",  # its default is in the home directory

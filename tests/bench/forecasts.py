@@ -64,7 +64,7 @@ def measure() -> list[Result]:
     names = list(Series.objects.order_by("?").values_list("name", flat=True))
     # Connections stay open from one measurement to the next.
     with web.serving("tests.bench.one_row") as address, ThreadPoolExecutor(CLIENTS) as clients:
-        ask = web.asking(address, _token())
+        ask = web.asking(address, issue_token())
         ours = [f"/api/v1/forecasts?series={name}" for name in names[:SINGLES]]
         bare = [f"/one-row?metric={metric}" for metric in metrics[:SINGLES]]
         return [_throughput(clients, ask, ours, bare), _latency(clients, ask, ours), *_ranks(ask, candidates)]
@@ -173,5 +173,5 @@ def _ranking(ask: web.Ask, body: bytes, many: int) -> Callable[[], None]:
     return rank
 
 
-def _token() -> str:
+def issue_token() -> str:
     return ApiToken.objects.issue(User.objects.create_user("scheduler"), "bench", ["read"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection
@@ -17,7 +18,19 @@ from monitor.models import DayRollup, HourRollup, Series
 from reporters.config import ResourceConfig
 from tests.monitor.depot.databases import KINDS, database
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def chromium(django_db_setup: None) -> Iterator[Browser]:
+    """One browser for all tests of a module."""
+    from tests.monitor.pages.chromium import launched
+
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

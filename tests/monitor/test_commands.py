@@ -46,12 +46,12 @@ def stderr_of(var: Path, *argv: str, **environment: str) -> str:
     ],
 )
 def test_an_unavailable_depot_is_named_with_a_remedy(tmp_path: Path, url: str, expected: str) -> None:
-    assert expected in stderr_of(tmp_path, "token", "ada", DATABASE_URL=url)
+    assert expected in stderr_of(tmp_path, "token", "issue", "ada", DATABASE_URL=url)
 
 
 def test_an_invalid_state_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert str(tmp_path / "file") in stderr_of(tmp_path / "file" / "var", "token", "ada")
+    assert str(tmp_path / "file") in stderr_of(tmp_path / "file" / "var", "token", "issue", "ada")
 
 
 @pytest.mark.parametrize("port", ["-4", "0", "99999"])
@@ -81,18 +81,18 @@ def test_an_invalid_time_scale_of_the_testbed_is_refused(tmp_path: Path, scale: 
 @pytest.mark.django_db
 def test_a_token_name_that_is_too_long_is_refused() -> None:
     User.objects.create_user("ada")
-    with pytest.raises(CommandError, match="at most 100"):
-        call_command("token", "ada", name="n" * 101)
+    with pytest.raises(CommandError, match="name: expected 1 to 100 characters"):
+        call_command("token", "issue", "ada", "--name", "n" * 101)
 
 
 def test_a_token_that_reports_is_bound_to_a_reporter(circle: Series) -> None:
     User.objects.create_user("ada")
     for options in (["--scope=report"], ["--reporter=home"]):
         with pytest.raises(CommandError, match="need each other"):
-            call_command("token", "ada", *options)
+            call_command("token", "issue", "ada", *options)
     with pytest.raises(CommandError, match="there is no reporter 'ncsa'; there are: home"):
-        call_command("token", "ada", "--scope=report", "--reporter=ncsa")
-    call_command("token", "ada", "--scope=report", "--reporter=home", stdout=StringIO())
+        call_command("token", "issue", "ada", "--scope=report", "--reporter=ncsa")
+    call_command("token", "issue", "ada", "--scope=report", "--reporter=home", stdout=StringIO())
     assert [str(token.reporter) for token in ApiToken.objects.all()] == ["home"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from probes.base import Measurement, NoData, OutOfTime, Parameter, ProbeFailed, Role, Stage, UnknownProbe
 from reporters.config import Assignment, ResourceConfig
-from reporters.report import MetricValue, Report, from_json, to_json
+from reporters.report import MOST_METRICS, MetricValue, Report, from_json, to_json
 from reporters.run import RunnerTools, run
 from reporters.usage import ResourceUsage
 
@@ -280,6 +280,14 @@ def test_the_cleanup_has_a_limit_of_its_own(bench: Bench) -> None:
 def test_a_metric_that_is_not_finite_breaks_the_run(bench: Bench, value: float) -> None:
     report = bench.run({"work": lambda _grid: [Measurement("speed", value, "seconds")]})
     assert (report.outcome, report.metrics) == ("broken", ())
+
+
+def test_a_probe_with_more_metrics_than_a_report_may_have_breaks_the_run(bench: Bench) -> None:
+    many = [Measurement(f"speed.{number}", 1, "seconds") for number in range(MOST_METRICS)]
+    assert bench.run({"work": lambda _grid: many[1:]}).outcome == "passed"
+    report = bench.run({"work": lambda _grid: many})
+    assert (report.outcome, len(report.metrics)) == ("broken", MOST_METRICS - 1)
+    assert "a report has at most 999 metrics of its probe" in report.reason
 
 
 def test_a_metric_is_measured_once(bench: Bench) -> None:

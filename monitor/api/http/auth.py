@@ -9,49 +9,87 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 
+from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
+from monitor.models.audit_event import VIEW_AUDIT
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.role import reads_measurements
+from monitor.models.site import OPERATE, may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 from monitor.models.webhook import MANAGE_WEBHOOKS
 
 if TYPE_CHECKING:
+    from django.db.models import Model, QuerySet
     from django.http import HttpRequest
 
     from monitor.models.series import SeriesQuerySet
 
 MOST_SENDERS = 500  # tokens looked up in one query
+ADD_OUTCOME = "monitor.add_outcome"
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class TokenAuth(HttpBearer):
     """An API token in the header ``Authorization: Bearer gcast_...``."""
 
+    def __init__(self, *, is_for_schedulers: bool = False) -> None:
+        super().__init__()
+        self._is_for_schedulers = is_for_schedulers
+
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         api_token = ApiToken.objects.find(token)
         if api_token is None:
             return None
+        request.user, request.api_token = api_token.user, api_token.prefix  # type: ignore[attr-defined]
+        if api_token.is_use_due:
+            ApiToken.objects.note_use(api_token.pk, client_address(request))
         if request.method in SAFE and READ not in api_token.scopes:
             raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
-        request.user = api_token.user
+        if not self._is_for_schedulers:
+            _require_measurements(request)
         return api_token
 
 
 class PersonAuth(SessionAuth):
     """A browser session. Requests without a session are answered with 401 before the CSRF check."""
 
+    def __init__(self, *, is_for_schedulers: bool = False) -> None:
+        super().__init__()
+        self._is_for_schedulers = is_for_schedulers
+
     def __call__(self, request: HttpRequest) -> Any:
-        return super().__call__(request) if request.user.is_authenticated else None
+        if not request.user.is_authenticated:
+            return None
+        user = super().__call__(request)
+        if not self._is_for_schedulers:
+            _require_measurements(request)
+        return user
+
+
+def _require_measurements(request: HttpRequest) -> None:
+    if not reads_measurements(request.user):
+        raise Refused(403, "not_allowed", "the role scheduler permits forecasts, ranks and outcomes only")
+
+
+# Of operations that users with no other role than ``scheduler`` may call too; all others are closed to them.
+SCHEDULER_AUTH = [TokenAuth(is_for_schedulers=True), PersonAuth(is_for_schedulers=True)]
 
 
 class SenderAuth(HttpBearer):
     """A token that may send reports; concurrent requests look up their tokens in one query."""
 
-    def authenticate(self, _request: HttpRequest, token: str) -> Sender | None:
-        return _senders.submit(token)
+    def authenticate(self, request: HttpRequest, token: str) -> Sender | None:
+        sender = _senders.submit(token)
+        if sender is not None:
+            request.api_token = sender.prefix  # type: ignore[attr-defined]
+            if sender.is_use_due:
+                ApiToken.objects.note_use(sender.token, client_address(request))
+        return sender
 
 
 class AgentAuth(HttpBearer):
@@ -102,53 +140,87 @@ def report_rights(request: HttpRequest) -> ReportRights:
             403,
             "no_reporter",
             "the token is bound to no reporter and may send no reports; an administrator issues one that is:"
-            " manage.py token USER --scope report --reporter NAME",
+            " manage.py token issue USER --scope report --reporter NAME",
         )
     visible = None if sender.sees_all else Series.objects.visible_to(User.objects.get(pk=sender.user))
     return ReportRights(sender.reporter, visible)
 
 
-def require_scope(request: HttpRequest, scope: str) -> None:
-    """Raise Refused if the caller's token lacks *scope*; a queryset or room decides what the user may do."""
-    token = getattr(request, "auth", None)
-    if isinstance(token, ApiToken) and scope not in token.scopes:
-        raise Refused(403, "not_allowed", f"this needs a token with the scope {scope!r}")
-
-
 def require_read(request: HttpRequest) -> None:
     """Raise Refused unless the caller may read; required for queries that are sent as POST."""
+    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
     token = getattr(request, "auth", None)
     if isinstance(token, ApiToken) and READ not in token.scopes:
         raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
 
 
 def require_run_permission(request: HttpRequest) -> None:
-    """Raise Refused unless both the user and the token may start runs."""
-    _require(request, RUN, "monitor.run_series", "run series")
+    """Raise Refused unless both the user and the token may start runs, and at every site."""
+    _require(request, RUN, OPERATE)
+
+
+def require_site_permission(request: HttpRequest, permission: str = OPERATE, scope: str = RUN) -> None:
+    """Raise Refused unless the user has *permission* at some site, and the token *scope*.
+
+    ``require_manageable`` then decides about the object.
+    """
+    if not (_in_scope(request, scope) and may_manage_somewhere(request.user, permission)):
+        raise Refused(403, "not_allowed", f"this needs {_ACTIONS[permission]} (scope {scope!r})")
+
+
+def require_manageable(found: Model, manageable: QuerySet[Any]) -> None:
+    """Raise Refused unless *found*, which the user may see, is among the *manageable* objects."""
+    if not manageable.filter(pk=found.pk).exists():
+        raise Refused(403, "not_allowed", f"your roles or your token do not permit this for {found}")
+
+
+def require_audit_permission(request: HttpRequest) -> None:
+    """Raise Refused unless the user may see the audit record."""
+    if not may_manage_everywhere(request.user, VIEW_AUDIT):
+        raise Refused(403, "not_allowed", "this needs the role operator or administrator")
+
+
+def require_token_rights(request: HttpRequest) -> ApiToken | None:
+    """Return the token of the request, None for a session. Raises Refused unless it may manage tokens."""
+    token = getattr(request, "auth", None)
+    if not isinstance(token, ApiToken):
+        return None
+    if MANAGE not in token.scopes:
+        raise Refused(403, "not_allowed", f"this needs a token with the scope {MANAGE!r}")
+    return token
 
 
 def require_outcome_permission(request: HttpRequest) -> None:
-    """Raise Refused unless both the user and the token may report job outcomes."""
-    _require(request, OUTCOME, "monitor.add_outcome", "add outcomes")
-
-
-def require_manage_permission(request: HttpRequest) -> None:
-    """Raise Refused unless both the user and the token may create, enrol and revoke reporters."""
-    _require(request, MANAGE, MANAGE_REPORTERS, "manage reporters")
+    """Raise Refused unless both the user and the token may report job outcomes, which are measured data."""
+    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
+    _require(request, OUTCOME, ADD_OUTCOME)
 
 
 def require_signature_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may accept and withdraw signatures."""
-    _require(request, MANAGE, MANAGE_SIGNATURES, "manage signatures")
+    _require(request, MANAGE, MANAGE_SIGNATURES)
 
 
 def require_webhook_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may define webhooks and repeat deliveries."""
-    _require(request, MANAGE, MANAGE_WEBHOOKS, "manage webhooks")
+    _require(request, MANAGE, MANAGE_WEBHOOKS)
 
 
-def _require(request: HttpRequest, scope: str, permission: str, action: str) -> None:
+def _require(request: HttpRequest, scope: str, permission: str) -> None:
+    if not (_in_scope(request, scope) and may_manage_everywhere(request.user, permission)):
+        raise Refused(403, "not_allowed", f"this needs {_ACTIONS[permission]} (scope {scope!r})")
+
+
+def _in_scope(request: HttpRequest, scope: str) -> bool:
     token = getattr(request, "auth", None)
-    in_scope = scope in token.scopes if isinstance(token, ApiToken) else True
-    if not (in_scope and request.user.has_perm(permission)):
-        raise Refused(403, "not_allowed", f"this needs the permission to {action} (scope {scope!r})")
+    return scope in token.scopes if isinstance(token, ApiToken) else True
+
+
+_ACTIONS = {
+    OPERATE: "the permission to run series",
+    ADD_OUTCOME: "the permission to add outcomes",
+    CHANGE_WINDOWS: "the permission to change maintenance windows",
+    MANAGE_REPORTERS: "the permission to manage reporters",
+    MANAGE_SIGNATURES: "the permission to manage signatures",
+    MANAGE_WEBHOOKS: "the permission to manage webhooks",
+}

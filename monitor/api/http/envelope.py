@@ -23,9 +23,10 @@ from typing import Any, Protocol
 import msgspec
 from backports import zstd
 
+from monitor.web.limits import MOST_BODY_BYTES
 from reporters.report import MAX_BYTES as REPORT_BYTES
 
-MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = MOST_BODY_BYTES
 MAX_REPORTS = 5_000
 JSON, NDJSON = "application/json", "application/x-ndjson"
 _READ_BYTES = 64 * 1024

@@ -13,6 +13,7 @@ from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
 from monitor.api.http.conditional import NotModified, not_modified
+from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
 from monitor.log import request_id
 
@@ -88,6 +89,7 @@ def register(api: NinjaAPI) -> None:
         UnreadablePostError: lambda error: problem(400, "malformed", f"the body ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the database cannot store such a value: {error}"),
         UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
+        NotReady: lambda error: _with_retry(problem(503, "not_ready", str(error)), error.retry_seconds),
         DepotFull: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
         OperationalError: lambda _: depot_unavailable(),
         InterfaceError: lambda _: depot_unavailable(),  # the connection broke during the request

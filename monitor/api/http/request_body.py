@@ -22,11 +22,8 @@ _STATUS: dict[type[EnvelopeError], tuple[int, str]] = {
 
 def read_body(request: HttpRequest) -> bytes:
     """Return the uncompressed body. Raises EnvelopeError if it is too large or not as its headers say."""
-    # A chunked body has no length, so Django would read nothing. The web server ends the stream at its end.
-    is_chunked = "HTTP_TRANSFER_ENCODING" in request.META and request.META.get("wsgi.input_terminated")
-    stream = request.META["wsgi.input"] if is_chunked else request
     try:
-        return envelope.read(stream, request.headers.get("Content-Encoding", "").strip().lower())
+        return envelope.read(request, request.headers.get("Content-Encoding", "").strip().lower())
     except (OSError, UnreadablePostError) as error:
         raise MalformedBody(f"the body ended too early: {error}") from error
 

@@ -16,7 +16,7 @@ from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
-from monitor.models import ApiToken, DemoWeather, Reporter, Role, Series
+from monitor.models import ApiToken, DemoWeather, Reporter, Series, UserRole
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
@@ -38,8 +38,8 @@ class Command(BaseCommand):
     def handle(self, *, unscheduled: bool, wan: bool, **_: Any) -> None:
         call_command("migrate", verbosity=0)
         viewer = _user("viewer")
-        roles.grant(viewer, Grant(Role.VIEWER))
-        roles.grant(_user("operator"), Grant(Role.OPERATOR))
+        roles.grant(viewer, Grant(UserRole.VIEWER))
+        roles.grant(_user("operator"), Grant(UserRole.OPERATOR))
         ApiToken.objects.keep(viewer, "demo", [READ], env.kept_secret("demo-token"))
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:

@@ -1,48 +1,142 @@
-"""``manage.py token USER``: issue an API token."""
+"""``manage.py token``: list, issue, rotate and revoke API tokens."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
+from monitor.access import tokens
+from monitor.access.tokens import TokenError, TokenRequest
 from monitor.models import ApiToken, Reporter
-from monitor.models.token import READ, REPORT, SCOPES
+from monitor.models.token import LIFETIME, READ, SCOPES
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-NAME_CHARACTERS = 100
+    from monitor.models.token import ApiTokenQuerySet
+
+NEVER = "never"
 
 
 class Command(BaseCommand):
-    help = "Issue an API token for a user. The token is shown once and not stored."
+    help = "List, issue, rotate and revoke API tokens. A token is shown once and not stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("user", help="user whose permissions the token has")
-        parser.add_argument("--name", default="", help="purpose of the token")
-        parser.add_argument("--scope", action="append", choices=SCOPES, help="may be repeated; default: read")
-        parser.add_argument("--reporter", help="the reporter whose reports it may send; with --scope report")
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        listing = verbs.add_parser("list", help="list tokens, newest first")
+        listing.add_argument("user", nargs="?", help="only those of this user")
+        listing.add_argument("--all", action="store_true", help="also expired and revoked ones")
+        issuing = verbs.add_parser("issue", help="issue a token and print it")
+        issuing.add_argument("user", help="user whose permissions the token has")
+        issuing.add_argument("--name", default="", help="purpose of the token")
+        issuing.add_argument(
+            "--scope", action="append", choices=SCOPES, help="may be repeated; default: read"
+        )
+        issuing.add_argument("--reporter", help="the reporter whose reports it may send; with --scope report")
+        issuing.add_argument("--site", help="the only site at which it may run and manage anything")
+        issuing.add_argument(
+            "--days",
+            default=str(LIFETIME.days),
+            help=f"how long it is valid, or {NEVER} (default: %(default)s)",
+        )
+        rotating = verbs.add_parser("rotate", help="issue a token with the same rights, and print it")
+        rotating.add_argument("token", help="its first characters, as listed")
+        rotating.add_argument(
+            "--grace-hours",
+            type=float,
+            default=tokens.GRACE / timedelta(hours=1),
+            help="how long the present token stays valid (default: %(default)s)",
+        )
+        revoking = verbs.add_parser("revoke", help="revoke a token")
+        revoking.add_argument("token", help="its first characters, as listed")
 
-    def handle(
-        self, *, user: str, name: str, scope: list[str] | None, reporter: str | None, **_: Any
-    ) -> None:
-        owner = User.objects.filter(username=user).first()
-        if owner is None:
-            raise CommandError(
-                f"there is no user {user!r}; create one with manage.py createsuperuser or in /admin/"
-            )
-        if len(name) > NAME_CHARACTERS:
-            raise CommandError(f"--name: expected at most {NAME_CHARACTERS} characters, got {len(name)}")
-        scopes = scope or [READ]
-        if (REPORT in scopes) != (reporter is not None):
-            raise CommandError(
-                "a token sends the reports of one reporter: --scope report and --reporter need each other"
-            )
-        bound_to = Reporter.objects.filter(name=reporter).first()
-        if bound_to is None and reporter is not None:
-            names = ", ".join(Reporter.objects.values_list("name", flat=True)) or "none"
-            raise CommandError(f"--reporter: there is no reporter {reporter!r}; there are: {names}")
-        token_name = name or f"token of {user}"[:NAME_CHARACTERS]
-        self.stdout.write(ApiToken.objects.issue(owner, token_name, scopes, bound_to))
+    def handle(self, *, verb: str, **options: Any) -> None:
+        now = timezone.now()
+        try:
+            match verb:
+                case "list":
+                    self._list(options["user"], now, with_ended=options["all"])
+                case "issue":
+                    self.stdout.write(tokens.issue(_request(options), now).text)
+                case "rotate":
+                    grace = _hours(options["grace_hours"])
+                    self.stdout.write(
+                        tokens.rotate(_find(options["token"], now).get(), now, grace=grace).text
+                    )
+                case _:
+                    tokens.revoke(_find(options["token"], now), now)
+                    self.stdout.write(f"{options['token']}: revoked")
+        except TokenError as error:
+            raise CommandError(str(error)) from error
+
+    def _list(self, user: str | None, now: datetime, *, with_ended: bool) -> None:
+        rows = ApiToken.objects.select_related("user", "reporter", "site").order_by("-pk")
+        if user is not None:
+            rows = rows.filter(user=_user(user))
+        for token in rows if with_ended else rows.usable(now):
+            self.stdout.write(_line(token, now))
+
+
+def _line(token: ApiToken, now: datetime) -> str:
+    bound = token.reporter or token.site
+    used = (
+        f"used {token.last_used_at:%Y-%m-%d %H:%M} from {token.last_used_from}"
+        if token.last_used_at
+        else "unused"
+    )
+    words = [
+        token.prefix,
+        token.user.get_username(),
+        ",".join(token.scopes) + (f" at {bound}" if bound else ""),
+        token.state(now),
+        f"until {token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "for ever",
+        used,
+        token.name,
+    ]
+    return "  ".join(words)
+
+
+def _request(options: dict[str, Any]) -> TokenRequest:
+    user, reporter, days = _user(options["user"]), options["reporter"], options["days"]
+    if reporter is not None and not Reporter.objects.filter(name=reporter).exists():
+        names = ", ".join(Reporter.objects.values_list("name", flat=True)) or "none"
+        raise CommandError(f"--reporter: there is no reporter {reporter!r}; there are: {names}")
+    if days != NEVER and not (days.isascii() and days.isdecimal() and len(days) < 10):
+        raise CommandError(f"--days: expected a number of days, or {NEVER}, got {days!r}")
+    return TokenRequest(
+        user=user,
+        name=options["name"] or f"token of {user}"[: tokens.MOST_NAME_CHARACTERS],
+        scopes=options["scope"] or [READ],
+        days=None if days == NEVER else int(days),
+        reporter=reporter,
+        site=options["site"],
+    )
+
+
+def _user(name: str) -> User:
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(
+            f"there is no user {name!r}; create one with manage.py createsuperuser or in /admin/"
+        )
+    return user
+
+
+def _hours(hours: float) -> timedelta:
+    try:
+        return timedelta(hours=hours)
+    except (OverflowError, ValueError) as error:
+        raise CommandError(f"--grace-hours: expected a number of hours, got {hours}") from error
+
+
+def _find(prefix: str, now: datetime) -> ApiTokenQuerySet:
+    """Return the only valid token that begins with *prefix*, of which the first characters are stored."""
+    found = ApiToken.objects.usable(now).select_related("user", "reporter", "site").filter(prefix=prefix[:10])
+    if found.count() != 1:
+        many = "several valid tokens begin" if found else "no valid token begins"
+        raise CommandError(f"{many} with {prefix!r}; manage.py token list lists them")
+    return found

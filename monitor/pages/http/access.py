@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django_htmx.http import HttpResponseClientRefresh
+
+from monitor.models.role import reads_measurements
+from monitor.models.site import OPERATE, may_manage_somewhere
 
 Arguments = ParamSpec("Arguments")
 
 
 def members_only(
+    view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
+    """As ``accounts_only``; refuse users whose roles permit forecasts only."""
+
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponseBase:
+        if not reads_measurements(request.user):
+            raise PermissionDenied("Your role scheduler permits forecasts by the API only.")
+        return view(request, *args, **kwargs)
+
+    return accounts_only(guarded)
+
+
+def accounts_only(
     view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
     """Send anonymous users to the login page; answer an htmx request so that the browser reloads the page.
@@ -36,6 +57,36 @@ def members_only(
         return redirect_to_login(request.get_full_path())
 
     return guarded
+
+
+def managers_only(
+    permission: str = OPERATE,
+) -> Callable[
+    [Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]],
+    Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+]:
+    """Refuse users who have *permission* at no site; ``check_manageable`` then decides about the object."""
+
+    def guard(
+        view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+    ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
+        @wraps(view)
+        def guarded(
+            request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        ) -> HttpResponseBase:
+            if not may_manage_somewhere(request.user, permission):
+                raise PermissionDenied("Your roles do not permit this.")
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return guard
+
+
+def check_manageable(found: Model, manageable: QuerySet[Any]) -> None:
+    """Refuse users that may see *found*, which is not among the *manageable* objects."""
+    if not manageable.filter(pk=found.pk).exists():
+        raise PermissionDenied(f"Your roles do not permit this for {found}.")
 
 
 def wants_part(request: HttpRequest) -> bool:

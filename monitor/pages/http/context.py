@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from monitor import health
 from monitor.models import Alert
+from monitor.models.site import may_manage_somewhere
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -22,6 +23,11 @@ def open_alerts(request: HttpRequest) -> dict[str, Any]:
         return Alert.objects.visible_to(request.user).open().filter(acknowledged_at=None).count()
 
     return {"open_alerts": count}
+
+
+def rights(request: HttpRequest) -> dict[str, Any]:
+    """Provide ``may_operate``: whether the user may start and stop runs at some site."""
+    return {"may_operate": lambda: may_manage_somewhere(request.user)}
 
 
 def service_problems(request: HttpRequest) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, Permission, User
 from monitor.access import roles
 from monitor.access.roles import Grant, InvalidGrant, LastAdministrator
 from monitor.models import Site
-from monitor.models.role import Role, reads_measurements, roles_of
+from monitor.models.role import UserRole, reads_measurements, roles_of
 
 pytestmark = pytest.mark.django_db
 
@@ -29,30 +29,30 @@ def test_roles_are_created_with_their_permissions_and_only_those() -> None:
     group.permissions.set([Permission.objects.get(codename="delete_apitoken")])
     roles.ensure_roles()
     roles.ensure_roles()
-    assert set(Role.values) <= set(Group.objects.values_list("name", flat=True))
+    assert set(UserRole.values) <= set(Group.objects.values_list("name", flat=True))
     names = set(group.permissions.values_list("codename", flat=True))
     assert {"run_series", "manage_reporters", "change_series", "view_run", "add_rawreport"} <= names
     assert not {name for name in names if "token" in name or "user" in name or "group" in name}
 
 
 def test_a_user_without_a_role_reads_as_a_viewer_and_an_inactive_user_has_none() -> None:
-    assert roles_of(new_user()) == {Role.VIEWER}
+    assert roles_of(new_user()) == {UserRole.VIEWER}
     assert roles_of(new_user("gone", is_active=False)) == frozenset()
     assert roles.grants_of(new_user("bob")) == []
 
 
 def test_only_a_scheduler_that_is_nothing_else_is_kept_from_measurements() -> None:
     user = new_user()
-    roles.grant(user, Grant(Role.SCHEDULER))
+    roles.grant(user, Grant(UserRole.SCHEDULER))
     assert not reads_measurements(user)
-    roles.grant(user, Grant(Role.VIEWER))
+    roles.grant(user, Grant(UserRole.VIEWER))
     assert reads_measurements(user)
 
 
 def test_a_role_is_granted_and_revoked_once() -> None:
     user = new_user()
     Site.objects.create(name="ncsa")
-    at_ncsa = Grant(Role.SITE_ADMIN, "ncsa")
+    at_ncsa = Grant(UserRole.SITE_ADMIN, "ncsa")
     assert roles.grant(user, at_ncsa)
     assert not roles.grant(user, at_ncsa)
     assert roles.grants_of(user) == [at_ncsa]
@@ -68,8 +68,12 @@ def test_roles_are_set_to_exactly_those_that_are_named() -> None:
     user = new_user()
     for name in ("ncsa", "sdsc", "tacc"):
         Site.objects.create(name=name)
-    first = [Grant(Role.SITE_ADMIN, "ncsa"), Grant(Role.SITE_ADMIN, "sdsc"), Grant(Role.SCHEDULER)]
-    second = [Grant(Role.SITE_ADMIN, "sdsc"), Grant(Role.SITE_ADMIN, "tacc")]
+    first = [
+        Grant(UserRole.SITE_ADMIN, "ncsa"),
+        Grant(UserRole.SITE_ADMIN, "sdsc"),
+        Grant(UserRole.SCHEDULER),
+    ]
+    second = [Grant(UserRole.SITE_ADMIN, "sdsc"), Grant(UserRole.SITE_ADMIN, "tacc")]
     for grants in (first, second):
         roles.set_roles(user, grants)
         assert roles.grants_of(user) == sorted(grants)
@@ -78,7 +82,7 @@ def test_roles_are_set_to_exactly_those_that_are_named() -> None:
 def test_the_flags_of_an_administrator_follow_the_group_in_either_direction() -> None:
     new_user("root", is_superuser=True)
     user = new_user()
-    group = roles.role_group(Role.ADMINISTRATOR)
+    group = roles.role_group(UserRole.ADMINISTRATOR)
     user.groups.add(group)
     assert flags(user) == (True, True)
     user.groups.clear()
@@ -93,22 +97,22 @@ def test_the_flags_of_an_administrator_follow_the_group_in_either_direction() ->
 
 def test_a_superuser_without_the_group_stays_one_when_other_roles_change() -> None:
     root = new_user("root", is_superuser=True, is_staff=True)
-    roles.grant(root, Grant(Role.OPERATOR))
-    roles.revoke(root, Grant(Role.OPERATOR))
+    roles.grant(root, Grant(UserRole.OPERATOR))
+    roles.revoke(root, Grant(UserRole.OPERATOR))
     assert flags(root) == (True, True)
-    assert roles.grants_of(root) == [Grant(Role.ADMINISTRATOR)]
+    assert roles.grants_of(root) == [Grant(UserRole.ADMINISTRATOR)]
 
 
 def test_the_last_active_administrator_keeps_the_role() -> None:
     root = new_user("root", is_superuser=True)
     new_user("gone", is_superuser=True, is_active=False)
     with pytest.raises(LastAdministrator, match="root is the last active administrator"):
-        roles.revoke(root, Grant(Role.ADMINISTRATOR))
+        roles.revoke(root, Grant(UserRole.ADMINISTRATOR))
     with pytest.raises(LastAdministrator):
-        roles.set_roles(root, [Grant(Role.VIEWER)])
+        roles.set_roles(root, [Grant(UserRole.VIEWER)])
     assert flags(root)[1]
-    roles.grant(new_user(), Grant(Role.ADMINISTRATOR))
-    assert roles.revoke(root, Grant(Role.ADMINISTRATOR))
+    roles.grant(new_user(), Grant(UserRole.ADMINISTRATOR))
+    assert roles.revoke(root, Grant(UserRole.ADMINISTRATOR))
     assert flags(root) == (False, False)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
@@ -18,6 +19,7 @@ from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report
 
 SERIES = "circle-main"
+MARCH = datetime(2026, 3, 2, tzinfo=UTC)  # of the example of a recomputation
 
 
 def example_grid() -> str:
@@ -25,10 +27,11 @@ def example_grid() -> str:
     hosts = [ResourceConfig(f"{site}-login", site, f"/{site}") for site in ("ncsa", "sdsc")]
     ring = {"ring": ["ncsa-login", "sdsc-login"]}
     define(hosts, [SeriesDefinition(SERIES, "circle", ring, {"file_bytes": 1000}, "* * * * *")])
-    for number in range(6, 0, -1):
-        slot = timezone.now() - timedelta(minutes=number)
+    minutes = [timezone.now() - timedelta(minutes=number) for number in range(6, 0, -1)]
+    for slot in (MARCH, *minutes):
         ingest(wire.to_json(circle_report(slot, series=SERIES, bindings=ring)))
     refresh_all(timezone.now())
+    refresh_availability(timezone.now())
     home, _ = Reporter.objects.get_or_create(name=HOME)
     root = User.objects.create_superuser("root")
     return ApiToken.objects.issue(root, "everything", list(SCOPES), home)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
@@ -15,7 +16,17 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all, reset
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, Forecast, MaintenanceWindow, Metric, Run, Series, Site, Suite
+from monitor.models import (
+    ApiToken,
+    Forecast,
+    ForecastState,
+    MaintenanceWindow,
+    Metric,
+    Run,
+    Series,
+    Site,
+    Suite,
+)
 from monitor.models.token import READ, RUN
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -78,6 +89,24 @@ def test_while_a_state_is_recomputed_the_previous_forecast_is_served(history: Se
     assert {**while_anew, **dict.fromkeys(changing)} == {**before, **dict.fromkeys(changing)}
     named = client.get(URL, {"series": "circle", "method": "last_value"}).json()
     assert (named["mean"], named["data_until"]) == (8.0, before["data_until"])
+
+
+def test_a_question_computes_only_what_it_asks_for(history: Series, client: Client) -> None:
+    assert client.get(URL, {"series": "circle", "stage": "init"}).status_code == 200
+    assert {state.metric.name for state in ForecastState.objects.all()} == {"stage.init.seconds"}
+
+
+def test_a_forecast_that_takes_too_long_is_computed_in_the_background(
+    history: Series, client: Client, settings: LazySettings
+) -> None:
+    settings.GRIDCAST_FORECAST_SECONDS = 0.0
+    answer = client.get(URL, {"series": "circle", "metric": "ring.bytes_per_second"})
+    assert (answer.status_code, problem(answer)["code"]) == (503, "not_ready")
+    assert "the forecast of ring.bytes_per_second of circle is being computed" in problem(answer)["detail"]
+    assert int(answer["Retry-After"]) >= 1
+    refresh_all(timezone.now())
+    again = client.get(URL, {"series": "circle", "metric": "ring.bytes_per_second"})
+    assert (again.status_code, again.json()["n"]) == (200, 5)
 
 
 def test_the_number_of_a_forecast_is_in_its_entity_tag(history: Series, client: Client) -> None:

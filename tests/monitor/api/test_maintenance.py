@@ -19,7 +19,7 @@ from monitor.models import (
     Series,
     Site,
 )
-from monitor.models.role import Role
+from monitor.models.role import UserRole
 from monitor.models.token import READ, RUN
 from tests.monitor.api.paging import all_pages, code
 
@@ -47,7 +47,7 @@ def client(operator: User) -> Client:
 def site_admin(circle: Series) -> Client:
     """The admin of the site of *here*."""
     user = User.objects.create_user("hera")
-    grant(user, Grant(Role.SITE_ADMIN, "site-of-here"))
+    grant(user, Grant(UserRole.SITE_ADMIN, "site-of-here"))
     return client_of(user)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import refresh_series
+from monitor.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -266,7 +267,9 @@ def test_ranking_needs_the_scope_read(grid: None, client: Client) -> None:
 def test_the_success_probability_is_that_of_the_requested_time(grid: None, client: Client) -> None:
     SuccessState.objects.all().delete()
     for series in Series.objects.filter(name__in=MEDIANS):
-        refresh_series([series.pk], timezone.now())
+        total = Metric.objects.get(segment__series=series, name="total.seconds")
+        assert refresh_requested(total, timezone.now(), time.monotonic() + 60.0)
+        refresh_companions(total, timezone.now(), time.monotonic() + 60.0)
     now, later = (
         ask(client, candidates=["quick"], **at).json()["ranked"]
         for at in ({}, {"horizon_seconds": 7 * 86_400})

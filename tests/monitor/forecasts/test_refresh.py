@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,7 +21,15 @@ from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
 from monitor.forecasts.metric_state import MetricUpdate, followed
 from monitor.forecasts.prune import KEPT_OF_OTHERS, keep_newest
-from monitor.forecasts.refresh import record_outcome, refresh, refresh_all, reset, reset_outdated
+from monitor.forecasts.refresh import (
+    REQUESTED_INPUTS,
+    record_outcome,
+    refresh,
+    refresh_all,
+    refresh_requested,
+    reset,
+    reset_outdated,
+)
 from monitor.forecasts.update import use_changes
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -329,3 +339,42 @@ def outcome_of(forecast: Forecast, time: datetime) -> Outcome:
         ended_at=time + MINUTE,
         received_at=time + HOUR,
     )
+
+
+def test_what_a_client_waits_for_is_read_first(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    other = Metric.objects.create(segment=total.segment, name="total_core.seconds", unit="seconds")
+    put(other, *hourly(other, noon, 5))
+    now = noon + 6 * HOUR
+    assert not refresh_requested(other, now, until=time.monotonic())
+    reset([total.segment.series_id])  # both are behind, and the requested one has the higher key
+    PendingChange.objects.all().delete()
+    assert refresh(now, within_seconds=0.0)
+    assert set(ForecastState.objects.filter(is_behind=False)) == {ForecastState.objects.get(metric=other)}
+
+
+def test_a_request_stops_in_the_middle_of_a_long_history(total: Metric, noon: datetime) -> None:
+    many = 3 * REQUESTED_INPUTS
+    put(total, *(value(total, noon + n * MINUTE, 4.0 + n % 5) for n in range(many)))
+    now = noon + (many + 2) * MINUTE
+    assert not refresh_requested(total, now, until=time.monotonic() + 0.001)
+    assert ForecastState.objects.get().n < many
+    assert refresh_requested(total, now, until=math.inf)
+    forecast = ForecastState.objects.get().forecast
+    assert forecast is not None
+    assert forecast.n == many
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_does_not_wait_for_a_process_that_does_the_same_work(total: Metric, noon: datetime) -> None:
+    put(total, *hourly(total, noon, 5))
+    refresh(noon, within_seconds=0.0)
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT FROM monitor_forecaststate FOR UPDATE")
+        assert cursor.rowcount == 1
+        assert not refresh_requested(total, noon + 6 * HOUR, until=time.monotonic() + 0.05)
+        cursor.execute("ROLLBACK")
+    other.close()
+    assert refresh_requested(total, noon + 6 * HOUR, until=math.inf)

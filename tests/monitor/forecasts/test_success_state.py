@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
 from monitor.compression import pack_state
 from monitor.depot.rollups import mark_dirty
-from monitor.forecasts.refresh import refresh_all, refresh_series, reset, reset_outdated
+from monitor.forecasts.metric_state import STAGE, followed
+from monitor.forecasts.refresh import (
+    refresh_all,
+    refresh_companions,
+    refresh_requested,
+    reset,
+    reset_outdated,
+)
 from monitor.forecasts.success_state import SuccessEstimate, estimates
 from monitor.ingest.service import ingest
-from monitor.models import ForecastState, Run, Series, SuccessState
+from monitor.models import ForecastState, Metric, Run, Series, SuccessState
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 
@@ -80,10 +88,13 @@ def test_ends_used_step_by_step_equal_a_rebuilt_state(circle: Series, noon: date
 def test_the_first_question_has_an_answer_at_once(circle: Series, noon: datetime) -> None:
     for number in range(4):
         deliver(noon + number * MINUTE)
-    refresh_series([circle.pk], noon + 4 * MINUTE)
+    total = Metric.objects.get(name="total.seconds")
+    assert refresh_requested(total, noon + 4 * MINUTE, time.monotonic() + 60.0)
+    refresh_companions(total, noon + 4 * MINUTE, time.monotonic() + 60.0)
     assert SuccessState.objects.get().n == 4
     assert SuccessState.objects.get().expected_seconds is not None
-    assert {state.n for state in ForecastState.objects.all()} == {4}
+    asked = {"total.seconds", *(metric.name for metric in followed(name__startswith=STAGE))}
+    assert {state.metric.name: state.n for state in ForecastState.objects.all()} == dict.fromkeys(asked, 4)
     stages = ForecastState.objects.get(metric__name="total.seconds").explanation
     assert {stage["metric"] for stage in stages or ()} >= {
         "stage.init.seconds",

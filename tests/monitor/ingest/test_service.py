@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ import pytest
 from django.db import connection, transaction
 
 from monitor.depot.samples.read import history, of_run
+from monitor.ingest import resolve_metrics
 from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.ledger.expand import AHEAD, expand
 from monitor.ledger.reap import reap
@@ -358,5 +359,63 @@ def test_the_cost_per_new_metric_does_not_grow_with_their_number(circle: Series,
         return time.thread_time() - began
 
     cpu_seconds(0, 10)
-    cost_of_400 = max(cpu_seconds(minute, 400) for minute in (1, 2, 3))
-    assert min(cpu_seconds(minute, 4000) for minute in (4, 5)) < 20 * cost_of_400
+    cost_of_80 = max(cpu_seconds(minute, 80) for minute in (1, 2, 3))
+    assert min(cpu_seconds(minute, 800) for minute in (4, 5)) < 20 * cost_of_80
+
+
+def with_metrics(noon: datetime, slot: int, names: Iterable[str]) -> bytes:
+    metrics = [wire.MetricValue(name, 1.0, "count") for name in names]
+    return wire.to_json(circle_report(noon + slot * MINUTE, metrics=metrics))
+
+
+def test_a_report_with_too_many_metrics_or_stages_is_refused_with_the_limit(
+    circle: Series, noon: datetime
+) -> None:
+    names = [f"n{number}" for number in range(wire.MOST_METRICS + 1)]
+    assert ingest(with_metrics(noon, 0, names[1:])).accepted
+    refused = ingest(with_metrics(noon, 1, names))
+    assert (refused.accepted, refused.error) == (False, "metrics: expected at most 1,000, got 1,001")
+    stages = [wire.StageTiming(f"s{number}", "compute", 1.0, 0.0) for number in range(wire.MOST_STAGES + 1)]
+    refused = ingest(wire.to_json(circle_report(noon + MINUTE, stages=stages)))
+    assert (refused.accepted, refused.error) == (False, "stages: expected at most 200, got 201")
+    assert (Run.objects.count(), RawReport.objects.count()) == (1, 1)
+
+
+def test_reports_with_ever_new_metrics_are_refused_at_the_limit_of_the_series(
+    circle: Series, noon: datetime
+) -> None:
+    bodies = [with_metrics(noon, slot, [f"{slot}.{number}" for number in range(900)]) for slot in range(4)]
+    usual = wire.to_json(circle_report(noon + 9 * MINUTE))
+    receipts = ingest_all([*bodies, usual])
+    assert [receipt.accepted for receipt in receipts] == [True, True, False, False, True]
+    assert receipts[2].error == (
+        "metrics: a series may have 2,000 metrics between two changes of its setup, and has 1,807;"
+        " the report adds 900: 2.0, 2.1, 2.10"
+    )
+    assert {run.slot for run in Run.objects.all()} == {noon, noon + MINUTE, noon + 9 * MINUTE}
+    assert RawReport.objects.count() == 3
+    assert not Metric.objects.filter(name__startswith="2.").exists()
+    again = ingest(with_metrics(noon, 10, ["0.1", "1.1"]))  # known names
+    assert again.accepted
+
+
+def test_reports_with_ever_new_setups_are_refused_at_the_limit_of_the_series(
+    circle: Series, noon: datetime
+) -> None:
+    ingest(with_metrics(noon, 0, []))
+    before = Metric.objects.count()
+    segment = Segment.objects.create(
+        **{**Segment.objects.values("series_id", "probe", "bindings", "began_at").get(), "number": 2},
+        parameters={},
+        fingerprint="other",
+    )
+    free = 10
+    Metric.objects.bulk_create(
+        Metric(segment=segment, name=f"n{number}", unit="count")
+        for number in range(resolve_metrics.MOST_IN_SERIES - before - free)
+    )
+    assert ingest(with_metrics(noon, 1, [f"m{number}" for number in range(free)])).accepted
+    refused = ingest(with_metrics(noon, 2, ["one more"]))
+    assert refused.error == (
+        "metrics: a series may have 20,000 metrics in total, and has 20,000; the report adds 1: one more"
+    )

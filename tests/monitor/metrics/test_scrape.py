@@ -26,7 +26,7 @@ from monitor.ledger import heartbeats
 from monitor.metrics.definitions import DEFINITIONS
 from monitor.metrics.exposition import AnswerCache
 from monitor.models import ApiToken, Series, Suite
-from monitor.models.role import Role
+from monitor.models.role import UserRole
 from monitor.models.run import State
 from monitor.models.token import READ, RUN
 from tests.monitor.pages import builders
@@ -239,7 +239,7 @@ def test_a_site_whose_series_are_invisible_does_not_appear(client: Client, setti
 
 def test_the_role_scheduler_reads_no_metrics(db: None) -> None:
     user = User.objects.create_user("slurm")
-    user.groups.add(Group.objects.get_or_create(name=Role.SCHEDULER)[0])
+    user.groups.add(Group.objects.get_or_create(name=UserRole.SCHEDULER)[0])
     assert with_token(user, READ).get("/metrics").status_code == 403
 
 

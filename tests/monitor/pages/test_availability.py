@@ -174,7 +174,7 @@ def test_services_need_the_right_to_see_all_series_of_the_site(
     shown = text(client, f"{SITE}{MONTH}")
     assert "75.0 %" in shown
     assert '<th scope="row">circle</th>' not in shown
-    reader.groups.add(Group.objects.get())
+    reader.groups.add(Group.objects.get(name="operators"))
     assert '<th scope="row">circle</th>' in text(client, f"{SITE}{MONTH}")
 
 

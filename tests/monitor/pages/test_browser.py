@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,10 +11,10 @@ from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from pytest_django import DjangoDbBlocker
 from pytest_django.live_server_helper import LiveServer
 
@@ -27,47 +26,17 @@ from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Serie
 from monitor.models.run import State
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
+from tests.monitor.pages.chromium import CHROMIUM, DEADLINE_MILLISECONDS
 from tests.waiting import eventually
 
-# The headless shell takes half the CPU time of Chromium for the same pages: it has no windows to manage.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
-ARGUMENTS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 MINUTE = timedelta(minutes=1)
-DEADLINE_MILLISECONDS = 60_000
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH"),
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    """One browser for all tests.
-
-    The event loop of Playwright runs in the thread of the tests: Django then takes every query for a mistake,
-    and uses other connections than without it. Earlier connections must not be among those that a test cuts.
-    """
-    connections.close_all()
-    expect.set_options(timeout=DEADLINE_MILLISECONDS)
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
-        connections.close_all()
 
 
 @dataclass

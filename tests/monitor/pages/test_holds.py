@@ -166,7 +166,7 @@ def test_a_site_with_invisible_series_cannot_be_held(grid: Grid, runner: Client)
     builders.suite("closed").viewers.add(Group.objects.create(name="physicists"))
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     answer = runner.post(f"{SITE}act/", {"verb": "pause", "why": "x"})
-    assert answer.status_code == 409
+    assert answer.status_code == 403
     assert "you may not see" in answer.content.decode()
     assert not Hold.objects.exists()
 

@@ -21,7 +21,7 @@ from monitor.overview.series_list import (
     NOT_WORKING,
     OLDEST,
     ListedSeries,
-    SeriesFilter,
+    SeriesChoice,
     list_series,
 )
 from monitor.overview.summary import MOST_FAILING
@@ -84,7 +84,7 @@ def test_series_of_which_every_slot_was_skipped_count_and_can_be_listed(
     assert only_cell(overview_of_groups(reader, now), "site1").words == "1 passed"
     rings[0].delete()
     assert only_cell(overview_of_groups(reader, now), "site1").words == "all skipped"
-    listed = list_series(reader, now, SeriesFilter(state=State.SKIPPED))
+    listed = list_series(reader, now, SeriesChoice(state=State.SKIPPED))
     assert listed.series_count == MANY - 1
     assert listed.lines[0].cell.words == "skipped"
     assert f">site {rule}</td>" in client.get("/", {"state": "skipped"}).content.decode()
@@ -150,10 +150,10 @@ def test_stored_and_computed_rows_give_the_same_overview(
     fails(rings[0], now, "site2-login")
     builders.passed(rings[1], now)
     before = digest_of(overview_of_groups(reader, now))
-    listed = digest_of(list_series(reader, now, SeriesFilter()))
+    listed = digest_of(list_series(reader, now, SeriesChoice()))
     roll(now)
     assert digest_of(overview_of_groups(reader, now)) == before
-    assert digest_of(list_series(reader, now, SeriesFilter())) == listed
+    assert digest_of(list_series(reader, now, SeriesChoice())) == listed
 
 
 def test_a_list_is_filtered_by_site_suite_or_state_and_sorted_worst_first(
@@ -162,17 +162,17 @@ def test_a_list_is_filtered_by_site_suite_or_state_and_sorted_worst_first(
     builders.passed(rings[0], now - minute)
     failed = fails(rings[7], now - 2 * minute, "site2-login")
     builders.not_run(rings[3], now, State.MISSED, "")
-    shown = list_series(reader, now, SeriesFilter(site="site1"))
+    shown = list_series(reader, now, SeriesChoice(site="site1"))
     assert [line.name for line in shown.lines[:3]] == ["ring-007", "ring-003", "ring-000"]
     assert shown.lines[0].cell.words == "failed elsewhere"
     assert (shown.lines[0].site, shown.lines[0].cell.last) == ("site2", shown.lines[0].cell.last)
     assert shown.series_count == MANY
-    assert names(list_series(reader, now, SeriesFilter(state=NOT_WORKING)).lines) == ["ring-007", "ring-003"]
-    assert names(list_series(reader, now, SeriesFilter(state="passed")).lines) == ["ring-000"]
-    assert names(list_series(reader, now, SeriesFilter(site="site3")).lines) == []
-    by_name = list_series(reader, now, SeriesFilter(), order=BY_NAME)
+    assert names(list_series(reader, now, SeriesChoice(state=NOT_WORKING)).lines) == ["ring-007", "ring-003"]
+    assert names(list_series(reader, now, SeriesChoice(state="passed")).lines) == ["ring-000"]
+    assert names(list_series(reader, now, SeriesChoice(site="site3")).lines) == []
+    by_name = list_series(reader, now, SeriesChoice(), order=BY_NAME)
     assert names(by_name.lines[:2]) == ["ring-000", "ring-001"]
-    oldest = list_series(reader, now, SeriesFilter(state=NOT_WORKING), order=OLDEST)
+    oldest = list_series(reader, now, SeriesChoice(state=NOT_WORKING), order=OLDEST)
     assert oldest.lines[0].cell.last is not None
     assert oldest.lines[0].cell.last.run == failed.pk
 
@@ -182,7 +182,7 @@ def test_a_list_shows_the_range_of_hourly_totals(
 ) -> None:
     builders.passed(rings[0], now, slowness=2.0)
     builders.passed(rings[0], now - 60 * minute)
-    line, other = list_series(reader, now, SeriesFilter(), order=BY_NAME).lines[:2]
+    line, other = list_series(reader, now, SeriesChoice(), order=BY_NAME).lines[:2]
     assert line.extremes is not None
     least, most = line.extremes
     assert most == pytest.approx(2 * least)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
+import pytest
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from monitor.forecasts import lookup
+from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.statements import fetch
 from monitor.ingest.service import ingest
 from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
-from monitor.series.current_segment import store_current_segments, store_missing_segments
+from monitor.series.current_segment import MAX_SERIES, store_current_segments, store_missing_segments
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -46,6 +50,28 @@ def test_series_without_a_stored_segment_are_found(circle: Series) -> None:
     assert store_missing_segments("gather") == 0
     assert store_missing_segments("circle") == 1
     assert store_missing_segments("circle") == 0
+
+
+def test_one_call_stores_a_limited_number_of_segments(circle: Series) -> None:
+    Series.objects.bulk_create(copies(circle, 3))
+    assert [store_missing_segments("circle", at_most=3) for _ in range(3)] == [3, 1, 0]
+
+
+@pytest.mark.nightly
+def test_a_ranking_waits_for_the_paths_of_thousands_of_new_series(circle: Series) -> None:
+    Series.objects.bulk_create(copies(circle, MAX_SERIES))
+    user = User.objects.create_superuser("root")
+    rank = partial(
+        lookup.candidates, user, "path", ["ring=here,there"], metric="total.seconds", probability=0.5
+    )
+    with pytest.raises(NotReady, match="the paths of the series of circle are being stored"):
+        rank(application="circle")
+    assert [candidate.name for candidate in rank(application="circle")] == ["circle"]
+
+
+def copies(series: Series, count: int) -> list[Series]:
+    fields = {field.name: getattr(series, field.name) for field in Series._meta.fields}
+    return [Series(**{**fields, "id": None, "name": f"copy-{number}"}) for number in range(count)]
 
 
 def test_changes_of_parameters_bindings_or_names_make_the_stored_segment_outdated(

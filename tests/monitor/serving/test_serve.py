@@ -82,7 +82,7 @@ class Browser:
     def sign_in(self, name: str, password: str) -> None:
         self.page("login/")
         token = next(cookie.value for cookie in self._cookies if cookie.name == "csrftoken")
-        form = {"username": name, "password": password, "csrfmiddlewaretoken": token}
+        form = {"login": name, "password": password, "csrfmiddlewaretoken": token}
         self._opener.open(f"{self._url}login/", urllib.parse.urlencode(form).encode(), timeout=60).close()
 
     def page(self, path: str) -> str:

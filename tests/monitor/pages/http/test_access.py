@@ -58,7 +58,7 @@ def test_logging_in_leads_to_the_page_asked_for(grid: Grid) -> None:
     builders.user("reader", password=builders.PASSWORD)
     browser = Client()
     wanted = "/series/circle-ring/"
-    form = {"username": "reader", "password": builders.PASSWORD, "next": wanted}
+    form = {"login": "reader", "password": builders.PASSWORD, "next": wanted}
     assert browser.get(f"/login/?next={wanted}").status_code == 200
     assert browser.post("/login/", form)["Location"] == wanted
 
@@ -67,7 +67,7 @@ def test_logging_in_leads_to_the_page_asked_for(grid: Grid) -> None:
 def test_a_wrong_password_and_an_unknown_user_get_the_same_message() -> None:
     builders.user("reader", password=builders.PASSWORD)
     answers = [
-        Client().post("/login/", {"username": name, "password": "wrong"}).content.decode()
+        Client().post("/login/", {"login": name, "password": "wrong"}).content.decode()
         for name in ("reader", "nobody")
     ]
     messages = [re.search(r'role="alert">([^<]+)<', text) for text in answers]

@@ -71,7 +71,7 @@ def test_a_sender_of_reports_is_asked_to_retry(depot_away: None) -> None:
 
 
 def test_logging_in_is_answered_with_503(depot_away: None) -> None:
-    assert Client().post("/login/", {"username": "a", "password": "b"}).status_code == 503
+    assert Client().post("/login/", {"login": "a", "password": "b"}).status_code == 503
 
 
 def test_a_missing_page_is_answered_with_503_too(depot_away: None, visitor: Client) -> None:

@@ -10,6 +10,8 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 
 import probes
+from monitor.admin import access  # noqa: F401 - registers tokens, site admins and the audit record
+from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
 from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.conditions.base import ConditionError
 from monitor.imports import formats
@@ -17,7 +19,6 @@ from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
     Alert,
     AlertRule,
-    ApiToken,
     Binding,
     Forecast,
     Heartbeat,
@@ -34,6 +35,8 @@ from monitor.models import (
     Suite,
     Usage,
 )
+from monitor.models.alert import CHANGE_RULES
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED
 from monitor.series.delete import delete_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
@@ -43,7 +46,6 @@ from reporters.schedule import InvalidSchedule, parse_schedule
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    ReadOnlyBase = admin.ModelAdmin[Any]
     InlineResource = admin.StackedInline[Resource, Site]
     InlineBinding = admin.TabularInline[Binding, Series]
     BindingFormSetBase = forms.BaseInlineFormSet[Binding, Series, forms.ModelForm[Binding]]
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     ResourceFormBase = forms.ModelForm[Resource]
     SeriesFormBase = forms.ModelForm[Series]
 else:
-    ReadOnlyBase = admin.ModelAdmin
     InlineResource = admin.StackedInline
     InlineBinding = admin.TabularInline
     BindingFormSetBase = forms.BaseInlineFormSet
@@ -64,21 +65,6 @@ else:
 admin.site.site_header = "gridcast"
 admin.site.site_title = "gridcast"
 admin.site.index_title = "Configuration"
-
-
-class ReadOnly(ReadOnlyBase):
-    """Base class for objects that only the service writes: users can view but not change them."""
-
-    show_full_result_count = False  # counting millions of rows takes longer than reading a page
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _object: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _object: Any = None) -> bool:
-        return False
 
 
 class ResourceForm(ResourceFormBase):
@@ -135,7 +121,7 @@ class BindingInline(InlineBinding):
 
 
 @admin.register(Site)
-class SiteAdmin(ReadOnlyBase):
+class SiteAdmin(VisibleObjects):
     list_display = ("name", "title")
     search_fields = ("name", "title")
     inlines = (ResourceInline,)
@@ -154,7 +140,7 @@ class SiteAdmin(ReadOnlyBase):
 
 
 @admin.register(Resource)
-class ResourceAdmin(ReadOnlyBase):
+class ResourceAdmin(VisibleObjects):
     form = ResourceForm
     list_display = ("name", "site", "scratch")
     list_select_related = ("site",)
@@ -163,7 +149,7 @@ class ResourceAdmin(ReadOnlyBase):
 
 
 @admin.register(Reporter)
-class ReporterAdmin(ReadOnlyBase):
+class ReporterAdmin(VisibleObjects):
     list_display = ("name", "site", "capacity")
     list_select_related = ("site",)
 
@@ -187,7 +173,8 @@ class MaintenanceWindowForm(MaintenanceWindowFormBase):
 
 
 @admin.register(MaintenanceWindow)
-class MaintenanceWindowAdmin(ReadOnlyBase):
+class MaintenanceWindowAdmin(SiteManaged):
+    permission = CHANGE_WINDOWS
     form = MaintenanceWindowForm
     list_display = ("name", "title", "starts_at", "ends_at", "schedule", "timezone", "source")
     list_filter = ("sites",)
@@ -199,7 +186,7 @@ RETENTION_FIELDS = ("keep_reports_days", "keep_samples_days", "keep_hourly_days"
 
 
 @admin.register(Suite)
-class SuiteAdmin(ReadOnlyBase):
+class SuiteAdmin(VisibleObjects):
     list_display = ("name", "title", *RETENTION_FIELDS)
     filter_horizontal = ("viewers",)
     fieldsets = (
@@ -253,7 +240,7 @@ class SeriesForm(SeriesFormBase):
 
 
 @admin.register(Series)
-class SeriesAdmin(ReadOnlyBase):
+class SeriesAdmin(VisibleObjects):
     list_display = ("name", "suite", "probe", "schedule", "reporter", "enabled")
     list_select_related = ("suite", "reporter")
     list_filter = ("enabled", "probe", "suite")
@@ -281,6 +268,7 @@ class RunAdmin(ReadOnly):
 
 @admin.register(Usage)
 class UsageAdmin(ReadOnly):
+    series_lookup = "run__series"
     list_display = ("run", "site", "began_at", "bytes", "cpu_seconds")
     list_select_related = ("run__series", "site")
     list_filter = ("site",)
@@ -288,6 +276,7 @@ class UsageAdmin(ReadOnly):
 
 @admin.register(Segment)
 class SegmentAdmin(ReadOnly):
+    series_lookup = "series"
     list_display = ("series", "number", "began_at", "probe", "probe_version", "parameters")
     list_select_related = ("series",)
     list_filter = ("probe", "series")
@@ -295,6 +284,7 @@ class SegmentAdmin(ReadOnly):
 
 @admin.register(Metric)
 class MetricAdmin(ReadOnly):
+    series_lookup = "segment__series"
     list_display = ("segment", "name", "unit")
     list_select_related = ("segment__series",)
     list_filter = ("segment__series",)
@@ -345,7 +335,9 @@ class AlertRuleForm(AlertRuleFormBase):
 
 
 @admin.register(AlertRule)
-class AlertRuleAdmin(ReadOnlyBase):
+class AlertRuleAdmin(SiteManaged):
+    permission = CHANGE_RULES
+    closed_fields = ("everything", "suites", "series", "reporters")
     form = AlertRuleForm
     list_display = ("name", "title", "condition", "threshold", "everything", "enabled", "is_default")
     list_filter = ("enabled",)
@@ -370,6 +362,7 @@ class AlertAdmin(ReadOnly):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnly):
+    series_lookup = "alert__series"
     list_display = ("__str__", "event", "kind", "attempts", "sent_at", "due_at", "withheld", "error")
     list_select_related = ("alert__rule", "alert__series", "alert__reporter", "incident__signature")
     list_filter = ("event",)
@@ -380,19 +373,6 @@ class HoldAdmin(ReadOnly):
     list_display = ("kind", "name", "mode", "who", "why", "began_at", "until", "ended_at", "ended_by")
     list_filter = ("kind", "mode")
     search_fields = ("name", "who", "why")
-
-
-@admin.register(ApiToken)
-class ApiTokenAdmin(ReadOnlyBase):
-    """Tokens can be viewed and revoked; their text is shown only when they are issued."""
-
-    list_display = ("name", "prefix", "user", "scopes", "reporter", "expires_at")
-    list_select_related = ("user", "reporter")
-    readonly_fields = ("user", "prefix", "scopes", "reporter", "created_at")
-    exclude = ("sha256",)
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
 
 
 @admin.register(Heartbeat)

@@ -1,0 +1,271 @@
+"""Issue, rotate and revoke API tokens, within the rights of their users (docs/access.md).
+
+Errors, all permanent::
+
+    TokenError
+    |-- InvalidTokenRequest     a value is invalid, or scopes, reporter and site do not fit
+    |-- ExceedsRights    the user, or the token that asks for another one, has not these rights
+    |-- TooManyTokens    the user has the maximum number of usable tokens
+    `-- TokenEnded       the token is revoked, expired, or was rotated before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from monitor.access.audit_trail import note
+from monitor.models import ApiToken, Reporter, Site
+from monitor.models.own_signature import MANAGE_SIGNATURES
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.site import may_manage_somewhere
+from monitor.models.token import LIFETIME, MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
+
+if TYPE_CHECKING:
+    from monitor.models.token import ApiTokenQuerySet
+
+MOST_DAYS = 3650
+MOST_NAME_CHARACTERS = 100
+MOST_TOKENS = 200  # usable ones of a user
+GRACE = timedelta(days=1)  # that a rotated token stays valid, unless the caller says otherwise
+MOST_GRACE = timedelta(days=30)
+KEPT = timedelta(days=365)  # that tokens which ended stay listed
+
+
+class TokenError(Exception):
+    """The token is not issued or changed; the message says why."""
+
+
+class InvalidTokenRequest(TokenError):
+    pass
+
+
+class ExceedsRights(TokenError):
+    pass
+
+
+class TooManyTokens(TokenError):
+    pass
+
+
+class TokenEnded(TokenError):
+    pass
+
+
+@dataclass(frozen=True)
+class TokenRequest:
+    """The token that *user* is to have.
+
+    Attributes:
+        days: how long it is valid; None: for ever.
+        reporter: the reporter whose reports it sends; needed by the scope ``report``, and only by it.
+        site: the only site at which it may run and manage anything.
+    """
+
+    user: User
+    name: str
+    scopes: Collection[str]
+    days: int | None = LIFETIME.days
+    reporter: str | None = None
+    site: str | None = None
+
+
+@dataclass(frozen=True)
+class IssuedToken:
+    """*text* is shown once, and stored nowhere."""
+
+    token: ApiToken
+    text: str
+
+
+@transaction.atomic
+def issue(
+    request: TokenRequest, now: datetime, *, issuer: User | None = None, by: ApiToken | None = None
+) -> IssuedToken:
+    """Issue a token; *issuer* asks for it, None: at the command line, whose user may issue any token.
+
+    With *by*, a program asks for it with its token: the new one has at most its rights and its time.
+
+    Raises:
+        TokenError: as the module describes.
+    """
+    scopes = _checked_scopes(request)
+    reporter, site = _reporter(request), _site(request)
+    if issuer is not None:
+        if issuer.pk != request.user.pk and not issuer.is_superuser:
+            raise ExceedsRights("only an administrator issues tokens for other users")
+        _check_rights(request, scopes, reporter, site)
+    expires_at = _expiry(request, scopes, now, is_administrator=issuer is None or issuer.is_superuser)
+    if by is not None:
+        site, expires_at = _within(by, scopes, reporter, site, expires_at)
+    User.objects.select_for_update().get(pk=request.user.pk)  # counts are exact
+    if ApiToken.objects.filter(user=request.user).usable(now).count() >= MOST_TOKENS:
+        raise TooManyTokens(f"{request.user} has {MOST_TOKENS} tokens that are valid: revoke some first")
+    text = ApiToken.objects.issue(
+        request.user,
+        request.name.strip(),
+        scopes,
+        reporter,
+        site=site,
+        expires_at=expires_at,
+        is_unlimited=expires_at is None,
+    )
+    token = ApiToken.objects.with_text(text)
+    note("token", _name(token), after=_fields(token))
+    return IssuedToken(token, text)
+
+
+@transaction.atomic
+def rotate(token: ApiToken, now: datetime, *, grace: timedelta = GRACE) -> IssuedToken:
+    """Issue a token with the rights of *token*, which stays valid for *grace* or until it expires.
+
+    The new token is valid for as long as *token* was when it was issued.
+
+    Raises:
+        TokenEnded: *token* is revoked, expired, or was rotated before.
+        InvalidTokenRequest: *grace* is out of bounds.
+    """
+    if not timedelta(0) <= grace <= MOST_GRACE:
+        raise InvalidTokenRequest(f"grace: expected 0 s to {MOST_GRACE.total_seconds():.0f} s")
+    old = ApiToken.objects.select_for_update().usable(now).filter(pk=token.pk, rotated_at=None).first()
+    if old is None:
+        raise TokenEnded(f"the token {_name(token)} is revoked, expired, or was rotated before")
+    expires_at = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    text = ApiToken.objects.issue(
+        old.user,
+        old.name,
+        old.scopes,
+        old.reporter,
+        site=old.site,
+        expires_at=expires_at,
+        is_unlimited=expires_at is None,
+    )
+    before = _fields(old)
+    old.rotated_at = now
+    old.expires_at = now + grace if old.expires_at is None else min(old.expires_at, now + grace)
+    old.save(update_fields=["rotated_at", "expires_at"])
+    new = ApiToken.objects.with_text(text)
+    note("token", _name(old), before=before, after={**_fields(old), "replaced_by": new.prefix})
+    return IssuedToken(new, text)
+
+
+def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:
+    """Revoke those of *tokens* that are not revoked yet; return their number."""
+    with transaction.atomic():
+        revoked = list(tokens.filter(revoked_at=None).select_for_update(of=("self",)))
+        ApiToken.objects.filter(pk__in=[token.pk for token in revoked]).update(revoked_at=now)
+    for token in revoked:
+        note("token", _name(token), before=_fields(token), after="revoked")
+    return len(revoked)
+
+
+def expire(now: datetime) -> int:
+    """Delete the tokens that ended more than ``KEPT`` ago; return their number."""
+    return ApiToken.objects.exclude(pk__in=ApiToken.objects.usable(now - KEPT)).delete()[0]
+
+
+def offered_scopes(user: User) -> list[str]:
+    """Return the scopes that a token of *user* can make use of."""
+    may = {
+        READ: True,
+        RUN: may_manage_somewhere(user),
+        REPORT: Reporter.objects.reportable_by(user).exists(),
+        OUTCOME: user.has_perm("monitor.add_outcome"),
+        MANAGE: may_manage_somewhere(user, MANAGE_REPORTERS) or user.has_perm(MANAGE_SIGNATURES),
+    }
+    return [scope for scope in SCOPES if may[scope]]
+
+
+def _checked_scopes(request: TokenRequest) -> list[str]:
+    name = request.name.strip()
+    if not name or len(name) > MOST_NAME_CHARACTERS or "\x00" in name:
+        raise InvalidTokenRequest(f"name: expected 1 to {MOST_NAME_CHARACTERS} characters, got {len(name)}")
+    unknown = sorted(set(request.scopes) - set(SCOPES))
+    if unknown or not request.scopes:
+        got = ", ".join(unknown)[:100] or "none"
+        raise InvalidTokenRequest(f"scopes: expected some of {', '.join(SCOPES)}, got {got}")
+    scopes = [scope for scope in SCOPES if scope in request.scopes]
+    if (REPORT in scopes) != (request.reporter is not None):
+        raise InvalidTokenRequest(
+            "a token sends the reports of one reporter: the scope report and a reporter need each other"
+        )
+    if request.site is not None and not {RUN, MANAGE} & set(scopes):
+        raise InvalidTokenRequest("site: only the scopes run and manage are bound to a site")
+    return scopes
+
+
+def _reporter(request: TokenRequest) -> Reporter | None:
+    if request.reporter is None:
+        return None
+    found = None if "\x00" in request.reporter else Reporter.objects.filter(name=request.reporter).first()
+    if found is None:
+        raise InvalidTokenRequest(f"reporter: there is no reporter {request.reporter[:60]!r}")
+    return found
+
+
+def _site(request: TokenRequest) -> Site | None:
+    if request.site is None:
+        return None
+    found = None if "\x00" in request.site else Site.objects.filter(name=request.site).first()
+    if found is None:
+        raise InvalidTokenRequest(f"site: there is no site {request.site[:60]!r}")
+    return found
+
+
+def _check_rights(
+    request: TokenRequest, scopes: list[str], reporter: Reporter | None, site: Site | None
+) -> None:
+    """Raise ExceedsRights if the token could do what its user may not."""
+    user = request.user
+    beyond = sorted(set(scopes) - set(offered_scopes(user)))
+    if beyond:
+        raise ExceedsRights(f"the roles of {user} do not permit the scope {', '.join(beyond)}")
+    if reporter is not None and not Reporter.objects.reportable_by(user).filter(pk=reporter.pk).exists():
+        raise ExceedsRights(f"the roles of {user} do not permit reports of {reporter}")
+    manageable = Site.objects.manageable_by(user) | Site.objects.manageable_by(user, MANAGE_REPORTERS)
+    if site is not None and not manageable.filter(pk=site.pk).exists():
+        raise ExceedsRights(f"the roles of {user} do not permit changes at {site}")
+
+
+def _expiry(
+    request: TokenRequest, scopes: list[str], now: datetime, *, is_administrator: bool
+) -> datetime | None:
+    if request.days is None:
+        if scopes != [READ] and not is_administrator:
+            raise ExceedsRights("only an administrator issues a token that writes and never expires")
+        return None
+    if not 1 <= request.days <= MOST_DAYS:
+        raise InvalidTokenRequest(f"days: expected 1 to {MOST_DAYS}, got {request.days}")
+    return now + timedelta(days=request.days)
+
+
+def _within(
+    by: ApiToken, scopes: list[str], reporter: Reporter | None, site: Site | None, expires_at: datetime | None
+) -> tuple[Site | None, datetime | None]:
+    """Return site and expiry of a token that the token *by* asks for."""
+    if beyond := sorted(set(scopes) - set(by.scopes)):
+        raise ExceedsRights(f"the token that asks has not the scope {', '.join(beyond)}")
+    if reporter is not None and by.reporter_id != reporter.pk:
+        raise ExceedsRights(f"the token that asks sends no reports of {reporter}")
+    if by.site_id is not None and site is not None and site.pk != by.site_id:
+        raise ExceedsRights("the token that asks is bound to another site")
+    limits = [limit for limit in (expires_at, by.expires_at) if limit is not None]
+    return site or by.site, min(limits, default=None)
+
+
+def _name(token: ApiToken) -> str:
+    return f"{token.user}: {token}"
+
+
+def _fields(token: ApiToken) -> dict[str, object]:
+    return {
+        "scopes": token.scopes,
+        "reporter": token.reporter.name if token.reporter else None,
+        "site": token.site.name if token.site else None,
+        "expires_at": token.expires_at,
+    }

@@ -1,0 +1,84 @@
+"""What django-allauth asks about accounts: passwords are throttled, and users cannot sign up."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.contrib.auth import authenticate
+from django.core.exceptions import PermissionDenied
+from django.shortcuts import render
+
+from monitor.accounts import attempts, events, known_browsers, sessions
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+    from django.http import HttpRequest, HttpResponse
+
+_MESSAGES = {
+    "mfa/messages/totp_activated.txt": "Authenticator app added.",
+    "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
+    "mfa/messages/webauthn_added.txt": "Passkey added.",
+    "mfa/messages/webauthn_removed.txt": "Passkey removed.",
+    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: throw earlier ones away.",
+    "socialaccount/messages/account_connected.txt": "Connected: you can log in there from now on.",
+    "socialaccount/messages/account_connected_updated.txt": "This account is connected already.",
+    "socialaccount/messages/account_connected_other.txt": "This account belongs to another user here.",
+}
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    error_messages = {
+        **DefaultAccountAdapter.error_messages,
+        "username_password_mismatch": "Wrong user name or password.",
+        "incorrect_password": "Wrong password.",
+        "incorrect_code": "Wrong code.",
+    }
+
+    def is_open_for_signup(self, _request: HttpRequest) -> bool:
+        """Refuse: administrators make local accounts."""
+        return False
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
+        """Check a password; also when a user confirms an action by it."""
+        name = credentials["username"]
+        attempt = attempts.password_attempt(request, name)
+        user = authenticate(request, username=name, password=credentials["password"])
+        if user is None:
+            events.refuse(request, name, "wrong name or password")
+            return None
+        attempt.succeed()
+        return user
+
+    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+        sessions.note_login(request)
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        known_browsers.mark(response, attempts.normalised(user.get_username()))
+        return response
+
+    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+        events.refuse(request, user.get_username(), "the account is disabled")
+        return render(
+            request, "pages/login_refused.html", {"reason": "disabled"}, status=HTTPStatus.FORBIDDEN
+        )
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Return the address of the client; ``::`` if it is none, as for a client at a Unix socket."""
+        try:
+            return str(super().get_client_ip(request))
+        except PermissionDenied:
+            return "::"
+
+    def add_message(
+        self,
+        request: HttpRequest,
+        level: int,
+        message_template: str = "",
+        *_: Any,
+        message: str = "",
+        **__: Any,
+    ) -> None:
+        """Say what has changed; a login and a logout need no message."""
+        if text := message or _MESSAGES.get(message_template):
+            super().add_message(request, level, message=text)

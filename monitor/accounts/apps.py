@@ -1,0 +1,14 @@
+"""The Django app of the accounts: it has no models, but checks, receivers and pages of the admin site."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    name = "monitor.accounts"
+
+    def ready(self) -> None:
+        from monitor.accounts import events, settings_checks  # noqa: F401, PLC0415 - registers the checks
+
+        events.connect()

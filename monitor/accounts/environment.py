@@ -1,0 +1,104 @@
+"""What the environment says about logins; ``monitor.env`` lists the variables."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+
+from monitor.env import InvalidVariable
+
+
+def session_seconds() -> int:
+    """Return how long a session lasts after the login."""
+    text = os.environ.get("GRIDCAST_SESSION_HOURS") or "336"
+    hours = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= hours <= 8760:
+        raise InvalidVariable(f"GRIDCAST_SESSION_HOURS: expected hours from 1 to 8760, got {text!r}")
+    return hours * 3600
+
+
+@dataclass(frozen=True)
+class IdentityProvider:
+    """An OpenID Connect provider; *roles* are pairs of a role of ours and a group of the provider."""
+
+    url: str
+    client_id: str
+    client_secret: str
+    name: str
+    scopes: tuple[str, ...]
+    groups_claim: str
+    roles: tuple[tuple[str, str], ...]
+
+
+def identity_provider() -> IdentityProvider | None:
+    """Return the provider that users log in by; None if none is configured.
+
+    Raises:
+        InvalidVariable: a variable that the provider needs is missing or wrong.
+    """
+    url = os.environ.get("GRIDCAST_OIDC_URL", "").rstrip("/")
+    if not url:
+        return None
+    needed = {
+        name: os.environ.get(f"GRIDCAST_OIDC_{name}", "") for name in ("CLIENT_ID", "CLIENT_SECRET", "ROLES")
+    }
+    if missing := [f"GRIDCAST_OIDC_{name}" for name, value in needed.items() if not value]:
+        raise InvalidVariable(f"GRIDCAST_OIDC_URL is set: expected {', '.join(missing)}, too")
+    return IdentityProvider(
+        url=url,
+        client_id=needed["CLIENT_ID"],
+        client_secret=needed["CLIENT_SECRET"],
+        name=os.environ.get("GRIDCAST_OIDC_NAME") or "single sign-on",
+        scopes=tuple((os.environ.get("GRIDCAST_OIDC_SCOPES") or "openid profile email").split()),
+        groups_claim=os.environ.get("GRIDCAST_OIDC_GROUPS_CLAIM") or "groups",
+        roles=parse_roles(needed["ROLES"]),
+    )
+
+
+def parse_roles(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse ``role=group;role=group``; a group may contain ``=`` and commas, as the names of LDAP do.
+
+    Raises:
+        InvalidVariable: an entry has no role or no group.
+    """
+    pairs = [entry.strip().partition("=") for entry in text.split(";") if entry.strip()]
+    if not pairs or any(not (role.strip() and group.strip()) for role, _, group in pairs):
+        raise InvalidVariable(f"GRIDCAST_OIDC_ROLES: expected role=group;role=group, got {text!r}")
+    return tuple((role.strip(), group.strip()) for role, _, group in pairs)
+
+
+@dataclass(frozen=True)
+class RemoteUser:
+    """The header by which the proxies of *networks* say which user they have authenticated.
+
+    *role* is that of accounts made for users that have none; empty: no accounts are made.
+    """
+
+    header: str
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    role: str
+
+
+def remote_user() -> RemoteUser | None:
+    """Return how a proxy names users; None unless it is configured.
+
+    Raises:
+        InvalidVariable: the proxies are missing, or are no addresses or networks.
+    """
+    header = os.environ.get("GRIDCAST_REMOTE_USER_HEADER", "")
+    if not header:
+        return None
+    text = os.environ.get("GRIDCAST_REMOTE_USER_PROXIES", "")
+    try:
+        networks = tuple(ipaddress.ip_network(entry.strip()) for entry in text.split(",") if entry.strip())
+    except ValueError as error:
+        raise InvalidVariable(
+            f"GRIDCAST_REMOTE_USER_PROXIES: expected addresses or networks: {error}"
+        ) from None
+    if not networks:
+        raise InvalidVariable(
+            "GRIDCAST_REMOTE_USER_HEADER is set: expected the addresses of the proxies that may send it in"
+            " GRIDCAST_REMOTE_USER_PROXIES, such as 127.0.0.1,::1"
+        )
+    return RemoteUser(header, networks, os.environ.get("GRIDCAST_REMOTE_USER_ROLE", ""))

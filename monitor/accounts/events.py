@@ -1,0 +1,70 @@
+"""What happens to accounts, in the log: logins, refusals, changed passwords and second factors.
+
+One line each, with the name as it was given, quoted, and the address: tools such as fail2ban can read them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.signals import user_logged_in
+from allauth.mfa import signals as second_factors
+from django.contrib.auth.signals import user_logged_out
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+    from django.http import HttpRequest
+
+logger = logging.getLogger(__name__)
+
+
+def connect() -> None:
+    """Log what allauth and Django announce."""
+    user_logged_in.connect(_logged_in)
+    user_logged_out.connect(_logged_out)
+    second_factors.authenticator_added.connect(_factor_added)
+    second_factors.authenticator_removed.connect(_factor_removed)
+    second_factors.authenticator_reset.connect(_factor_reset)
+    second_factors.authentication_failed.connect(_code_refused)
+
+
+def record(request: HttpRequest, name: str, event: str) -> None:
+    """Log *event* of the account *name*, as the request gives it."""
+    logger.info("%s: user %r from %s", event, name, client_address(request))
+
+
+def refuse(request: HttpRequest, name: str, reason: str) -> None:
+    """Log that a login as *name* was refused."""
+    logger.warning("login refused: user %r from %s: %s", name, client_address(request), reason)
+
+
+def client_address(request: HttpRequest) -> str:
+    """Return the address of the client, as ``AccountAdapter.get_client_ip``."""
+    return str(get_adapter().get_client_ip(request))
+
+
+def _logged_in(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
+    record(request, user.get_username(), "login")
+
+
+def _logged_out(request: HttpRequest, user: AbstractBaseUser | None, **_: Any) -> None:
+    if user is not None:
+        record(request, user.get_username(), "logout")
+
+
+def _factor_added(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
+    record(request, user.get_username(), f"second factor added ({authenticator.type})")
+
+
+def _factor_removed(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
+    record(request, user.get_username(), f"second factor removed ({authenticator.type})")
+
+
+def _factor_reset(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
+    record(request, user.get_username(), f"second factor replaced ({authenticator.type})")
+
+
+def _code_refused(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
+    refuse(request, user.get_username(), f"wrong code ({authenticator.type})")

@@ -1,0 +1,113 @@
+"""What django-allauth asks about the identity provider of the environment, whose groups give the roles."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.shortcuts import render
+from django.urls import reverse
+
+from monitor.accounts import events, group_roles, sessions
+
+if TYPE_CHECKING:
+    from allauth.socialaccount.models import SocialAccount, SocialLogin
+    from django.http import HttpRequest
+
+    from monitor.accounts.environment import IdentityProvider
+
+PROVIDER = "openid_connect"
+PROVIDER_ID = "oidc"
+
+
+def identity_provider() -> IdentityProvider:
+    """Return the configured provider; only called where there is one."""
+    if settings.GRIDCAST_IDENTITY_PROVIDER is None:
+        raise SocialApp.DoesNotExist
+    return settings.GRIDCAST_IDENTITY_PROVIDER
+
+
+class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    def list_apps(
+        self, _request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
+        """Return the provider of the environment; allauth's table of providers is not used."""
+        configured = settings.GRIDCAST_IDENTITY_PROVIDER
+        if configured is None or provider not in {None, PROVIDER, PROVIDER_ID}:
+            return []
+        app = SocialApp(
+            provider=PROVIDER,
+            provider_id=PROVIDER_ID,
+            name=configured.name,
+            client_id=configured.client_id,
+            secret=configured.client_secret,
+            settings={
+                "server_url": configured.url,
+                "oauth_pkce_enabled": True,
+                "scope": list(configured.scopes),
+            },
+        )
+        return [app] if client_id in {None, app.client_id} else []
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Give the user the roles of the groups that the provider names now; refuse a user without any.
+
+        A user that had roles before loses them, and all sessions.
+        """
+        sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
+        roles = self._roles(request, sociallogin)
+        if sociallogin.is_existing:
+            group_roles.set_roles(sociallogin.user, roles)
+        if not roles:
+            if sociallogin.is_existing:
+                sessions.end_all(sociallogin.user)
+            raise _refused(request, sociallogin, "no_role")
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """Accept a user with a role, unless a local account has the name: it may be another person's."""
+        name = sociallogin.user.get_username()
+        if name and User.objects.filter(username__iexact=name).exists():
+            raise _refused(request, sociallogin, "name_taken")
+        return True
+
+    def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
+        user: User = super().save_user(request, sociallogin, form)
+        group_roles.set_roles(user, self._roles(request, sociallogin))
+        return user
+
+    def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:
+        return reverse("account")
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any
+    ) -> None:
+        events.refuse(request, "", f"{provider.name}: {exception or error}")
+        reason = "cancelled" if str(error) == "cancelled" else "provider_failed"
+        raise ImmediateHttpResponse(_page(request, reason, HTTPStatus.UNAUTHORIZED))
+
+    def _roles(self, request: HttpRequest, sociallogin: SocialLogin) -> set[str]:
+        configured = identity_provider()
+        data = sociallogin.account.extra_data
+        sources = [data[name] for name in ("userinfo", "id_token") if isinstance(data.get(name), dict)]
+        if len({str(claims.get("sub")) for claims in sources}) > 1:
+            raise _refused(request, sociallogin, "provider_failed")
+        groups = {
+            group for claims in sources for group in group_roles.groups_in(claims, configured.groups_claim)
+        }
+        return group_roles.roles_of_groups(groups, configured.roles)
+
+
+def _refused(request: HttpRequest, sociallogin: SocialLogin, reason: str) -> ImmediateHttpResponse:
+    name = sociallogin.user.get_username()
+    events.refuse(request, name, f"{identity_provider().name}: {reason}")
+    return ImmediateHttpResponse(_page(request, reason, HTTPStatus.FORBIDDEN, name))
+
+
+def _page(request: HttpRequest, reason: str, status: HTTPStatus, name: str = "") -> Any:
+    context = {"reason": reason, "name": name, "provider": identity_provider().name}
+    return render(request, "pages/login_refused.html", context, status=status)

@@ -1,0 +1,101 @@
+"""Users that a proxy has authenticated: it names them in a header of each request."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import MiddlewareNotUsed
+from django.shortcuts import render
+
+from monitor.accounts import group_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponseBase
+
+    from monitor.accounts.environment import RemoteUser
+
+logger = logging.getLogger(__name__)
+
+LOG_SECONDS = 60.0
+_NAME = re.compile(r"[\w.@+-]{1,150}", re.ASCII)  # a list of two headers has a comma
+
+
+class RemoteUserMiddleware:
+    """Take the user of a request from a header, if the request comes from a proxy that may send it.
+
+    The header of any other client is ignored and logged. The user holds for this one request: there is no
+    session that could outlive the one at the proxy, and a session of another user is ignored.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        if settings.GRIDCAST_REMOTE_USER is None:
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+        self.configured: RemoteUser = settings.GRIDCAST_REMOTE_USER
+        self.key = f"HTTP_{self.configured.header.upper().replace('-', '_')}"
+        self._log_at = 0.0
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        name = request.META.pop(self.key, None)
+        if name is None:
+            return self.get_response(request)
+        if not self._is_trusted(request):
+            self._log_untrusted(request, name)
+            return self.get_response(request)
+        user = self._user(name)
+        request.user = user or AnonymousUser()
+        request.is_named_by_proxy = True  # type: ignore[attr-defined]  # the pages then offer no logout
+        if user is None and not request.path.startswith("/api/"):
+            return render(
+                request,
+                "pages/login_refused.html",
+                {"reason": "unknown_remote_user", "name": name},
+                status=HTTPStatus.FORBIDDEN,
+            )
+        return self.get_response(request)
+
+    def _is_trusted(self, request: HttpRequest) -> bool:
+        """Return whether the connection comes from a proxy; what ``X-Forwarded-For`` says is no matter."""
+        try:
+            peer = ipaddress.ip_address(str(request.META.get("REMOTE_ADDR", "")))
+        except ValueError:
+            return False
+        address = getattr(peer, "ipv4_mapped", None) or peer
+        return any(address in network for network in self.configured.networks)
+
+    def _user(self, name: str) -> User | None:
+        if not _NAME.fullmatch(name):
+            logger.warning("remote user refused: %r is no user name", name)
+            return None
+        user = User.objects.filter(username=name).first()
+        if user is None and self.configured.role:
+            user = User(username=name)
+            user.set_unusable_password()
+            user.save()
+            group_roles.set_roles(user, [self.configured.role])
+            logger.info("remote user %r: account made with the role %s", name, self.configured.role)
+        if user is None or not user.is_active:
+            logger.warning("remote user refused: %r has no account, or it is disabled", name)
+            return None
+        return user
+
+    def _log_untrusted(self, request: HttpRequest, name: str) -> None:
+        now = time.monotonic()
+        if now >= self._log_at:  # one line a minute
+            self._log_at = now + LOG_SECONDS
+            peer = request.META.get("REMOTE_ADDR", "")
+            logger.warning(
+                "%s ignored: %s is none of GRIDCAST_REMOTE_USER_PROXIES, and named %r",
+                self.configured.header,
+                peer,
+                name,
+            )

@@ -1,0 +1,66 @@
+"""What django-allauth asks about second factors: authenticator apps, recovery codes and passkeys."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING
+
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.http.request import split_domain_port
+from django.utils.encoding import force_bytes
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    error_messages = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": "Wrong code.",
+        "unreadable": "The second factors of this account cannot be read: gridcast's secret key has changed."
+        " An administrator removes them: manage.py account remove-second-factors USER",
+    }
+
+    def encrypt(self, text: str) -> str:
+        """Encrypt a secret: a stolen backup of the depot must not be enough to compute codes."""
+        return _keys().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return the secret.
+
+        Raises:
+            ValidationError: it was encrypted with another secret key.
+        """
+        try:
+            return _keys().decrypt(encrypted_text.encode()).decode()
+        except InvalidToken:
+            raise self.validation_error("unreadable") from None
+
+    def get_totp_label(self, user: AbstractBaseUser) -> str:
+        return user.get_username()
+
+    def get_totp_issuer(self) -> str:
+        return f"gridcast {_host()}"
+
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: str) -> str:
+        number = Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1
+        return "Passkey" if number == 1 else f"Passkey {number}"
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {"id": _host(), "name": "gridcast"}
+
+
+def _host() -> str:
+    return split_domain_port(context.request.get_host())[0]
+
+
+def _keys() -> MultiFernet:
+    """Return the keys: the first encrypts, and all decrypt."""
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    digests = [hashlib.sha256(b"monitor.accounts.second_factors:" + force_bytes(key)) for key in secrets]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest.digest())) for digest in digests])

@@ -1,0 +1,96 @@
+"""System checks of what the environment says about logins."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+from monitor.accounts.group_roles import ROLES
+from monitor.env import is_loopback
+
+if TYPE_CHECKING:
+    from monitor.accounts.environment import IdentityProvider, RemoteUser
+
+# Headers that clients, or proxies for other reasons, send by themselves.
+_TAKEN = {"authorization", "cookie", "host", "origin", "referer", "user-agent", "x-forwarded-for"}
+_WIDE = {4: 16, 6: 48}  # prefix lengths of networks in which strangers may be
+
+
+@register()
+def identity_provider(**_: Any) -> list[CheckMessage]:
+    return provider_faults(settings.GRIDCAST_IDENTITY_PROVIDER)
+
+
+@register()
+def remote_user(**_: Any) -> list[CheckMessage]:
+    return remote_user_faults(settings.GRIDCAST_REMOTE_USER)
+
+
+def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
+    if configured is None:
+        return []
+    faults: list[CheckMessage] = []
+    parts = urlsplit(configured.url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        faults.append(_error(10, f"GRIDCAST_OIDC_URL: expected https://host/path, got {configured.url!r}."))
+    elif parts.scheme == "http" and not is_loopback(parts.hostname):
+        faults.append(
+            _error(
+                11,
+                f"GRIDCAST_OIDC_URL: expected https, got {configured.url!r}: any host on the way could log"
+                " in as any user.",
+            )
+        )
+    faults += [
+        _error(12, f"GRIDCAST_OIDC_ROLES: expected one of the roles {', '.join(ROLES)}, got {role!r}.")
+        for role, _ in configured.roles
+        if role not in ROLES
+    ]
+    if "openid" not in configured.scopes:
+        faults.append(_error(13, "GRIDCAST_OIDC_SCOPES: expected openid among the scopes."))
+    return faults
+
+
+def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
+    if configured is None:
+        return []
+    faults: list[CheckMessage] = []
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", configured.header):
+        faults.append(
+            _error(
+                14,
+                "GRIDCAST_REMOTE_USER_HEADER: expected letters, digits and hyphens, got"
+                f" {configured.header!r}: servers drop headers with an"
+                " underscore, by which clients could forge it.",
+            )
+        )
+    elif configured.header.lower() in _TAKEN:
+        faults.append(
+            _error(15, f"GRIDCAST_REMOTE_USER_HEADER: {configured.header} has another meaning already.")
+        )
+    if configured.role and configured.role not in ROLES:
+        faults.append(
+            _error(
+                16,
+                f"GRIDCAST_REMOTE_USER_ROLE: expected one of the roles {', '.join(ROLES)},"
+                f" got {configured.role!r}.",
+            )
+        )
+    wide = [str(network) for network in configured.networks if network.prefixlen < _WIDE[network.version]]
+    if wide:
+        faults.append(
+            Warning(
+                f"GRIDCAST_REMOTE_USER_PROXIES: any host of {', '.join(wide)} can log in as any user.",
+                hint="Name the addresses of the proxies.",
+                id="monitor.W010",
+            )
+        )
+    return faults
+
+
+def _error(number: int, message: str) -> Error:
+    return Error(message, id=f"monitor.E{number:03}")

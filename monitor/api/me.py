@@ -1,0 +1,64 @@
+"""The caller: its user, roles and rights, and its token."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ninja import Query, Router, Schema
+
+from monitor.access import roles, tokens
+from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.lists import Sparse, show_item
+from monitor.models import ApiToken
+from monitor.models.role import roles_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponse
+
+router = Router(tags=["access"], auth=SCHEDULER_AUTH)
+
+
+class OwnTokenOut(Schema):
+    """The token of the request."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: list[str]
+    site: str | None
+    expires_at: datetime | None
+
+
+class MeOut(Schema):
+    """*roles*: `viewer` without any other. *grants*: what was granted, such as `site_admin:ncsa`.
+
+    *scopes*: those that a token of the user can make use of. *token*: that of the request, if it has one.
+    """
+
+    user: str
+    roles: list[str]
+    grants: list[str]
+    scopes: list[str]
+    token: OwnTokenOut | None
+
+
+@router.get("/me", response=MeOut, operation_id="show_me", summary="Show who you are and what you may do")
+def show_me(request: HttpRequest, query: Query[Sparse]) -> HttpResponse:
+    user: User = request.user  # type: ignore[assignment]  # authenticated
+    auth = getattr(request, "auth", None)
+    me = {
+        "user": user.get_username(),
+        "roles": sorted(roles_of(user)),
+        "grants": [str(grant) for grant in roles.grants_of(user)],
+        "scopes": tokens.offered_scopes(user),
+        "token": _token(auth) if isinstance(auth, ApiToken) else None,
+    }
+    return show_item(query, me, MeOut)
+
+
+def _token(token: ApiToken) -> dict[str, Any]:
+    site = token.site
+    names = ("id", "name", "prefix", "scopes", "expires_at")
+    return {**{name: getattr(token, name) for name in names}, "site": site.name if site else None}

@@ -1,0 +1,220 @@
+"""API tokens: listed, issued, rotated and revoked, each user its own."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from monitor.access import tokens
+from monitor.access.tokens import (
+    ExceedsRights,
+    IssuedToken,
+    TokenEnded,
+    TokenError,
+    TokenRequest,
+    TooManyTokens,
+)
+from monitor.api.http.answers import created
+from monitor.api.http.auth import SCHEDULER_AUTH, require_token_rights
+from monitor.api.http.declare import declare
+from monitor.api.http.filters import chosen
+from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body, NameFilter, RowId
+from monitor.models import ApiToken
+from monitor.models.token import LIFETIME, MANAGE, READ
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+router = Router(tags=["access"], auth=SCHEDULER_AUTH)
+
+_STATUS: dict[type[TokenError], tuple[int, str]] = {
+    ExceedsRights: (403, "not_allowed"),
+    TokenEnded: (409, "token_ended"),
+    TooManyTokens: (409, "too_many_tokens"),
+}
+
+
+class TokenOut(Schema):
+    """*prefix*: the first characters. *site*: the only site at which it may change anything."""
+
+    id: int
+    user: str
+    name: str
+    prefix: str
+    scopes: list[str]
+    reporter: str | None
+    site: str | None
+    state: Literal["valid", "rotated", "expired", "revoked"]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    last_used_from: str
+
+
+class TokenList(ListOut):
+    tokens: list[TokenOut]
+
+
+class TokenQuery(Page):
+    user: NameFilter = ""
+
+
+class TokenIssued(TokenOut):
+    """*token*: the text to send. It is shown once and not stored."""
+
+    token: str
+
+
+class TokenIn(Body):
+    """*days*: how long it is valid; null: for ever. *user*: only an administrator names another one."""
+
+    name: str
+    scopes: list[str] = [READ]
+    days: int | None = LIFETIME.days
+    reporter: str | None = None
+    site: str | None = None
+    user: str | None = None
+
+
+class RotationIn(Body):
+    """*grace_seconds*: how long the rotated token stays valid, if it does not expire before."""
+
+    grace_seconds: Annotated[int, Field(ge=0, le=int(tokens.MOST_GRACE.total_seconds()))] = int(
+        tokens.GRACE.total_seconds()
+    )
+
+
+@router.get(
+    "/tokens", response=TokenList, operation_id="list_tokens", summary="List API tokens, newest first"
+)
+def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
+    """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year."""
+    rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
+    return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
+
+
+@router.post(
+    "/tokens",
+    response={201: TokenIssued},
+    operation_id="create_token",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={409: ["too_many_tokens"], 422: ["unknown_user"]},
+        example={"name": "scheduler", "scopes": ["read"], "days": 30},
+    ),
+    summary="Issue an API token",
+)
+def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
+    """A request with a token needs its scope `manage`; the new token has at most its scopes and its time."""
+    by = require_token_rights(request)
+    issuer: User = request.user  # type: ignore[assignment]  # authenticated
+    now = timezone.now()
+    asked = TokenRequest(
+        user=_owner(issuer, order.user),
+        name=order.name,
+        scopes=order.scopes,
+        days=order.days,
+        reporter=order.reporter,
+        site=order.site,
+    )
+    try:
+        issued = tokens.issue(asked, now, issuer=issuer, by=by)
+    except TokenError as error:
+        raise _refused(error) from error
+    return _issued(issued, now)
+
+
+@router.post(
+    "/tokens/{token}/rotate",
+    response={201: TokenIssued},
+    operation_id="rotate_token",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_token"], 409: ["token_ended", "too_many_tokens"]},
+        example={"grace_seconds": 60},
+    ),
+    summary="Replace an API token by a new one with the same rights",
+)
+def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpResponse:
+    """A program may rotate the token that it sends; another one only with the scope `manage`."""
+    found, now = _find(request, token), timezone.now()
+    if not _is_own(request, found):
+        require_token_rights(request)
+    try:
+        issued = tokens.rotate(found, now, grace=timedelta(seconds=order.grace_seconds))
+    except TokenError as error:
+        raise _refused(error) from error
+    return _issued(issued, now)
+
+
+@router.delete(
+    "/tokens/{token}",
+    response={204: None},
+    operation_id="revoke_token",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_token"]}),
+    summary="Revoke an API token",
+)
+def revoke_token(request: HttpRequest, token: RowId) -> Status[None]:
+    """Revoking a token again has no effect."""
+    found = _find(request, token)
+    if not _is_own(request, found):
+        require_token_rights(request)
+    tokens.revoke(ApiToken.objects.filter(pk=found.pk), timezone.now())
+    return Status(204, None)
+
+
+def _visible(request: HttpRequest) -> Any:
+    return ApiToken.objects.visible_to(request.user).select_related("user", "reporter", "site")
+
+
+def _find(request: HttpRequest, key: int) -> ApiToken:
+    found: ApiToken | None = _visible(request).filter(pk=key).first()
+    if found is None:
+        raise Refused(404, "unknown_token", f"there is no token {key} that you may see")
+    return found
+
+
+def _is_own(request: HttpRequest, token: ApiToken) -> bool:
+    """Return whether *token* authenticates the request."""
+    auth = getattr(request, "auth", None)
+    return isinstance(auth, ApiToken) and auth.pk == token.pk
+
+
+def _owner(issuer: User, name: str | None) -> User:
+    if name is None or name == issuer.get_username():
+        return User.objects.get(pk=issuer.pk)
+    if not issuer.is_superuser:
+        raise Refused(403, "not_allowed", "only an administrator issues tokens for other users")
+    owner = User.objects.filter(username=name, is_active=True).first()
+    if owner is None:
+        raise Refused(422, "unknown_user", f"user: expected an active user, got {name[:150]!r}")
+    return owner
+
+
+def _refused(error: TokenError) -> Refused:
+    status, code = _STATUS.get(type(error), (422, "invalid"))
+    return Refused(status, code, str(error))
+
+
+def _issued(issued: IssuedToken, now: datetime) -> HttpResponse:
+    shown = TokenIssued(**_fields(issued.token, now), token=issued.text)
+    return created(shown, status=201, location="/tokens")
+
+
+def _fields(token: ApiToken, now: datetime) -> dict[str, Any]:
+    """Return the fields of ``TokenOut``."""
+    names = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "last_used_from")
+    return {
+        **{name: getattr(token, name) for name in names},
+        "user": token.user.get_username(),
+        "reporter": token.reporter.name if token.reporter else None,
+        "site": token.site.name if token.site else None,
+        "state": token.state(now),
+    }

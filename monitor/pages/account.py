@@ -1,0 +1,113 @@
+"""One's own account: profile, password, second factors, sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from allauth.account.views import ReauthenticateView
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.views import PasswordChangeView
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.shortcuts import redirect, render
+from django.urls import path, reverse_lazy
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+
+from monitor.accounts import attempts, events, group_roles, sessions
+from monitor.pages.http.access import members_only
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from django.contrib.auth.forms import PasswordChangeForm
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+
+@members_only
+def account(request: HttpRequest) -> HttpResponse:
+    user: User = request.user  # type: ignore[assignment]  # members only
+    factors = Authenticator.objects.filter(user=user)
+    by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
+    codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
+    context = {
+        "roles": user.groups.filter(name__in=group_roles.ROLES).order_by("name"),
+        "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
+        "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
+        "has_recovery_codes": bool(codes),
+        "sessions": sessions.of_user(user),
+        "current_session": request.session.session_key,
+        "connected": SocialAccount.objects.filter(user=user).first(),
+        "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
+    }
+    return render(request, "pages/account.html", context)
+
+
+@require_POST
+@members_only
+def end_session(request: HttpRequest) -> HttpResponse:
+    """End one session, or all but the current one."""
+    user: User = request.user  # type: ignore[assignment]
+    chosen = request.POST.get("session", "")
+    if chosen == "others":
+        number = sessions.end_others(user, request.session.session_key)
+        messages.success(request, f"{number} other session{'' if number == 1 else 's'} ended.")
+    elif chosen.isascii() and chosen.isdigit() and sessions.end(user, int(chosen)):
+        messages.success(request, "Session ended.")
+    else:
+        raise Http404
+    events.record(request, user.get_username(), "sessions ended")
+    return redirect("account")
+
+
+@method_decorator(members_only, name="dispatch")
+class ChangePassword(PasswordChangeView):
+    """Change the password; all other sessions end."""
+
+    template_name = "pages/account_password.html"
+    success_url = reverse_lazy("account")
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated and not request.user.has_usable_password():
+            raise PermissionDenied("Your account has no password: you log in by an identity provider.")
+        return super().dispatch(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Throttle as a login: the form also tells whether the old password is right."""
+        attempt = attempts.password_attempt(request, request.user.get_username())
+        response = super().post(request, *args, **kwargs)
+        if "old_password" not in getattr(self, "refused_fields", ()):
+            attempt.succeed()
+        return response
+
+    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
+        response = super().form_valid(form)
+        sessions.keep_current(self.request)
+        events.record(self.request, self.request.user.get_username(), "password changed")
+        messages.success(self.request, "Password changed; all other sessions have ended.")
+        return response
+
+    def form_invalid(self, form: PasswordChangeForm) -> HttpResponse:
+        self.refused_fields = form.errors.keys()
+        return super().form_invalid(form)
+
+
+class ConfirmByPassword(ReauthenticateView):  # type: ignore[misc]  # allauth has no types
+    template_name = "pages/account_confirm.html"
+
+
+change_password = ChangePassword.as_view()
+
+urlpatterns = [
+    path("account/", account, name="account"),
+    path("account/", account, name="mfa_index"),
+    path("account/", account, name="mfa_list_webauthn"),
+    path("account/password/", change_password, name="account_change_password"),
+    path("account/confirm/password/", ConfirmByPassword.as_view(), name="account_reauthenticate"),
+    path("account/sessions/end/", end_session, name="account-end-session"),
+    path("admin/password_change/", change_password, name="admin-password-change"),
+]

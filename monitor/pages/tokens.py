@@ -1,0 +1,140 @@
+"""The roles of the user and its API tokens: listed, issued, rotated and revoked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from monitor.access import roles, tokens
+from monitor.access.tokens import IssuedToken, TokenError, TokenRequest
+from monitor.models import ApiToken, Reporter, Site
+from monitor.models.audit_event import VIEW_AUDIT
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.token import LIFETIME, READ
+from monitor.pages.http.access import accounts_only
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+NEVER = "never"
+SPANS = {
+    "7": "7 days",
+    "30": "30 days",
+    str(LIFETIME.days): f"{LIFETIME.days} days",
+    "365": "1 year",
+    NEVER: "never",
+}
+MOST_ENDED = 20
+SCOPE_TITLES = {
+    "read": "read what you may see",
+    "run": "start runs, hold and resume, see to alerts",
+    "report": "send the reports of one reporter",
+    "outcome": "report the outcomes of jobs",
+    "manage": "manage reporters, signatures and tokens",
+}
+
+
+@accounts_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest) -> HttpResponseBase:
+    if request.method != "POST":
+        return _show(request)
+    user = _user(request)
+    chosen = {name: request.POST.get(name, "") or None for name in ("reporter", "site")}
+    days = request.POST.get("days", "")
+    try:
+        if days not in SPANS:
+            raise tokens.InvalidTokenRequest(
+                f"expires after: expected one of the listed values, got {days[:20]!r}"
+            )
+        asked = TokenRequest(
+            user=user,
+            name=request.POST.get("name", ""),
+            scopes=request.POST.getlist("scopes"),
+            days=None if days == NEVER else int(days),
+            **chosen,
+        )
+        issued = tokens.issue(asked, timezone.now(), issuer=user)
+    except TokenError as error:
+        return _show(request, error=str(error))
+    return _show(request, issued=issued)
+
+
+@accounts_only
+@require_POST
+def rotate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the page with the token that replaces *pk*; only this answer contains it."""
+    token = get_object_or_404(_own(request), pk=pk)
+    try:
+        return _show(request, issued=tokens.rotate(token, timezone.now()))
+    except TokenError as error:
+        return _show(request, error=str(error))
+
+
+@accounts_only
+@require_POST
+def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    token = get_object_or_404(_own(request), pk=pk)
+    tokens.revoke(ApiToken.objects.filter(pk=token.pk), timezone.now())
+    messages.success(request, f"The token {token.name} is revoked.")
+    return redirect("tokens")
+
+
+def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str = "") -> HttpResponse:
+    user, now = _user(request), timezone.now()
+    own = _own(request).order_by("-pk")
+    usable = own.usable(now)
+    offered = tokens.offered_scopes(user)
+    context: dict[str, Any] = {
+        "grants": [str(grant) for grant in roles.grants_of(user)],
+        "usable": [_row(token, now) for token in usable],
+        "ended": [
+            _row(token, now) for token in own.exclude(pk__in=usable.order_by().values("pk"))[:MOST_ENDED]
+        ],
+        "scopes": [(scope, SCOPE_TITLES[scope]) for scope in offered],
+        "reporters": Reporter.objects.reportable_by(user).values_list("name", flat=True),
+        "sites": Site.objects.manageable_by(user, MANAGE_REPORTERS).values_list("name", flat=True),
+        "spans": SPANS.items(),
+        "submitted": _submitted(request, error),
+        "issued": issued,
+        "error": error,
+        "sees_audit": user.has_perm(VIEW_AUDIT),
+        "now": now,
+    }
+    response = render(request, "pages/tokens.html", context, status=409 if error else 200)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _submitted(request: HttpRequest, error: str) -> dict[str, Any]:
+    """Return the values of the form; those that were refused."""
+    if not error:
+        return {"scopes": [READ], "days": str(LIFETIME.days)}
+    fields = {name: request.POST.get(name, "") for name in ("name", "days", "reporter", "site")}
+    return fields | {"scopes": request.POST.getlist("scopes")}
+
+
+def _row(token: ApiToken, now: datetime) -> dict[str, Any]:
+    return {"token": token, "state": token.state(now), "bound_to": token.reporter or token.site}
+
+
+def _own(request: HttpRequest) -> Any:
+    return ApiToken.objects.filter(user=request.user.pk).select_related("user", "reporter", "site")
+
+
+def _user(request: HttpRequest) -> User:
+    return request.user  # type: ignore[return-value]  # logged in
+
+
+urlpatterns = [
+    path("tokens/", page, name="tokens"),
+    path("tokens/<int:pk>/rotate/", rotate, name="token-rotate"),
+    path("tokens/<int:pk>/revoke/", revoke, name="token-revoke"),
+]

@@ -1,0 +1,256 @@
+"""A gunicorn worker whose event loop reads requests and sends answers: threads only compute.
+
+gunicorn's own threaded worker reads the body of a request, and writes the answer, in the thread that runs the
+application. As many slow clients as it has threads silence it. Here a thread gets a request when its body is
+complete, and is free again when it has written the answer, whether or not the client reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import selectors
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from gunicorn.errors import ConfigError
+from gunicorn.workers.gthread import ThreadWorker
+
+from monitor.web.connection import Connection, Phase
+from monitor.web.limits import Limits
+from monitor.web.outgoing import Outgoing
+from monitor.web.refusal import Refusal
+from monitor.web.request_reader import RequestReader
+
+_RECEIVE_BYTES = 64 * 1024
+_RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
+_STOPPING = Refusal(503, "busy", "the web server stops; try again", retry_seconds=1)
+
+
+class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+    """Serves each connection in the event loop but for the time in which a thread computes its answer."""
+
+    limits: ClassVar[Limits] = Limits()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._connections: set[Connection] = set()
+        self._waiting_threads = threading.Semaphore(max(self.cfg.threads // 2, 1))
+        self._checked_at = 0.0
+        self._received_bytes = 0  # since then
+        self._stops_at: float | None = None
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        super().check_config(cfg, log)
+        if cfg.is_ssl:
+            raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
+
+    # What the event loop of gunicorn calls.
+
+    def accept(self, listener: socket.socket) -> None:
+        try:
+            raw, address = listener.accept()
+        except OSError as error:
+            if error.errno in {errno.EMFILE, errno.ENFILE}:  # gunicorn's answer is to exit
+                self._make_room()
+            elif error.errno not in {errno.EAGAIN, errno.ECONNABORTED}:
+                raise
+            return
+        raw.setblocking(False)
+        outgoing = Outgoing(raw, self.limits, self._waiting_threads)
+        reader = RequestReader(self.cfg, address, self.limits)
+        connection = Connection(raw, address, listener.getsockname(), reader, outgoing, self.limits)
+        outgoing.wake = partial(self.method_queue.defer, self._flush, connection)
+        if len(self._connections) >= self.worker_connections - 1:
+            self._make_room()
+        self._connections.add(connection)
+        self.nr_conns = len(self._connections)
+        self._watch(connection, selectors.EVENT_READ)
+
+    def handle(self, conn: Connection) -> bool:
+        """Answer the request of *conn*, in a thread; return whether the connection stays open."""
+        try:
+            return bool(self.handle_request(conn.request, conn))
+        except (OSError, StopIteration):  # the client has gone, or gunicorn has logged the failure
+            conn.sock.break_off()
+        except Exception as error:  # noqa: BLE001  # Django answers its own errors
+            with contextlib.suppress(OSError):
+                self.handle_error(conn.request, conn.sock, conn.client, error)
+        return False
+
+    def finish_request(self, conn: Connection, fs: Any) -> None:
+        """Go on with *conn* after the thread has written its answer. Called in the event loop."""
+        conn.request = None
+        conn.requests += 1
+        stays_open = not fs.cancelled() and fs.exception() is None and fs.result()
+        conn.enter(Phase.SENDING if stays_open else Phase.CLOSING)
+        self._flush(conn)
+
+    def murder_keepalived(self, force: bool = False) -> None:
+        """End connections whose deadlines are over; with *force*, all. Called after every event."""
+        now = time.monotonic()
+        if force:
+            for connection in list(self._connections):
+                self._close(connection)
+        is_due = now - self._checked_at >= self.limits.check_seconds
+        if is_due or self._received_bytes > _RECEIVED_BETWEEN_CHECKS:
+            self._checked_at, self._received_bytes = now, 0
+            self._check(now)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        super().wait_for_and_dispatch_events(min(timeout, self.limits.check_seconds))
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        self._stops_at = deadline
+
+    # Events of a connection.
+
+    def _on_ready(self, connection: Connection, _raw: Any) -> None:
+        if not connection.is_watched_for:
+            return  # an earlier event has started a thread, or closed it
+        if connection.is_watched_for == selectors.EVENT_WRITE:
+            self._flush(connection)
+            return
+        with self._ending_at_errors(connection):
+            received = connection.receive(_RECEIVE_BYTES)
+            if received == 0:
+                self._close(connection)
+            elif received is not None:
+                self._received_bytes += received
+                if connection.phase is Phase.READING:
+                    self._advance(connection)
+
+    def _advance(self, connection: Connection) -> None:
+        """Start a thread for the next request of *connection*, or wait for the rest of it."""
+        if connection.next_request():
+            self._watch(connection, 0)
+            connection.enter(Phase.RUNNING)
+            self.enqueue_req(connection)
+            return
+        if connection.reader.wants_continue:
+            connection.reader.wants_continue = False
+            with contextlib.suppress(OSError):
+                connection.sock.sendall(_CONTINUE)
+        self._watch(connection, selectors.EVENT_READ)
+
+    @contextlib.contextmanager
+    def _ending_at_errors(self, connection: Connection) -> Iterator[None]:
+        """Answer a refusal. An unexpected error ends only *connection*: the worker serves many."""
+        try:
+            yield
+        except Refusal as refusal:
+            self._refuse(connection, refusal)
+        except Exception:
+            self.log.exception("reading a request from %s failed", connection.host)
+            self._end(connection)
+
+    def _flush(self, connection: Connection) -> None:
+        """Send more of the answer; if all is sent, go on as the phase of *connection* says."""
+        if connection not in self._connections:
+            return
+        connection.sock.flush()
+        if connection.sock.is_broken:
+            if connection.phase is not Phase.RUNNING:
+                self._close(connection)
+        elif connection.sock.unsent_bytes:
+            self._watch(connection, selectors.EVENT_WRITE)
+        elif connection.phase is Phase.SENDING:
+            connection.enter(Phase.READING)
+            with self._ending_at_errors(connection):
+                self._advance(connection)
+        elif connection.phase is Phase.CLOSING:
+            self._linger(connection)
+        elif connection.phase is Phase.RUNNING:
+            self._watch(connection, 0)
+
+    def _refuse(self, connection: Connection, refusal: Refusal) -> None:
+        self.log.info("%s %s from %s: %s", refusal.status, refusal.code, connection.host, refusal.detail)
+        connection.enter(Phase.CLOSING)
+        with contextlib.suppress(OSError):
+            connection.sock.sendall(refusal.answer())
+        self._flush(connection)
+
+    def _linger(self, connection: Connection) -> None:
+        """Read until the client closes: closing earlier could take the answer away from it."""
+        try:
+            connection.linger()
+        except OSError:
+            self._close(connection)
+        else:
+            self._watch(connection, selectors.EVENT_READ)
+
+    def _watch(self, connection: Connection, events: int) -> None:
+        """Call ``_on_ready`` at *events* of *connection*, and at no others."""
+        if events == connection.is_watched_for:
+            return
+        if not events:
+            self.poller.unregister(connection.raw)
+        elif connection.is_watched_for:
+            self.poller.modify(connection.raw, events, partial(self._on_ready, connection))
+        else:
+            self.poller.register(connection.raw, events, partial(self._on_ready, connection))
+        connection.is_watched_for = events
+
+    def _close(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._watch(connection, 0)
+            connection.close()
+            self._connections.remove(connection)
+            self.nr_conns = len(self._connections)
+
+    # Deadlines and limits.
+
+    def _check(self, now: float) -> None:
+        """End overdue connections, and the oldest while all connections hold too many bytes."""
+        for connection in list(self._connections):
+            if connection.phase is Phase.READING:
+                self._check_reading(connection, now)
+            elif connection.is_overdue(now):
+                self._end(connection)
+        while sum(each.held_bytes for each in self._connections) > self.limits.most_buffered_bytes:
+            holding = [each for each in self._connections if each.held_bytes and each.can_be_ended]
+            if not holding:
+                return
+            self._end_oldest(holding)
+
+    def _check_reading(self, connection: Connection, now: float) -> None:
+        refusal = connection.late(now, self.cfg.keepalive)
+        if refusal is None and (self._stops_at is None or now < self._stops_at):
+            return
+        if not connection.is_idle:
+            self._refuse(connection, refusal or _STOPPING)
+            return
+        self._on_ready(connection, connection.raw)  # bytes that arrived before this check count
+        if connection.is_idle:
+            self._close(connection)
+
+    def _end(self, connection: Connection) -> None:
+        """End *connection* now; a thread that is answering it finds out at its next write."""
+        connection.sock.break_off()
+        if connection.phase is not Phase.RUNNING:
+            self._close(connection)
+
+    def _make_room(self) -> None:
+        """End one connection that no thread works for, if there is one; first those between two requests."""
+        waiting = [each for each in self._connections if each.phase is not Phase.RUNNING]
+        if waiting:
+            self._end_oldest([each for each in waiting if each.is_between_requests] or waiting)
+
+    def _end_oldest(self, connections: Sequence[Connection]) -> None:
+        """End the oldest of *connections* of the address that has the most of them.
+
+        One client with many slow connections loses its own.
+        """
+        count = Counter(each.host for each in connections)
+        oldest = min(connections, key=lambda each: (-count[each.host], each.since))
+        if oldest.phase is Phase.READING and not oldest.is_idle:
+            self._refuse(oldest, _BUSY)
+        self._end(oldest)

@@ -1,0 +1,45 @@
+"""Steps of a login that several tests take."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.contrib.auth.models import User
+
+from tests.monitor.pages import builders
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+PERIOD_SECONDS = 30
+
+
+def log_in(browser: Client, user: User | str, password: str = builders.PASSWORD, **fields: str) -> Any:
+    form = {"login": str(user), "password": password, **fields}
+    return browser.post("/login/", form)
+
+
+def is_logged_in(browser: Client) -> bool:
+    return bool(browser.get("/account/").status_code == 200)
+
+
+def confirm(browser: Client, *, next_path: str = "/account/") -> Any:
+    """Enter the password again, as changes of second factors ask."""
+    return browser.post("/account/confirm/password/", {"password": builders.PASSWORD, "next": next_path})
+
+
+def code_of(secret: str, periods: int = 0) -> str:
+    """Compute the code that an authenticator app shows, now or some periods later."""
+    return str(format_hotp_value(hotp_value(secret, int(time.time()) // PERIOD_SECONDS + periods)))
+
+
+def add_app(browser: Client, periods: int = -1) -> str:
+    """Add an authenticator app to the account of a logged-in browser; return its secret."""
+    confirm(browser)
+    browser.get("/account/app/")
+    secret = str(browser.session["mfa.totp.secret"])
+    answer = browser.post("/account/app/", {"code": code_of(secret, periods)})
+    assert answer["Location"] == "/account/recovery-codes/"
+    return secret

@@ -1,0 +1,120 @@
+"""One's own account: profile, password, sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.utils import timezone
+
+from monitor.accounts import sessions
+from tests.monitor.accounts.logins import is_logged_in, log_in
+from tests.monitor.pages import builders
+
+Browsers = Callable[[], Client]
+NEW_PASSWORD = "another long secret"
+
+
+def logged_in(browser: Client, user: User) -> Client:
+    log_in(browser, user)
+    return browser
+
+
+def test_the_page_shows_the_user_and_the_roles(browser: Client, reader: User) -> None:
+    reader.groups.add(Group.objects.get_or_create(name="operator")[0], Group.objects.create(name="no role"))
+    page = logged_in(browser, reader).get("/account/").content.decode()
+    assert str(reader) in page
+    assert "operator" in page
+    assert "no role" not in page
+
+
+def test_changing_the_password_ends_all_other_sessions(browser_elsewhere: Browsers, reader: User) -> None:
+    here, there = (logged_in(browser_elsewhere(), reader) for _ in range(2))
+    form = {"old_password": "wrong", "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    assert "was entered incorrectly" in here.post("/account/password/", form).content.decode()
+    assert is_logged_in(there)
+    here.post("/account/password/", {**form, "old_password": builders.PASSWORD})
+    assert is_logged_in(here)
+    assert not is_logged_in(there)
+    assert [session.session_key for session in sessions.of_user(reader)] == [here.session.session_key]
+    log_in(there, reader, NEW_PASSWORD)
+    assert is_logged_in(there)
+
+
+def test_a_user_without_password_has_none_to_change(browser: Client, reader: User) -> None:
+    reader.set_unusable_password()
+    reader.save()
+    browser.force_login(reader)
+    answer = browser.get("/account/password/")
+    assert (answer.status_code, "identity provider" in answer.content.decode()) == (403, True)
+
+
+def test_a_user_ends_one_session_or_all_others(browser_elsewhere: Browsers, reader: User) -> None:
+    here, laptop, phone = (logged_in(browser_elsewhere(), reader) for _ in range(3))
+    page = here.get("/account/").content.decode()
+    assert page.count("198.18.") == 3
+    assert page.count("this session") == 1
+    listed = UserSession.objects.get(session_key=laptop.session.session_key)
+    here.post("/account/sessions/end/", {"session": str(listed.pk)})
+    assert [is_logged_in(browser) for browser in (here, laptop, phone)] == [True, False, True]
+    here.post("/account/sessions/end/", {"session": "others"})
+    assert [is_logged_in(browser) for browser in (here, phone)] == [True, False]
+
+
+@pytest.mark.parametrize("session", ["", "-1", "x", "99999999"])
+def test_an_unknown_session_is_not_found(browser: Client, reader: User, session: str) -> None:
+    answer = logged_in(browser, reader).post("/account/sessions/end/", {"session": session})
+    assert answer.status_code == 404
+
+
+def test_a_user_cannot_end_sessions_of_others(browser_elsewhere: Browsers, reader: User) -> None:
+    stranger = builders.user(f"{reader}-stranger", password=builders.PASSWORD)
+    victim = logged_in(browser_elsewhere(), reader)
+    listed = UserSession.objects.get(user=reader)
+    attacker = logged_in(browser_elsewhere(), stranger)
+    assert attacker.post("/account/sessions/end/", {"session": str(listed.pk)}).status_code == 404
+    attacker.post("/account/sessions/end/", {"session": "others"})
+    assert is_logged_in(victim)
+
+
+def test_the_last_use_of_a_session_is_noted_now_and_then(browser: Client, reader: User) -> None:
+    logged_in(browser, reader)
+    an_hour_ago = timezone.now() - timedelta(hours=1)
+    UserSession.objects.filter(user=reader).update(last_seen_at=an_hour_ago)
+    request = RequestFactory().get("/")
+    request.session = browser.session
+    assert request.session["_auth_user_id"]
+    note = sessions.SessionUseMiddleware(lambda _: HttpResponse())
+    note(request)
+    noted = UserSession.objects.get(user=reader).last_seen_at
+    assert noted > an_hour_ago
+    UserSession.objects.filter(user=reader).update(last_seen_at=an_hour_ago)
+    note(request)
+    assert UserSession.objects.get(user=reader).last_seen_at == an_hour_ago, "not again within minutes"
+
+
+def test_expired_sessions_are_deleted(browser_elsewhere: Browsers, reader: User) -> None:
+    expired, live = (logged_in(browser_elsewhere(), reader) for _ in range(2))
+    Session.objects.filter(session_key=expired.session.session_key).update(
+        expire_date=timezone.now() - timedelta(seconds=1)
+    )
+    assert sessions.of_user(reader).count() == 1
+    sessions.clear_expired()
+    for model in (Session, UserSession):
+        assert [row.session_key for row in model.objects.all()] == [live.session.session_key]
+
+
+def test_an_administrator_ends_sessions_by_a_command(browser: Client, reader: User) -> None:
+    logged_in(browser, reader)
+    call_command("account", "end-sessions", str(reader))
+    assert not is_logged_in(browser)
+    call_command("account", "unlock", str(reader))
+    with pytest.raises(CommandError, match="there is no user 'nobody-1'"):
+        call_command("account", "unlock", "nobody-1")

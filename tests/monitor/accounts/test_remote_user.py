@@ -1,0 +1,165 @@
+"""A proxy names the user in a header; nothing else can."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
+from gunicorn.config import Config
+from gunicorn.http import wsgi
+from gunicorn.http.parser import RequestParser
+from pytest_django import Settings
+
+from monitor.accounts import remote_user
+from monitor.accounts.environment import RemoteUser
+from monitor.accounts.remote_user import RemoteUserMiddleware
+from tests.monitor.accounts.logins import log_in
+from tests.monitor.pages import builders
+
+PROXY, STRANGER = "192.0.2.80", "192.0.2.81"
+CONFIGURED = RemoteUser("Remote-User", tuple(map(ipaddress.ip_network, (f"{PROXY}/32", "2001:db8::/64"))), "")
+Visit = Callable[..., Any]
+
+
+@pytest.fixture
+def visit(settings: Settings, db: None) -> Visit:
+    """Send a request through all middleware; return what the page knows of the user."""
+    settings.GRIDCAST_REMOTE_USER = CONFIGURED
+
+    def sent(
+        peer: str = PROXY, path: str = "/account/", browser: Client | None = None, **headers: str
+    ) -> Any:
+        return (browser or Client()).get(path, REMOTE_ADDR=peer, headers=headers)
+
+    return sent
+
+
+def user_of(answer: Any) -> str | None:
+    """Return the user that a page was shown to; None if it was not shown."""
+    return answer.context["user"].get_username() if answer.status_code == 200 else None
+
+
+def test_the_proxy_names_the_user(visit: Visit, reader: User) -> None:
+    answer = visit(remote_user=str(reader))
+    assert user_of(answer) == str(reader)
+    assert "Log out" not in answer.content.decode(), "there is no session to end"
+    assert not answer.cookies.get("sessionid")
+    assert user_of(visit("2001:db8::7", remote_user=str(reader))) == str(reader)
+    assert user_of(visit(f"::ffff:{PROXY}", remote_user=str(reader))) == str(reader)
+
+
+def test_the_header_of_any_other_client_is_ignored_and_logged(
+    visit: Visit, reader: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger=remote_user.__name__):
+        browser = Client()
+        for peer in (STRANGER, "127.0.0.1", "", "::1"):
+            answer = visit(peer, browser=browser, remote_user=str(reader), x_forwarded_for=PROXY)
+            assert answer["Location"] == "/login/?next=/account/", peer
+    lines = [line for line in caplog.messages if "Remote-User ignored" in line]
+    assert len(lines) == 1, "one line a minute"
+    assert f"{STRANGER} is none of GRIDCAST_REMOTE_USER_PROXIES" in lines[0]
+
+
+def test_without_the_header_no_user_is_logged_in(visit: Visit, reader: User) -> None:
+    browser = Client()
+    assert user_of(visit(browser=browser, remote_user=str(reader))) == str(reader)
+    assert visit(browser=browser)["Location"] == "/login/?next=/account/"
+
+
+def test_the_header_wins_over_a_session(visit: Visit, reader: User) -> None:
+    browser = Client(REMOTE_ADDR=PROXY)
+    builders.user(f"{reader}-local", password=builders.PASSWORD)
+    log_in(browser, f"{reader}-local")
+    assert user_of(visit(browser=browser)) == f"{reader}-local"
+    assert user_of(visit(browser=browser, remote_user=str(reader))) == str(reader)
+    assert visit(browser=browser, remote_user="ghost").status_code == 403
+
+
+def test_the_header_holds_for_the_api(visit: Visit, reader: User) -> None:
+    assert visit(path="/api/v1/series", remote_user=str(reader)).status_code == 200
+    assert visit(STRANGER, "/api/v1/series", remote_user=str(reader)).status_code == 401
+    assert visit(path="/api/v1/series", remote_user="ghost").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "name", ["", "ghost", "a,b", "a b", "a\\b", "a\N{LATIN SMALL LETTER E WITH ACUTE}", "a" * 151]
+)
+def test_a_name_without_an_account_gets_a_page_that_says_so(visit: Visit, name: str) -> None:
+    answer = visit(remote_user=name)
+    assert (answer.status_code, "No account" in answer.content.decode()) == (403, True)
+    assert not User.objects.filter(username=name).exists()
+
+
+def test_a_disabled_account_is_not_logged_in(visit: Visit, reader: User) -> None:
+    User.objects.filter(pk=reader.pk).update(is_active=False)
+    assert visit(remote_user=str(reader)).status_code == 403
+
+
+def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Settings) -> None:
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("X-Forwarded-User", CONFIGURED.networks, "viewer")
+    assert user_of(visit(x_forwarded_user="ada@GRID")) == "ada@GRID"
+    user = User.objects.get(username="ada@GRID")
+    assert [group.name for group in user.groups.all()] == ["viewer"]
+    assert not user.has_usable_password()
+    assert visit(STRANGER, x_forwarded_user="eve").status_code == 302
+    assert not User.objects.filter(username="eve").exists()
+
+
+def test_it_is_off_by_default(settings: Settings, reader: User) -> None:
+    assert settings.GRIDCAST_REMOTE_USER is None
+    with pytest.raises(MiddlewareNotUsed):
+        RemoteUserMiddleware(lambda _: HttpResponse())
+    answer = Client().get("/account/", REMOTE_ADDR=PROXY, headers={"remote-user": str(reader)})
+    assert answer.status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("sent", "user"),
+    [
+        (["Remote-User: ada"], "ada"),
+        (["remote-user: ada"], "ada"),
+        (["Remote_User: eve"], None),
+        (["Remote_User: eve", "Remote-User: ada"], "ada"),
+        (["Remote-User: ada", "REMOTE_USER: eve"], "ada"),
+        (["Remote-User: ada", "Remote-User: eve"], "refused"),
+        (["Remote-User:", "Remote-User: eve"], "refused"),
+        (["Http-Remote-User: eve"], None),
+    ],
+)
+def test_gunicorn_passes_no_forged_header_on(
+    settings: Settings, db: None, sent: list[str], user: str | None
+) -> None:
+    """What the proxy adds, and what clients send for it to pass on, read by the server that we use."""
+    settings.GRIDCAST_REMOTE_USER = CONFIGURED
+    for name in ("ada", "eve"):
+        builders.user(name)
+    seen: list[str | None] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        seen.append(request.user.get_username() or None)
+        return HttpResponse()
+
+    factory = RequestFactory()
+    request = factory.generic("GET", "/")
+    request.META = environment(sent)
+    request.user = AnonymousUser()
+    answer = RemoteUserMiddleware(view)(request)
+    assert (seen or ["refused"]) == [user]
+    assert (answer.status_code == 403) == (user == "refused")
+
+
+def environment(headers: list[str]) -> dict[str, Any]:
+    """Return the WSGI environment that gunicorn makes of a request of the proxy."""
+    configuration = Config()
+    raw = "\r\n".join(["GET / HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
+    request = next(RequestParser(configuration, iter([raw]), (PROXY, 50_000)))
+    _, environ = wsgi.create(request, None, (PROXY, 50_000), ("127.0.0.1", 8000), configuration)
+    return dict(environ)

@@ -1,0 +1,173 @@
+"""Authenticator apps and recovery codes, with codes computed as an app does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+
+from monitor.accounts import throttle
+from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
+from tests.monitor.pages import builders
+
+Browsers = Callable[[], Client]
+STEP = "/login/second-factor/"
+
+
+@pytest.fixture
+def secret(browser: Client, reader: User) -> str:
+    """The secret of an app that was added in a browser, which is logged out again."""
+    log_in(browser, reader)
+    secret = add_app(browser)
+    browser.post("/logout/")
+    return secret
+
+
+def recovery_codes(browser: Client) -> list[str]:
+    confirm(browser)
+    return re.findall(r"<code>(\d{8})</code>", browser.get("/account/recovery-codes/").content.decode())
+
+
+def test_a_login_asks_for_the_code(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
+    browser = browser_elsewhere()
+    assert log_in(browser, reader, next="/alerts/")["Location"] == STEP
+    assert not is_logged_in(browser), "the password alone is not enough"
+    assert "Wrong code." in browser.post(STEP, {"code": code_of(secret, 5)}).content.decode()
+    assert browser.post(STEP, {"code": code_of(secret)})["Location"] == "/alerts/"
+    assert is_logged_in(browser)
+
+
+def test_the_password_alone_opens_neither_the_admin_site_nor_the_api(
+    browser: Client, reader: User, secret: str
+) -> None:
+    User.objects.filter(pk=reader.pk).update(is_staff=True, is_superuser=True)
+    log_in(browser, reader)
+    assert browser.get("/admin/")["Location"] == "/admin/login/?next=/admin/"
+    assert browser.get("/admin/login/?next=/admin/")["Location"] == "/login/?next=/admin/"
+    assert browser.get("/login/?next=/admin/")["Location"] == STEP
+    assert browser.get("/api/v1/series").status_code == 401
+
+
+def test_the_second_factor_needs_the_password_first(browser: Client, reader: User, secret: str) -> None:
+    assert browser.post(STEP, {"code": code_of(secret)})["Location"] == "/login/"
+    assert not is_logged_in(browser)
+
+
+def test_a_code_is_valid_once(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
+    code = code_of(secret)
+    for expected in (302, 200):
+        browser = browser_elsewhere()
+        log_in(browser, reader)
+        assert browser.post(STEP, {"code": code}).status_code == expected
+
+
+def test_codes_cannot_be_guessed_without_end(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
+    browser = browser_elsewhere()
+    log_in(browser, reader)
+    for _ in range(throttle.SECOND_FACTOR.failures):
+        assert browser.post(STEP, {"code": "abc"}).status_code == 200
+    other = browser_elsewhere()  # has the password, too
+    log_in(other, reader)
+    answer = other.post(STEP, {"code": code_of(secret)})
+    assert (answer.status_code, "Too many wrong codes" in answer.content.decode()) == (429, True)
+    assert int(answer["Retry-After"]) > 0
+
+
+def test_a_login_that_waits_for_its_code_can_be_cancelled(browser: Client, reader: User, secret: str) -> None:
+    log_in(browser, reader)
+    assert browser.get("/login/")["Location"] == STEP
+    browser.post("/login/cancel/")
+    assert browser.get("/login/").status_code == 200
+
+
+def test_a_recovery_code_works_once(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
+    browser = browser_elsewhere()
+    log_in(browser, reader)
+    browser.post(STEP, {"code": code_of(secret)})
+    codes = recovery_codes(browser)
+    assert len(codes) == 10
+    downloaded = browser.get("/account/recovery-codes/download/")
+    assert downloaded.content.decode().split() == codes
+    assert "no-store" in downloaded["Cache-Control"]
+    for expected in (302, 200):
+        lost_phone = browser_elsewhere()
+        log_in(lost_phone, reader)
+        assert lost_phone.post(STEP, {"code": codes[0]}).status_code == expected
+    assert recovery_codes(browser) == codes[1:]
+
+
+def test_new_recovery_codes_replace_the_old(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    add_app(browser)
+    before = recovery_codes(browser)
+    assert browser.post("/account/recovery-codes/new/")["Location"] == "/account/recovery-codes/"
+    assert not set(before) & set(recovery_codes(browser))
+
+
+def test_changes_ask_for_the_password_again(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    for path in ("/account/app/", "/account/passkeys/add/"):
+        assert browser.get(path)["Location"] == f"/account/confirm/password/?next={path.replace('/', '%2F')}"
+    for _ in range(throttle.KNOWN_BROWSER.failures):
+        answer = browser.post("/account/confirm/password/", {"password": "wrong"})
+        assert "Wrong password." in answer.content.decode()
+    assert browser.post("/account/confirm/password/", {"password": "wrong"}).status_code == 429
+
+
+def test_an_app_is_added_only_with_a_code_of_it(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    confirm(browser)
+    page = browser.get("/account/app/").content.decode()
+    assert "data:image/svg+xml;base64," in page
+    browser.post("/account/app/", {"code": "000"})
+    assert not Authenticator.objects.filter(user=reader).exists()
+
+
+def test_without_the_app_the_password_is_enough_again(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    add_app(browser)
+    browser.post("/account/app/remove/")
+    assert not Authenticator.objects.filter(user=reader).exists(), "no recovery codes are left over"
+    browser.post("/logout/")
+    log_in(browser, reader)
+    assert is_logged_in(browser)
+
+
+def test_the_depot_has_no_secret_in_clear(reader: User, secret: str) -> None:
+    for factor in Authenticator.objects.filter(user=reader):
+        assert secret not in str(factor.data)
+    stored = Authenticator.objects.get(user=reader, type="totp").data["secret"]
+    assert stored.startswith("gAAAA"), "a token of Fernet"
+
+
+def test_a_changed_secret_key_is_explained_and_lets_no_code_in(
+    browser: Client, reader: User, secret: str
+) -> None:
+    of_another_key = "gAAAAABnRVxw" + "A" * 88
+    Authenticator.objects.filter(user=reader, type="totp").update(data={"secret": of_another_key})
+    log_in(browser, reader)
+    answer = browser.post(STEP, {"code": code_of(secret)})
+    assert "secret key has changed" in answer.content.decode()
+    assert not is_logged_in(browser)
+
+
+def test_a_lost_factor_is_removed_by_a_command(browser: Client, reader: User, secret: str) -> None:
+    call_command("account", "remove-second-factors", str(reader))
+    log_in(browser, reader)
+    assert is_logged_in(browser)
+
+
+def test_administrators_see_and_remove_factors_but_no_secrets(reader: User, secret: str) -> None:
+    chief = builders.user(f"{reader}-chief", is_staff=True, is_superuser=True)
+    administrator = Client()
+    administrator.force_login(chief)
+    factor = Authenticator.objects.get(user=reader, type="totp")
+    path = f"/admin/mfa/authenticator/{factor.pk}/"
+    assert factor.data["secret"] not in administrator.get(f"{path}change/").content.decode()
+    administrator.post(f"{path}delete/", {"post": "yes"})
+    assert not Authenticator.objects.filter(pk=factor.pk).exists()

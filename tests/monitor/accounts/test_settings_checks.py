@@ -1,0 +1,133 @@
+"""Wrong configurations of logins are refused, with a text that says what to do."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+
+import pytest
+
+from monitor.accounts import environment, settings_checks
+from monitor.accounts.environment import IdentityProvider, RemoteUser
+from monitor.env import InvalidVariable
+
+PROVIDER = IdentityProvider(
+    "https://id.example.org/realms/grid",
+    "gridcast",
+    "secret",
+    "Grid",
+    ("openid",),
+    "groups",
+    (("viewer", "a"),),
+)
+REMOTE = RemoteUser("Remote-User", (ipaddress.ip_network("192.0.2.80/32"),), "viewer")
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ({}, []),
+        ({"url": "http://localhost:8080"}, []),
+        ({"url": "http://127.0.0.1:8080"}, []),
+        ({"url": "http://id.example.org"}, ["expected https"]),
+        ({"url": "id.example.org"}, ["expected https://host/path"]),
+        (
+            {"roles": (("chief", "a"),)},
+            ["one of the roles viewer, scheduler, site_admin"],
+        ),
+        ({"scopes": ("profile",)}, ["expected openid among the scopes"]),
+    ],
+)
+def test_an_identity_provider_that_cannot_work_is_refused(
+    changes: dict[str, object], texts: list[str]
+) -> None:
+    faults = settings_checks.provider_faults(replace(PROVIDER, **changes))  # type: ignore[arg-type]
+    assert len(faults) == len(texts)
+    assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts"),
+    [
+        ({}, []),
+        ({"role": ""}, []),
+        ({"header": "REMOTE_USER"}, ["servers drop headers with an underscore"]),
+        ({"header": "Remote User"}, ["expected letters, digits and hyphens"]),
+        ({"header": "Cookie"}, ["has another meaning"]),
+        ({"role": "root"}, ["one of the roles"]),
+        (
+            {"networks": (ipaddress.ip_network("0.0.0.0/0"),)},
+            ["any host of 0.0.0.0/0 can log in"],
+        ),
+        ({"networks": (ipaddress.ip_network("::/0"),)}, ["any host of ::/0"]),
+    ],
+)
+def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, object], texts: list[str]) -> None:
+    faults = settings_checks.remote_user_faults(replace(REMOTE, **changes))  # type: ignore[arg-type]
+    assert len(faults) == len(texts)
+    assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
+
+
+def test_nothing_is_checked_where_nothing_is_configured() -> None:
+    assert settings_checks.identity_provider() == settings_checks.remote_user() == []
+
+
+OIDC = {
+    "GRIDCAST_OIDC_URL": "https://id.example.org/realms/grid/",
+    "GRIDCAST_OIDC_CLIENT_ID": "gridcast",
+    "GRIDCAST_OIDC_CLIENT_SECRET": "secret",
+    "GRIDCAST_OIDC_ROLES": "administrator=/grid/admins; viewer=cn=users,ou=grid",
+}
+
+
+def test_the_provider_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment.identity_provider() is None
+    for name, value in OIDC.items():
+        monkeypatch.setenv(name, value)
+    provider = environment.identity_provider()
+    assert provider is not None
+    assert provider.url == "https://id.example.org/realms/grid"
+    assert provider.roles == (("administrator", "/grid/admins"), ("viewer", "cn=users,ou=grid"))
+    assert (provider.groups_claim, provider.scopes) == ("groups", ("openid", "profile", "email"))
+
+
+@pytest.mark.parametrize("missing", [name for name in OIDC if name != "GRIDCAST_OIDC_URL"])
+def test_half_a_provider_is_refused(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    for name, value in OIDC.items():
+        monkeypatch.setenv(name, value if name != missing else "")
+    with pytest.raises(InvalidVariable, match=missing):
+        environment.identity_provider()
+
+
+@pytest.mark.parametrize("text", ["viewer", "viewer=", "=users", ";", "viewer=a;b"])
+def test_roles_without_groups_are_refused(text: str) -> None:
+    with pytest.raises(InvalidVariable, match="expected role=group"):
+        environment.parse_roles(text)
+
+
+@pytest.mark.parametrize(
+    ("proxies", "text"),
+    [
+        ("", "expected the addresses"),
+        ("proxy.example.org", "expected addresses or networks"),
+        ("10.0.0.1/8", "host bits"),
+    ],
+)
+def test_a_header_without_its_proxies_is_refused(
+    monkeypatch: pytest.MonkeyPatch, proxies: str, text: str
+) -> None:
+    assert environment.remote_user() is None
+    monkeypatch.setenv("GRIDCAST_REMOTE_USER_HEADER", "Remote-User")
+    monkeypatch.setenv("GRIDCAST_REMOTE_USER_PROXIES", proxies)
+    with pytest.raises(InvalidVariable, match=text):
+        environment.remote_user()
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "x", "8761", "1.5"])
+def test_sessions_last_hours(monkeypatch: pytest.MonkeyPatch, hours: str) -> None:
+    assert environment.session_seconds() == 14 * 24 * 3600
+    monkeypatch.setenv("GRIDCAST_SESSION_HOURS", "8")
+    assert environment.session_seconds() == 8 * 3600
+    monkeypatch.setenv("GRIDCAST_SESSION_HOURS", hours)
+    with pytest.raises(InvalidVariable, match="expected hours from 1 to 8760"):
+        environment.session_seconds()

@@ -1,0 +1,58 @@
+"""A WSGI application for tests of the web server, and workers that run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from monitor.web.limits import Limits, TransferPace
+from monitor.web.worker import BufferedWorker
+
+BIG = b"y" * 5_000_000  # more than the kernel takes for a client that does not read
+PART = b"x" * 1_000_000
+PARTS = 30
+
+
+class StrictWorker(BufferedWorker):
+    """Accepts small bodies only."""
+
+    limits = Limits(most_body_bytes=1_000_000)
+
+
+class HurriedWorker(BufferedWorker):
+    """Has deadlines that are over at once."""
+
+    limits = Limits(
+        head_seconds=0.2,
+        body=TransferPace(0.2, 1e9),
+        answer=TransferPace(0.2, 1e9),
+        check_seconds=0.05,
+    )
+
+
+class CrowdedWorker(BufferedWorker):
+    """Holds little for all its connections together."""
+
+    limits = Limits(most_buffered_bytes=2_000_000, check_seconds=0.05)
+
+
+def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers."""
+    path = environ["PATH_INFO"]
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = environ["wsgi.input"].read(length)
+    if path in {"/parts", "/fails"}:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return _parts(fails=path == "/fails")
+    received = {"method": environ["REQUEST_METHOD"], "path": path, "body": body.decode("latin-1")}
+    answer = BIG if path == "/big" else json.dumps(received).encode()
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
+    return [answer]
+
+
+def _parts(*, fails: bool) -> Iterator[bytes]:
+    for _ in range(PARTS):
+        yield PART
+        if fails:
+            raise RuntimeError("the answer fails midway")
