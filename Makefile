@@ -80,9 +80,10 @@ agents: .venv/.development ## twenty sites' agents on a bad network, with a thou
 		GRIDCAST_AGENT_SEED=$${GRIDCAST_AGENT_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_agent_chaos.py
 
-fuzz: .venv/.development ## ten thousand malformed bodies, sent to the API
+fuzz: .venv/.development ## ten thousand malformed reports and a hundred thousand random requests, sent to the API
 	GRIDCAST_FUZZ_BODIES=$${GRIDCAST_FUZZ_BODIES:-10000} GRIDCAST_FUZZ_SEED=$${GRIDCAST_FUZZ_SEED:-$$(date +%s)} \
-		$(PY) -m pytest -s tests/monitor/api/test_malformed.py
+		GRIDCAST_FUZZ_REQUESTS=$${GRIDCAST_FUZZ_REQUESTS:-100000} GRIDCAST_API_EXAMPLES=$${GRIDCAST_API_EXAMPLES:-50} \
+		$(PY) -m pytest -s tests/monitor/api/test_malformed.py tests/monitor/api/test_fuzz.py tests/monitor/api/test_schemathesis.py
 
 kills: .venv/.development ## two hundred kills of web and PostgreSQL during ingest
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \

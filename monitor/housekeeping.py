@@ -15,6 +15,7 @@ from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
+from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent
 from monitor.webhooks.deliver import prune_deliveries
 
@@ -32,6 +33,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         choose_predictors()
         prune_forecasts(now)
         prune_deliveries(now)
+        prune_starts(now)
         tokens.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         for table in analyze.outdated(now - ANALYZE_INTERVAL):

@@ -149,7 +149,8 @@ def _latency(clients: Executor, ask: web.Ask, paths: Sequence[str]) -> Result:
 
 
 def _ranks(ask: web.Ask, candidates: Sequence[dict[str, list[str]]]) -> list[Result]:
-    by_role = json.dumps({"application": "circle", "candidates": candidates}).encode()
+    ways = [{"roles": candidate} for candidate in candidates]
+    by_role = json.dumps({"application": "circle", "candidates": ways}).encode()
     rank = _ranking(ask, by_role, len(candidates))
     rank()
     took = statistics.median(seconds(rank) for _ in range(TIMES))
