@@ -34,7 +34,7 @@ BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 KEEP_DELIVERED, KEEP_DEAD = timedelta(days=7), timedelta(days=30)
 
 
-class Attempt(NamedTuple):
+class DeliveryAttempt(NamedTuple):
     """An attempt to deliver a message; *error* is empty if the receiver has accepted it."""
 
     delivery: WebhookDelivery
@@ -78,7 +78,7 @@ def prune_deliveries(now: datetime) -> int:
     return ended.filter(state=DeliveryState.DELIVERED).delete()[0] + too_old.delete()[0]
 
 
-def _deliver_round(now: datetime, poster: Poster) -> list[Attempt]:
+def _deliver_round(now: datetime, poster: Poster) -> list[DeliveryAttempt]:
     """Send the due messages of up to ``AT_ONCE`` webhooks at the same time, in order for each of them."""
     heads = list(WebhookDelivery.objects.due(now).order_by("due_at")[:AT_ONCE])
     queues = [_queue(head, now) for head in heads]
@@ -95,9 +95,9 @@ def _queue(head: WebhookDelivery, now: datetime) -> list[WebhookDelivery]:
     return list(pending.filter(due_at__lte=now).select_related("webhook").order_by("pk")[:MOST])
 
 
-def _send(queue: Sequence[WebhookDelivery], poster: Poster) -> list[Attempt]:
+def _send(queue: Sequence[WebhookDelivery], poster: Poster) -> list[DeliveryAttempt]:
     """Send the messages of one webhook until one is not accepted. Uses no database: it runs in a thread."""
-    attempts: list[Attempt] = []
+    attempts: list[DeliveryAttempt] = []
     for delivery in queue:
         attempts.append(_attempt(delivery, poster))
         if attempts[-1].error:
@@ -105,21 +105,21 @@ def _send(queue: Sequence[WebhookDelivery], poster: Poster) -> list[Attempt]:
     return attempts
 
 
-def _attempt(delivery: WebhookDelivery, poster: Poster) -> Attempt:
+def _attempt(delivery: WebhookDelivery, poster: Poster) -> DeliveryAttempt:
     hook = delivery.webhook
     try:
         keys = signature.secrets_in(hook.secret_variable) if hook.secret_variable else []
         poster.post(destination.parse(hook.url), delivery.message, delivery.body.encode(), keys)
     except NotAccepted as error:
-        return Attempt(delivery, str(error), error.status)
+        return DeliveryAttempt(delivery, str(error), error.status)
     except (InvalidUrl, InvalidSecret) as error:
-        return Attempt(delivery, str(error), None)
+        return DeliveryAttempt(delivery, str(error), None)
     except Exception as error:  # noqa: BLE001 - one message must not stop the others
-        return Attempt(delivery, f"{type(error).__name__}: {error}", None)
-    return Attempt(delivery, "", None)
+        return DeliveryAttempt(delivery, f"{type(error).__name__}: {error}", None)
+    return DeliveryAttempt(delivery, "", None)
 
 
-def _record(attempt: Attempt, now: datetime) -> None:
+def _record(attempt: DeliveryAttempt, now: datetime) -> None:
     delivery, error, status = attempt
     row = WebhookDelivery.objects.filter(pk=delivery.pk)
     attempts = delivery.attempts + 1
