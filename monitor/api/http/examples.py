@@ -14,5 +14,5 @@ EXAMPLES: Mapping[str, Any] = {
     "series": "circle-main",
     "metric": "total.seconds",
     "site": "ncsa",
-    "reporter": "home",
+    "reporter": "sdsc-agent",
 }
