@@ -1,8 +1,9 @@
-"""The audit of locked dependencies against a copy of an advisory database, and the bill of materials."""
+"""What a release is audited by: advisories, the bill of materials, and the tests of the threat model."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -108,3 +109,10 @@ def test_the_bill_of_materials_has_every_locked_dependency_with_its_hashes(tmp_p
     pinned = {line.split(" ")[0] for line in lines if "==" in line}
     assert {f"{each['name']}=={each['version']}" for each in bom["components"]} == pinned
     assert all(each["externalReferences"][0]["hashes"] for each in bom["components"])
+
+
+def test_every_promise_of_the_threat_model_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[^`]*)`", text)
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
