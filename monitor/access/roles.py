@@ -51,6 +51,7 @@ _PERMISSIONS: dict[UserRole, Q] = {
             "run_series",
             "manage_reporters",
             "manage_signatures",
+            "manage_webhooks",
             "add_rawreport",
             "add_outcome",
             *(f"{action}_{model}" for model in _CONFIGURED for action in ("add", "change", "delete")),
