@@ -70,9 +70,9 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 
 
 def shares(operations: Sequence[str]) -> list[ParameterSet]:
-    """Return each operation with every share of the tokens, of which ``make test`` tries one.
+    """Return each operation with every share of the identities, of which ``make test`` tries one.
 
-    Each token meets a third of the operations there, and each operation a third of the tokens.
+    Each identity meets a third of the operations there, and each operation a third of the identities.
     """
     by_day = {(operation, number % SHARES) for number, operation in enumerate(operations)}
     every = itertools.product(operations, range(SHARES))
@@ -136,14 +136,12 @@ def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) ->
 def callers(
     world: World, decision: Decision | Special, share: int | None = None
 ) -> Iterator[tuple[Identity, str]]:
-    """Yield sessions, and a *share* of the tokens; those whose rights end at their site, at the other too."""
+    """Yield the sessions, or a *share* of all; those whose rights end at their site, at the other too."""
     if decision == PUBLIC:
         yield from ((identity, OWN) for identity in world.identities if identity.name in PUBLIC_CALLERS)
         return
-    tokens = [identity for identity in world.identities if identity.is_program]
     sessions = [identity for identity in world.identities if not identity.is_program]
-    chosen = [] if share is None else tokens[share::SHARES]
-    for identity in [*sessions, *chosen]:
+    for identity in sessions if share is None else world.identities[share::SHARES]:
         yield identity, OWN
         ends_at_site = identity.role == UserRole.SITE_ADMIN or identity.bound_to
         if isinstance(decision, Decision) and decision.is_own and ends_at_site:
