@@ -52,10 +52,10 @@ check-types:
 	$(PY) -m mypy
 
 check-layers:
-	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 
-check-oldest-python: # of the reporters, which run at sites
-	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes
+check-oldest-python: # of the reporters and the client, which run at sites
+	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes client integrations
 
 check-migrations:
 	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run

@@ -23,13 +23,6 @@
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
-``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
-                            token; they see the series that every user sees (default: none)
-``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
-``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
-                                     they are internal: loopback, link-local, private (default: none)
-``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over
-                            HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_SESSION_HOURS``        hours after a login until its session ends (default: 336, 14 days)
 ``GRIDCAST_OIDC_URL``             issuer of an OpenID Connect provider, by which users then log in as well
 ``GRIDCAST_OIDC_CLIENT_ID``       gridcast's id at the provider
@@ -41,6 +34,13 @@
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
 ``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
+``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
+                            token; they see the series that every user sees (default: none)
+``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
+``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
+                                     they are internal: loopback, link-local, private (default: none)
+``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over
+                            HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
 This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of

@@ -32,10 +32,10 @@ def housekeep(now: datetime) -> RetentionResult | None:
         reset_outdated()
         choose_predictors()
         prune_forecasts(now)
-        prune_deliveries(now)
         prune_starts(now)
         tokens.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
+        prune_deliveries(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         sessions.clear_expired()

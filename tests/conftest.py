@@ -31,6 +31,7 @@ LONG = (
     "test_chaos",
     "test_agent",
     "test_slurm",
+    "test_slurm_integration",
     "test_shells",
     "test_containment",
     "test_agent_chaos",

@@ -135,6 +135,8 @@ def role_group(role: UserRole) -> Group:
 def grant(user: User, given: Grant) -> bool:
     """Grant *given* to *user*; return False if the user has it already."""
     had = given in grants_of(user)
+    if given.site is not None and not user.groups.filter(name=given.role.value).exists():
+        user.administered_sites.all().delete()  # of the time before the role was taken away
     user.groups.add(role_group(given.role))
     if given.site is not None:
         SiteAdministrator.objects.get_or_create(user=user, site=Site.objects.get(name=given.site))

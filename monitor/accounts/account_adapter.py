@@ -9,8 +9,10 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.contrib.auth import authenticate
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
+from django.urls import reverse
 
 from monitor.accounts import attempts, events, known_browsers, sessions
+from monitor.models.role import reads_measurements
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -21,7 +23,7 @@ _MESSAGES = {
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
     "mfa/messages/webauthn_added.txt": "Passkey added.",
     "mfa/messages/webauthn_removed.txt": "Passkey removed.",
-    "mfa/messages/recovery_codes_generated.txt": "New recovery codes: throw earlier ones away.",
+    "mfa/messages/recovery_codes_generated.txt": "The recovery codes are new: keep them in a safe place.",
     "socialaccount/messages/account_connected.txt": "Connected: you can log in there from now on.",
     "socialaccount/messages/account_connected_updated.txt": "This account is connected already.",
     "socialaccount/messages/account_connected_other.txt": "This account belongs to another user here.",
@@ -56,6 +58,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Return the first page: that of the account for users that may open no other."""
+        if reads_measurements(request.user):
+            return str(super().get_login_redirect_url(request))
+        return reverse("account")
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         events.refuse(request, user.get_username(), "the account is disabled")

@@ -15,7 +15,7 @@ from monitor.api.http.filters import WindowFilter, chosen
 from monitor.api.http.hold_problems import HoldOut, hold_out, refused
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name, NameFilter, RowId, Time
+from monitor.api.http.schemas import Body, Choice, Name, NameFilter, RowId, Time
 from monitor.ledger import holds as holding
 from monitor.ledger.holds import HoldError
 from monitor.models import Hold
@@ -36,9 +36,9 @@ class HoldState(StrEnum):
 class HoldIn(Body):
     """The series, suite, site or reporter to hold; without *until*, until a user resumes it."""
 
-    kind: HoldKind
+    kind: Choice[HoldKind]
     name: Name
-    mode: HoldMode
+    mode: Choice[HoldMode]
     reason: str
     until: Time | None = None
 

@@ -11,6 +11,7 @@ from ninja import Path, Query, Router, Schema, Status
 from pydantic import Field
 
 from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, list_rows
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["reports"])
+_ERRORS = {404: ["unknown_series"]}
 Name = Annotated[str, Path(description="The name of a series.", examples=["nightly-backup"])]
 
 
@@ -52,7 +54,7 @@ class NewPingKey(PingKeyOut):
     """A new ping key; its *key* is not stored, and no other answer contains it. *url* is its address."""
 
     key: str
-    url: str
+    url: str = Field(description="The address of a ping; keep it secret.")
 
 
 @router.get(
@@ -60,6 +62,7 @@ class NewPingKey(PingKeyOut):
     response=PingKeyList,
     operation_id="list_ping_keys",
     summary="List the ping keys of a series, newest first",
+    openapi_extra=declare(scope=MANAGE, errors=_ERRORS),
 )
 def list_ping_keys(request: HttpRequest, name: Name, query: Query[Page]) -> HttpResponse:
     rows = PingKey.objects.filter(series=_series(request, name)).select_related("series")
@@ -71,6 +74,9 @@ def list_ping_keys(request: HttpRequest, name: Name, query: Query[Page]) -> Http
     response={201: NewPingKey},
     operation_id="create_ping_key",
     summary="Create a ping key for a series",
+    openapi_extra=declare(
+        scope=MANAGE, errors={**_ERRORS, 409: ["not_reported"]}, example={"name": "cron of backup1"}
+    ),
 )
 def create_ping_key(request: HttpRequest, name: Name, order: PingKeyIn) -> Status[NewPingKey]:
     series = _series(request, name)
@@ -88,6 +94,7 @@ def create_ping_key(request: HttpRequest, name: Name, order: PingKeyIn) -> Statu
     response=PingKeyOut,
     operation_id="revoke_ping_key",
     summary="Revoke a ping key: its next ping is refused",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_series", "not_found"]}),
 )
 def revoke_ping_key(
     request: HttpRequest,

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router, Schema
 
 from monitor.api.http.auth import SenderAuth, report_rights
+from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
@@ -19,6 +20,7 @@ from monitor.ingest.http_senders import SentReports
 from monitor.ingest.short_reports import RID_PATTERN
 from monitor.models import PingKey, Run, Series
 from monitor.models.series import REPORTED_PROBE
+from monitor.models.token import REPORT
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -57,16 +59,23 @@ class PingOut(Schema):
     duplicate: bool
 
 
-_TEXT = {
-    "requestBody": {
-        "description": "The end of the program's output, as plain text in UTF-8; long texts are cut.",
-        "content": {"text/plain": {"schema": {"type": "string"}}},
-    }
+_TEXT: dict[str, Any] = {
+    "description": "The end of the program's output, as plain text in UTF-8; long texts are cut.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
 }
+_ERRORS = {404: ["not_found"], 409: ["not_reported", "conflict"], 503: ["busy"], 507: ["depot_full"]}
+_BY_KEY = declare(errors=_ERRORS)
+_BY_KEY_WITH_TEXT = declare(errors=_ERRORS, requestBody=_TEXT)
+_BY_TOKEN = declare(scope=REPORT, errors={**_ERRORS, 403: ["no_reporter"]}, requestBody=_TEXT)
 
 
 @router.get(
-    "/ping/{key}", auth=None, response=PingOut, operation_id="ping_success", summary="A run has passed"
+    "/ping/{key}",
+    auth=None,
+    response=PingOut,
+    operation_id="ping_by_key",
+    summary="A run has passed",
+    openapi_extra=_BY_KEY,
 )
 def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
     return _ping_by_key(request, key, "", rid)
@@ -76,8 +85,9 @@ def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
     "/ping/{key}/{signal}",
     auth=None,
     response=PingOut,
-    operation_id="ping_signal",
+    operation_id="ping_signal_by_key",
     summary="A run starts or ends",
+    openapi_extra=_BY_KEY,
 )
 def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
     return _ping_by_key(request, key, signal, rid)
@@ -87,9 +97,9 @@ def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -
     "/ping/{key}",
     auth=None,
     response=PingOut,
-    operation_id="ping_success_with_log",
+    operation_id="ping_with_text_by_key",
     summary="A run has passed; with its output",
-    openapi_extra=_TEXT,
+    openapi_extra=_BY_KEY_WITH_TEXT,
 )
 def ping_success_with_log(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
     return _ping_by_key(request, key, "", rid)
@@ -99,9 +109,9 @@ def ping_success_with_log(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
     "/ping/{key}/{signal}",
     auth=None,
     response=PingOut,
-    operation_id="ping_signal_with_log",
+    operation_id="ping_signal_with_text_by_key",
     summary="A run starts or ends; with its output",
-    openapi_extra=_TEXT,
+    openapi_extra=_BY_KEY_WITH_TEXT,
 )
 def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
     return _ping_by_key(request, key, signal, rid)
@@ -113,7 +123,7 @@ def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Ri
     response=PingOut,
     operation_id="ping_series",
     summary="A run of a series has passed",
-    openapi_extra=_TEXT,
+    openapi_extra=_BY_TOKEN,
 )
 def ping_series(request: HttpRequest, name: str, rid: Rid = "") -> Any:
     return _ping(request, _series(request, name), "", rid)
@@ -125,7 +135,7 @@ def ping_series(request: HttpRequest, name: str, rid: Rid = "") -> Any:
     response=PingOut,
     operation_id="ping_series_signal",
     summary="A run of a series starts or ends",
-    openapi_extra=_TEXT,
+    openapi_extra=_BY_TOKEN,
 )
 def ping_series_signal(request: HttpRequest, name: str, signal: Signal, rid: Rid = "") -> Any:
     return _ping(request, _series(request, name), signal, rid)

@@ -58,7 +58,7 @@ _BODY = {
         f" {envelope.MAX_BYTES} bytes, both compressed (Content-Encoding: gzip or zstd) and uncompressed."
     ),
     "content": {
-        envelope.JSON: {"schema": {"oneOf": [_REPORT, {"type": "array", "items": _REPORT}]}},
+        envelope.JSON: {"schema": {"oneOf": [_REPORT, {"type": "array", "items": _REPORT, "minItems": 1}]}},
         envelope.NDJSON: {"schema": {"type": "string", "description": "one report per line"}},
     },
 }

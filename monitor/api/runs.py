@@ -18,7 +18,7 @@ from monitor.api.http.find_metrics import find_series
 from monitor.api.http.hold_problems import refused
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name, NameFilter
+from monitor.api.http.schemas import Body, Choice, Name, NameFilter
 from monitor.ledger.holds import HoldError, find_scope
 from monitor.ledger.run_now import run_all, run_now
 from monitor.models import ConflictingReport, Run, Series
@@ -94,7 +94,7 @@ class RunRequest(Body):
 class RunsRequest(Body):
     """The series, suite, site or reporter whose series are to run now; held series run only with *force*."""
 
-    kind: HoldKind
+    kind: Choice[HoldKind]
     name: Name
     reason: str
     force: bool = False

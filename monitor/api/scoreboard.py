@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Schema
+from pydantic import BaseModel
 
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.lists import Sparse, show_item
@@ -101,7 +102,7 @@ class ScoreboardOut(Schema):
     consumers: list[ConsumerOut]
 
 
-class ScoreQuery(Schema):
+class ScoreQuery(BaseModel):
     site: NameFilter = ""
     metric: NameFilter = HEADLINE
     method: NameFilter = METHOD

@@ -84,7 +84,7 @@ class SignatureIn(Body):
 
     @property
     def entry(self) -> dict[str, Any]:
-        return self.dict(exclude={"name", "is_confirmed"}, exclude_unset=True)
+        return self.model_dump(exclude={"name", "is_confirmed"}, exclude_unset=True)
 
 
 class OwnSignatureOut(Schema):

@@ -63,7 +63,7 @@ class ChosenSlot(NamedTuple):
     announced_at: datetime | None = None
 
 
-class SlotState(NamedTuple):
+class KnownSlot(NamedTuple):
     """The state of a run in the ledger, and the SHA-256 of the short report that is stored."""
 
     state: str
@@ -95,7 +95,7 @@ def _choose(
     run: ReportedRun,
     scheduled: datetime | None,
     starts: Mapping[tuple[int, str], ChosenSlot],
-    states: Mapping[_Slot, SlotState],
+    states: Mapping[_Slot, KnownSlot],
     taken: Mapping[_Slot, str],
 ) -> ChosenSlot:
     start = starts.get((run.series, run.rid))
@@ -193,7 +193,7 @@ def _nearest(time: datetime, before: datetime | None, after: datetime | None) ->
     return after if after - time <= early else before
 
 
-def slot_states(slots: Sequence[_Slot]) -> dict[_Slot, SlotState]:
+def slot_states(slots: Sequence[_Slot]) -> dict[_Slot, KnownSlot]:
     """Return the state of the runs of *slots* that the ledger has."""
     if not slots:
         return {}
@@ -205,5 +205,5 @@ def slot_states(slots: Sequence[_Slot]) -> dict[_Slot, SlotState]:
     states = {}
     for key, slot, run, state, packing, packed in rows:
         body = None if packed is None else stored_body(run, packing, packed)
-        states[key, slot] = SlotState(state, sent_sha256(body) if body else "")
+        states[key, slot] = KnownSlot(state, sent_sha256(body) if body else "")
     return states

@@ -39,13 +39,14 @@ WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.revoked_at 
     AND token.expires_at >= now() IS NOT FALSE
 """
 _IS_USE_DUE = f"(token.last_used_at > now() - interval '{USED_SECONDS} seconds') IS NOT TRUE"
+_ROLES = ", ".join(f"'{role}'" for role in UserRole.values)
 # A prepared statement, because it runs for every request.
 _FOUND = f"""
-SELECT token.id, token.name, token.prefix, token.scopes::text, token.site_id, token.expires_at, {_IS_USE_DUE},
-    holder.id, holder.username, holder.is_superuser, ARRAY(
-        SELECT theirs.name FROM auth_user_groups AS member
+SELECT token.id, token.name, token.scopes::text, token.site_id, {_IS_USE_DUE},
+    holder.id, holder.username, holder.is_superuser, (
+        SELECT string_agg(theirs.name, ',') FROM auth_user_groups AS member
         JOIN auth_group AS theirs ON theirs.id = member.group_id
-        WHERE member.user_id = holder.id AND theirs.name = ANY (%(roles)b)) {_FROM} {_VALID}
+        WHERE member.user_id = holder.id AND theirs.name IN ({_ROLES})) {_FROM} {_VALID}
 """  # noqa: S608  # constants
 # Written once a minute for each token: concurrent requests find nothing left to write.
 _USED = f"""
@@ -112,8 +113,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         Rarely used fields are deferred. The user has only the rights of the token's site, if it has one.
         """
         with binary.cursor() as cursor:
-            row = cursor.execute(_FOUND, {"sha256": [digest(text)], "roles": UserRole.values}).fetchone()
-        return _token(_TokenRow(*row)) if row else None
+            row = cursor.execute(_FOUND, {"sha256": [digest(text)]}).fetchone()
+        return _token(text, _TokenRow(*row)) if row else None
 
     def senders(self, texts: Sequence[str]) -> list[Sender | None]:
         """Return the sender for each of *texts*, in order; None for an invalid token."""
@@ -196,25 +197,23 @@ class _TokenRow(NamedTuple):
 
     id: int
     name: str
-    prefix: str
     scopes: str
     site: int | None
-    expires_at: datetime | None
     is_use_due: bool
     user: int
     username: str
     is_superuser: bool
-    roles: list[str]
+    roles: str | None
 
 
-def _token(row: _TokenRow) -> ApiToken:
-    loaded = ["id", "user_id", "name", "prefix", "scopes", "site_id", "expires_at"]
-    values = [row.id, row.user, row.name, row.prefix, json.loads(row.scopes), row.site, row.expires_at]
+def _token(text: str, row: _TokenRow) -> ApiToken:
+    loaded = ["id", "user_id", "name", "prefix", "scopes", "site_id"]
+    values = [row.id, row.user, row.name, prefix_of(text), json.loads(row.scopes), row.site]
     token = ApiToken.from_db(None, loaded, values)  # in the order of the model's fields, as below
     loaded = ["id", "is_superuser", "username", "is_active"]
     token.user = User.from_db(None, loaded, [row.user, row.is_superuser, row.username, True])
     token.is_use_due = row.is_use_due
-    keep_roles(token.user, row.roles)
+    keep_roles(token.user, row.roles.split(",") if row.roles else ())
     token.user.bound_site = row.site  # type: ignore[attr-defined]  # read by monitor.models.site.bound_site
     return token
 

@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
+from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
@@ -36,6 +37,7 @@ def account(request: HttpRequest) -> HttpResponse:
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
     context = {
+        "now": timezone.now(),
         "grants": roles.grants_of(user),
         "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
         "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),

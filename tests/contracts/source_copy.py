@@ -14,6 +14,7 @@ _COPIED = (
     "reporters",
     "forecasting",
     "monitor",
+    "client",
     "tests",
     "templates",
     "pyproject.toml",
@@ -34,6 +35,7 @@ def run_python(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     """Run Python in *directory*, without the options of the pytest process that runs this test."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     environment["DJANGO_SETTINGS_MODULE"] = "monitor.settings"
+    environment["PYTHONPATH"] = "client"
     return subprocess.run(
         [sys.executable, *argv], cwd=directory, capture_output=True, text=True, check=False, env=environment
     )

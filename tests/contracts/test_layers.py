@@ -41,6 +41,11 @@ def test_a_django_import_below_the_service_breaks_the_layers(copy: Path, package
     assert f"{package}.added" in linted.stdout
 
 
+def test_the_client_that_imports_ours_breaks_the_layers(copy: Path) -> None:
+    (copy / "client" / "gridcast_client" / "added.py").write_text("from reporters import report\n")
+    assert run_python(copy, "-c", LINT).returncode != 0
+
+
 def test_a_page_that_imports_sql_code_breaks_the_layers(copy: Path) -> None:
     (copy / "monitor" / "pages" / "added.py").write_text("from monitor.db import binary\n")
     assert run_python(copy, "-c", LINT).returncode != 0

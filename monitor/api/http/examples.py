@@ -17,5 +17,5 @@ EXAMPLES: Mapping[str, Any] = {
     "series": "circle-main",
     "metric": "total.seconds",
     "site": "ncsa",
-    "reporter": "home",
+    "reporter": "sdsc-agent",
 }

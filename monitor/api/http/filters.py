@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ninja import Schema
+from pydantic import BaseModel
 
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, Time
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound="Model")
 
 
-class SeriesFilter(Schema):
+class SeriesFilter(BaseModel):
     """Filters of rows that belong to a series: by its name, its suite, and the sites that it uses."""
 
     series: NameFilter = ""
@@ -31,7 +31,7 @@ class SeriesFilter(Schema):
         return rows.filter(**lookups)
 
 
-class WindowFilter(Schema):
+class WindowFilter(BaseModel):
     """A half-open time window: from *start* until before *end*."""
 
     start: Time | None = None

@@ -28,7 +28,7 @@ from django.core.signing import BadSignature, Signer
 from django.db.models import Model, Q
 from django.http import HttpResponse
 from ninja import Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from monitor.api.http.problems import Refused
 
@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 Row = TypeVar("Row", bound=Model)
 
 
-class Sparse(Schema):
+class Sparse(BaseModel):
     """Query parameter of operations that answer with some of the fields only."""
 
     fields: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""

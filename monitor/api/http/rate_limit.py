@@ -67,7 +67,7 @@ class SharedTotals:
 
 
 @dataclass
-class _Count:
+class _Requests:
     window: int
     total: int = 0  # of all processes, when this one last asked
     own: int = 0  # since then
@@ -100,7 +100,7 @@ class RateLimit:
         self, totals: Totals, limit: Callable[[], int], clock: Callable[[], float] = time.time
     ) -> None:
         self._totals, self._limit, self._clock = totals, limit, clock
-        self._counts: dict[str, _Count] = {}
+        self._counts: dict[str, _Requests] = {}
         self._lock = threading.Lock()
         self._away_until = 0.0
 
@@ -121,13 +121,13 @@ class RateLimit:
             used = self._add(caller, counted, due, used, now)
         return Standing(limit, limit - used, WINDOW_SECONDS - position)
 
-    def _begin(self, caller: str, window: int) -> _Count:
+    def _begin(self, caller: str, window: int) -> _Requests:
         if len(self._counts) >= _MOST_CALLERS:
             self._counts = {name: count for name, count in self._counts.items() if count.window == window}
-        counted = self._counts[caller] = _Count(window)
+        counted = self._counts[caller] = _Requests(window)
         return counted
 
-    def _add(self, caller: str, counted: _Count, due: int, used: int, now: float) -> int:
+    def _add(self, caller: str, counted: _Requests, due: int, used: int, now: float) -> int:
         """Add *due* requests to the totals; return how many all processes have answered."""
         if now < self._away_until:
             return used

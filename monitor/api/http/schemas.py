@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from enum import Enum
+from typing import Annotated, Any, TypeVar
 
-from ninja import Path, Schema
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from ninja import Path
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
 MOST_CHARACTERS = 200  # of a name
@@ -22,8 +23,8 @@ _RFC3339 = re.compile(
 )
 
 
-class Body(Schema, extra="forbid"):
-    """A JSON object that a client sends."""
+class Body(BaseModel, extra="forbid", strict=True):
+    """A JSON object that a client sends; numbers and booleans are no texts. Enumerations are ``Choice``."""
 
 
 def parse_time(value: Any) -> datetime:
@@ -51,6 +52,9 @@ def parse_time(value: Any) -> datetime:
 Time = Annotated[
     datetime, BeforeValidator(parse_time), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
+_E = TypeVar("_E", bound=Enum)
+# A member of an enumeration in a body, given by its value.
+Choice = Annotated[_E, Field(strict=False)]
 # The id of a row in a path.
 RowId = Annotated[int, Path(ge=1, lt=2**63)]
 # The number of a segment of a series.

@@ -96,11 +96,11 @@ def _has_empty_body(request: HttpRequest) -> bool:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return *pairs* as an object. Raises ValueError if a key is repeated."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key[:100]!r} is repeated")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated[:100]!r} is repeated")
     return found
 
 

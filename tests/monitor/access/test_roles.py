@@ -79,6 +79,16 @@ def test_roles_are_set_to_exactly_those_that_are_named() -> None:
         assert roles.grants_of(user) == sorted(grants)
 
 
+def test_sites_of_a_role_that_was_taken_away_do_not_come_back_with_another_site() -> None:
+    user = new_user()
+    for name in ("ncsa", "sdsc"):
+        Site.objects.create(name=name)
+    roles.grant(user, Grant(UserRole.SITE_ADMIN, "ncsa"))
+    user.groups.clear()
+    roles.grant(user, Grant(UserRole.SITE_ADMIN, "sdsc"))
+    assert roles.grants_of(user) == [Grant(UserRole.SITE_ADMIN, "sdsc")]
+
+
 def test_the_flags_of_an_administrator_follow_the_group_in_either_direction() -> None:
     new_user("root", is_superuser=True)
     user = new_user()

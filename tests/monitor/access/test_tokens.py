@@ -52,7 +52,7 @@ def issued(user: User, *scopes: str, now: datetime | None = None, **options: Any
     return tokens.issue(request, now or timezone.now(), issuer=user)
 
 
-def call(text: str, path: str = "me", method: str = "get", body: object = None, **headers: str) -> Any:
+def call(text: str, path: str = "me", method: str = "get", body: object = None, **headers: Any) -> Any:
     client = Client(headers={"Authorization": f"Bearer {text}"})
     sent = "" if body is None else json.dumps(body)
     return client.generic(method, f"/api/v1/{path}", sent, content_type="application/json", **headers)

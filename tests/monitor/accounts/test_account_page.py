@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
+from monitor.access import roles
 from monitor.accounts import sessions
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
@@ -33,6 +34,13 @@ def test_the_page_shows_the_user_and_the_roles(browser: Client, reader: User) ->
     assert str(reader) in page
     assert "operator" in page
     assert "no role" not in page
+
+
+def test_a_scheduler_has_the_account_page_only(browser: Client, reader: User) -> None:
+    roles.grant(reader, roles.parse_grant("scheduler"))
+    assert log_in(browser, reader)["Location"] == "/account/"
+    assert "scheduler" in browser.get("/account/").content.decode()
+    assert browser.get("/alerts/").status_code == 403
 
 
 def test_changing_the_password_ends_all_other_sessions(browser_elsewhere: Browsers, reader: User) -> None:

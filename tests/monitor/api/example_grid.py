@@ -11,7 +11,7 @@ from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, Reporter
+from monitor.models import ApiToken, Reporter, Site
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
 from reporters import report as wire
@@ -33,5 +33,6 @@ def example_grid() -> str:
     refresh_all(timezone.now())
     refresh_availability(timezone.now())
     home, _ = Reporter.objects.get_or_create(name=HOME)
+    Reporter.objects.create(name="sdsc-agent", site=Site.objects.get(name="sdsc"))
     root = User.objects.create_superuser("root")
     return ApiToken.objects.issue(root, "everything", list(SCOPES), home)

@@ -325,7 +325,7 @@ def test_the_api_lists_incidents_with_their_timelines(grid: dict[str, Series]) -
     assert listed["series"] == ["a-1", "a-2"]
     path = f"/api/v1/incidents/{listed['id']}"
     assert client.get(path).json() == listed
-    events = client.get(f"{path}/events").json()
+    events = client.get(f"{path}/events").json()["events"]
     assert [event["action"] for event in events] == ["opened", "affected", "affected"]
     assert [event["series"] for event in events] == [None, "a-1", "a-2"]
     assert client.post(f"{path}/acknowledge").status_code == 403
