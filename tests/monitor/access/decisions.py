@@ -60,6 +60,8 @@ OUTCOMES = Decision(OPERATORS | {SCHEDULER}, (OUTCOME,))
 AT_SITES = Decision(MANAGERS, (RUN,), is_own=True)
 REPORTERS = Decision(MANAGERS, (MANAGE,), is_own=True)
 SIGNATURES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
+WEBHOOKS = Decision(OPERATORS, (MANAGE,), is_everywhere=True, answers=frozenset({404}))
+SEEN_WEBHOOKS = Decision(OPERATORS, (READ, MANAGE), is_everywhere=True, answers=frozenset({404}))
 TOKENS = Decision(ALL_ROLES, (MANAGE,))
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
 AUDIT = Decision(OPERATORS, is_everywhere=True)
@@ -137,6 +139,13 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /tokens": NEW_TOKENS,
     "DELETE /tokens/{token}": TOKENS,
     "POST /tokens/{token}/rotate": TOKENS,
+    "GET /webhooks": SEEN_WEBHOOKS,
+    "DELETE /webhooks/{webhook}": WEBHOOKS,
+    "GET /webhooks/{webhook}": SEEN_WEBHOOKS,
+    "PUT /webhooks/{webhook}": WEBHOOKS,
+    "GET /webhooks/{webhook}/deliveries": SEEN_WEBHOOKS,
+    "POST /webhooks/{webhook}/deliveries/{delivery}/redeliver": WEBHOOKS,
+    "POST /webhooks/{webhook}/ping": WEBHOOKS,
 }
 
 # Pages by their routes: the decisions on opening them and on sending their form. None: there is none.
@@ -214,6 +223,10 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "tokens/": (ACCOUNT, ACCOUNT),
     "tokens/<int:pk>/revoke/": (None, ACCOUNT),
     "tokens/<int:pk>/rotate/": (None, ACCOUNT),
+    "metrics": (READING, None),
+    "webhooks/": (SEEN_WEBHOOKS, None),
+    "webhooks/<slug:name>/test/": (None, WEBHOOKS),
+    "webhooks/deliveries/<int:pk>/redeliver/": (None, WEBHOOKS),
 }
 
 # Models of the admin pages: what site admins, operators and administrators may: view, add, change, delete.

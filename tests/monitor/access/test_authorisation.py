@@ -192,6 +192,8 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "forecast": world.forecasts[place],
         "run": world.runs[place].pk,
         "token": token,
+        "webhook": "ops",
+        "delivery": 1,
     }
     by_noun: dict[str, dict[str, Any]] = {
         "series": {"name": values["series"], "form": "csv", "metric": "total.seconds"},
@@ -206,6 +208,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "failures": {"name": "jam"},
         "signatures": {"name": "jam"},
         "scoreboard": {"part": "methods"},
+        "webhooks": {"name": "ops", "pk": 1},
     }
     noun = path.strip("/").split("/")[0]
     return path.format(**{**values, **by_noun.get(noun, {})})
@@ -243,6 +246,9 @@ BODIES: dict[str, Values] = {
     "POST /runs": lambda world, place: {"kind": "site", "name": place, "why": "test", "force": True},
     "POST /tokens": lambda world, place: {"name": "new", "days": 1},
     "POST /tokens/{token}/rotate": lambda world, place: {},
+    "PUT /webhooks/{webhook}": lambda world, place: {
+        "url": "https://hooks.example.org/", "events": ["run.ended"],
+    },
 }  # fmt: skip
 FORMS: dict[str, Values] = {
     "access/": lambda world, place: {"verb": "grant", "user": "viewer", "role": "operator"},
