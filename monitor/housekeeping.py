@@ -15,6 +15,7 @@ from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
+from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent
 
 ANALYZE_INTERVAL = timedelta(days=1)
@@ -30,6 +31,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         reset_outdated()
         choose_predictors()
         prune_forecasts(now)
+        prune_starts(now)
         tokens.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         for table in analyze.outdated(now - ANALYZE_INTERVAL):

@@ -1,8 +1,9 @@
-"""Filters of log records, and the id of the request that this thread answers."""
+"""Filters and the format of log records, and the id of the request that this thread answers."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from contextvars import ContextVar
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _BUSY = (503, 507)  # answers that ask the client to try again
+_PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
 
 
@@ -41,6 +43,13 @@ class OneAMinute(logging.Filter):
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = None
         return True
+
+
+class LineFormatter(logging.Formatter):
+    """Formats records, tracebacks included, without the ping keys in addresses."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _PING_KEY.sub(r"\1...", super().format(record))
 
 
 class BusyAnswers(OneAMinute):

@@ -267,7 +267,12 @@ GRIDCAST_SUSPECT_WINDOW_SECONDS = env.suspect_window_seconds()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request_id)s: %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "monitor.log.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s%(request_id)s: %(message)s",
+        }
+    },
     "filters": {
         "busy": {"()": "monitor.log.BusyAnswers"},
         "one a minute": {"()": "monitor.log.OneAMinute"},

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from monitor.alerts import deliver, evaluate
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.ledger import agent_runs, claim, heartbeats, holds
+from monitor.ledger import agent_runs, claim, heartbeats, holds, outside_runs
 from monitor.ledger.expand import expand
 from monitor.ledger.reap import reap, renew_leases
 from monitor.ledger.retry import retry
@@ -31,9 +31,11 @@ def tick(now: datetime) -> None:
         if heartbeats.was_silent(heartbeats.SCHEDULER, now):
             renew_leases(now)
             agent_runs.extend_leases(now)
+            outside_runs.extend_leases(now)
         heartbeats.record(heartbeats.SCHEDULER, now)
         reap(now)
         agent_runs.reap_agent_runs(now)
+        outside_runs.reap_outside_runs(now)
         retry(now)
     dispatch(claim.claim_due(now))
     evaluate.evaluate(now)

@@ -166,10 +166,15 @@ class Fields:
             raise self.refuse(name, f"at most {maximum} characters")
         return value
 
-    def texts(self, name: str) -> tuple[str, ...]:
+    def texts(self, name: str, *, maximum: int | None = None) -> tuple[str, ...]:
         value = self.value(name, "a list of texts")
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.refuse(name, "a list of texts")
+        for index, item in enumerate(value):
+            if maximum is not None and len(item) > maximum:
+                raise Unfit(
+                    f"{self.path(name)}[{index}]: expected at most {maximum} characters, got {shown(item)}"
+                )
         return tuple(value)
 
     def choice(self, name: str, choices: Iterable[str]) -> str:

@@ -19,10 +19,11 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, Callable, TypeVar
 
 from probes import CATEGORIES
-from reporters.fields import Fields, Unfit, parse_object, parse_time
+from reporters.fields import Fields, Unfit, parse_object, parse_time, shown
 from reporters.truncate import Unwritable, fitted
 from reporters.usage import ResourceUsage
 
@@ -41,8 +42,10 @@ LEVELS = ("debug", "info", "warning", "error")
 _NAMESPACE = uuid.UUID("6d1c8f0e-5a0b-5d4e-9b51-0c9f0a6f5c11")
 MOST_STAGES = 200
 MOST_METRICS = 1_000
-_NAME_CHARACTERS = 200
-_MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
+NAME_CHARACTERS = 200
+UNIT_CHARACTERS = 50
+STAGE_CHARACTERS = NAME_CHARACTERS - len("stage..seconds")  # the name of its metric is one, too
+MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
 
 Item = TypeVar("Item")
 
@@ -234,7 +237,15 @@ def from_json(data: bytes | str) -> Report:
         UnsupportedVersion: the report has another version.
     """
     try:
-        fields = Fields(parse_object(data, max_bytes=MAX_BYTES))
+        return from_document(parse_object(data, max_bytes=MAX_BYTES))
+    except Unfit as error:
+        raise MalformedReport(str(error)) from None
+
+
+def from_document(document: Mapping[str, Any]) -> Report:
+    """Read the object that ``reporters.fields.parse_object`` has parsed; raises as ``from_json``."""
+    try:
+        fields = Fields(document)
         version = fields.integer("version")
         if version != VERSION:
             raise UnsupportedVersion(
@@ -246,23 +257,23 @@ def from_json(data: bytes | str) -> Report:
 
 
 def _report(fields: Fields) -> Report:
-    series = fields.text("series", maximum=_NAME_CHARACTERS, empty=False)
+    series = fields.text("series", maximum=NAME_CHARACTERS, empty=False)
     slot = fields.time("slot")
     run = run_id(series, slot)
-    if fields.text("run") != str(run):
+    if "run" in fields and fields.text("run") != str(run):  # a sender need not know how it is derived
         raise fields.refuse("run", f"{run} for this series and slot")
     return Report(
         run=run,
         series=series,
         slot=slot,
-        reporter=fields.text("reporter", maximum=_NAME_CHARACTERS, empty=False),
+        reporter=fields.text("reporter", maximum=NAME_CHARACTERS, empty=False),
         probe=_probe(fields.fields("probe")),
         parameters=fields.mapping("parameters"),
         started_at=fields.time("started_at"),
         seconds=fields.number("seconds", minimum=0),
         outcome=fields.choice("outcome", OUTCOMES),
         reason=fields.text("reason"),
-        stages=_distinct(fields.each("stages", at_most=MOST_STAGES), _stage),
+        stages=_distinct(fields.each("stages", at_most=MOST_STAGES), _stage, STAGE_CHARACTERS),
         metrics=_distinct(fields.each("metrics", at_most=MOST_METRICS), _metric),
         failure=_failure(fields),
         log=tuple(_log_line(line) for line in fields.each("log")),
@@ -276,17 +287,19 @@ def _report(fields: Fields) -> Report:
 
 def _probe(fields: Fields) -> ProbeIdentity:
     return ProbeIdentity(
-        name=fields.text("name", maximum=_NAME_CHARACTERS, empty=False),
-        version=fields.text("version", maximum=_NAME_CHARACTERS),
+        name=fields.text("name", maximum=NAME_CHARACTERS, empty=False),
+        version=fields.text("version", maximum=NAME_CHARACTERS),
         sha256=fields.text("sha256", pattern="([0-9a-f]{64})?"),
     )
 
 
-def _distinct(each: Sequence[Fields], read: Callable[[Fields], Item]) -> tuple[Item, ...]:
-    """Return ``read(fields)`` for each of *each*, whose ``name`` must be unique."""
+def _distinct(
+    each: Sequence[Fields], read: Callable[[Fields], Item], maximum: int = NAME_CHARACTERS
+) -> tuple[Item, ...]:
+    """Return ``read(fields)`` for each of *each*, whose ``name``, of *maximum* characters, must be unique."""
     seen: set[str] = set()
     for fields in each:
-        name = fields.text("name", maximum=_NAME_CHARACTERS, empty=False)
+        name = fields.text("name", maximum=maximum, empty=False)
         if name in seen:
             raise fields.refuse("name", "a unique name")
         seen.add(name)
@@ -306,7 +319,7 @@ def _metric(fields: Fields) -> MetricValue:
     return MetricValue(
         name=fields.text("name"),
         value=fields.number("value"),
-        unit=fields.text("unit", maximum=_NAME_CHARACTERS, empty=False),
+        unit=fields.text("unit", maximum=UNIT_CHARACTERS, empty=False),
     )
 
 
@@ -315,8 +328,8 @@ def _failure(report: Fields) -> Failure | None:
         return None
     fields = report.fields("failure")
     return Failure(
-        stage=fields.text("stage", maximum=_NAME_CHARACTERS, empty=False),
-        resource=fields.optional("resource", fields.text),
+        stage=fields.text("stage", maximum=NAME_CHARACTERS, empty=False),
+        resource=fields.optional("resource", partial(fields.text, maximum=NAME_CHARACTERS)),
         message=fields.text("message"),
         exit_status=fields.optional("exit_status", fields.integer),
         stderr_tail=fields.text("stderr_tail"),
@@ -342,18 +355,26 @@ def _environment(fields: Fields) -> Environment:
 
 
 def _bindings(fields: Fields) -> dict[str, tuple[str, ...]]:
-    return {role: fields.texts(role) for role in fields}
+    return {name: fields.texts(name, maximum=NAME_CHARACTERS) for name in _names(fields)}
+
+
+def _names(fields: Fields) -> Iterable[str]:
+    """Yield the names in an object that a sender chooses."""
+    for name in fields:
+        if not 0 < len(name) <= NAME_CHARACTERS:
+            raise Unfit(f"{fields.path(shown(name))}: expected a name of 1 to {NAME_CHARACTERS} characters")
+        yield name
 
 
 def _usage(fields: Fields) -> dict[str, ResourceUsage]:
-    return {resource: _usage_at_one(fields.fields(resource)) for resource in fields}
+    return {resource: _usage_at_one(fields.fields(resource)) for resource in _names(fields)}
 
 
 def _usage_at_one(fields: Fields) -> ResourceUsage:
     return ResourceUsage(
         bytes_sent=fields.integer("bytes_sent", minimum=0),
         bytes_received=fields.integer("bytes_received", minimum=0),
-        cpu_seconds=fields.number("cpu_seconds", minimum=0, maximum=_MOST_CPU_SECONDS),
+        cpu_seconds=fields.number("cpu_seconds", minimum=0, maximum=MOST_CPU_SECONDS),
     )
 
 

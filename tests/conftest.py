@@ -88,14 +88,14 @@ END $$
 """
 
 
-def _empty_tables(_: TransactionTestCase) -> None:
+def empty_tables(_: TransactionTestCase | None = None) -> None:
     """Delete all rows after a test that commits. Foreign keys are deferred: the order does not matter."""
     names = set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - _KEPT
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_EMPTY % ",".join(sorted(names)))
 
 
-TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
+TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(trylast=True)  # after the random order is set

@@ -57,6 +57,16 @@ def note(kind: str, name: str, *, before: object = None, after: object = None) -
     )
 
 
+class _Encoder(DjangoJSONEncoder):
+    """Writes what JSON has no form for as text."""
+
+    def default(self, o: object) -> Any:
+        try:
+            return super().default(o)
+        except TypeError:
+            return str(o)
+
+
 def _value(value: object) -> Any:
-    text = json.dumps(value, cls=DjangoJSONEncoder, default=str).replace("\\u0000", "")
+    text = json.dumps(value, cls=_Encoder).replace("\\u0000", "")
     return json.loads(text) if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

@@ -46,6 +46,15 @@ def code_attempt(request: HttpRequest, user: AbstractBaseUser) -> Attempt:
     return _begin(request, name, [(throttle.SECOND_FACTOR, normalised(name))])
 
 
+def start(request: HttpRequest) -> None:
+    """Count the start of a login by passkey or identity provider, which stores a session for any visitor.
+
+    Raises:
+        ImmediateHttpResponse: as in ``password_attempt``.
+    """
+    _begin(request, "", [(throttle.START, _narrowest(events.client_address(request)))])
+
+
 def anonymous_attempt(request: HttpRequest) -> Attempt:
     """Count an attempt to log in that names no account yet, such as with a passkey.
 
@@ -83,7 +92,7 @@ def _too_many(request: HttpRequest, error: TooManyFailures) -> HttpResponse:
     context = {
         "minutes": -(-error.retry_seconds // 60),
         "is_second_factor": error.limit == throttle.SECOND_FACTOR,
-        "is_address": error.limit in {throttle.ADDRESS, throttle.NETWORK},
+        "is_address": error.limit in {throttle.ADDRESS, throttle.NETWORK, throttle.START},
     }
     response = render(request, "429.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
     response["Retry-After"] = str(error.retry_seconds)

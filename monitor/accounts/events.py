@@ -1,4 +1,4 @@
-"""What happens to accounts, in the log: logins, refusals, changed passwords and second factors.
+"""What happens to accounts, in the log and for the audit record: logins, refusals, passwords, second factors.
 
 One line each, with the name as it was given, quoted, and the address: tools such as fail2ban can read them.
 """
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.adapter import get_adapter
 from allauth.account.signals import user_logged_in
 from allauth.mfa import signals as second_factors
-from django.contrib.auth.signals import user_logged_out
+from django.contrib.auth.signals import user_logged_out, user_login_failed
+
+from monitor.access.audit_trail import note
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -36,8 +38,10 @@ def record(request: HttpRequest, name: str, event: str) -> None:
 
 
 def refuse(request: HttpRequest, name: str, reason: str) -> None:
-    """Log that a login as *name* was refused."""
-    logger.warning("login refused: user %r from %s: %s", name, client_address(request), reason)
+    """Log that a login as *name* was refused, and announce it as Django does a wrong password."""
+    one_line = " ".join(reason.split())  # it may have the text of an identity provider
+    logger.warning("login refused: user %r from %s: %s", name, client_address(request), one_line)
+    user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
 
 
 def client_address(request: HttpRequest) -> str:
@@ -56,10 +60,12 @@ def _logged_out(request: HttpRequest, user: AbstractBaseUser | None, **_: Any) -
 
 def _factor_added(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
     record(request, user.get_username(), f"second factor added ({authenticator.type})")
+    note("second factor", user.get_username(), after=authenticator.type)
 
 
 def _factor_removed(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
     record(request, user.get_username(), f"second factor removed ({authenticator.type})")
+    note("second factor", user.get_username(), before=authenticator.type)
 
 
 def _factor_reset(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.contrib.auth.models import Group, User
-from django.db import transaction
+from django.contrib.auth.models import User
 
-ROLES = ("viewer", "scheduler", "site_admin", "operator", "administrator")
+from monitor.access import roles
+
+logger = logging.getLogger(__name__)
 
 
 def groups_in(claims: Mapping[str, Any], claim: str) -> set[str]:
@@ -31,9 +33,18 @@ def roles_of_groups(groups: Iterable[str], mapping: Sequence[tuple[str, str]]) -
     return {role for role, group in mapping if group in members}
 
 
-@transaction.atomic
-def set_roles(user: User, roles: Iterable[str]) -> None:
-    """Give *user* exactly *roles*; groups that are no roles stay."""
-    others = list(user.groups.exclude(name__in=ROLES))
-    groups = [Group.objects.get_or_create(name=role)[0] for role in sorted(roles)]
-    user.groups.set([*others, *groups])
+def give_roles(user: User, names: Iterable[str]) -> None:
+    """Give *user* exactly the roles *names*, such as ``site_admin:SITE``; groups that are no roles stay.
+
+    A role at an unknown site is left out. The last administrator keeps the roles. The log has both.
+    """
+    grants = []
+    for name in sorted(names):
+        try:
+            grants.append(roles.parse_grant(name))
+        except roles.InvalidGrant as error:
+            logger.warning("role %r of %r left out: %s", name, user.get_username(), error)
+    try:
+        roles.set_roles(user, grants)
+    except roles.LastAdministrator as error:
+        logger.warning("roles of %r stay: %s", user.get_username(), error)

@@ -12,8 +12,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
+from monitor.access import tokens
 from monitor.accounts import events, group_roles, sessions
+from monitor.models import ApiToken
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialAccount, SocialLogin
@@ -57,15 +60,17 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Give the user the roles of the groups that the provider names now; refuse a user without any.
 
-        A user that had roles before loses them, and all sessions.
+        A user that had roles before loses them, and all sessions and API tokens: without a role, it could
+        still read what viewers may.
         """
         sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
         roles = self._roles(request, sociallogin)
         if sociallogin.is_existing:
-            group_roles.set_roles(sociallogin.user, roles)
+            group_roles.give_roles(sociallogin.user, roles)
         if not roles:
             if sociallogin.is_existing:
                 sessions.end_all(sociallogin.user)
+                tokens.revoke(ApiToken.objects.filter(user=sociallogin.user), timezone.now())
             raise _refused(request, sociallogin, "no_role")
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
@@ -77,7 +82,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         user: User = super().save_user(request, sociallogin, form)
-        group_roles.set_roles(user, self._roles(request, sociallogin))
+        group_roles.give_roles(user, self._roles(request, sociallogin))
         return user
 
     def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:

@@ -10,7 +10,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import MiddlewareNotUsed
 from django.shortcuts import render
 
@@ -52,6 +54,8 @@ class RemoteUserMiddleware:
             self._log_untrusted(request, name)
             return self.get_response(request)
         user = self._user(name)
+        if user is None:
+            user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         request.user = user or AnonymousUser()
         request.is_named_by_proxy = True  # type: ignore[attr-defined]  # the pages then offer no logout
         if user is None and not request.path.startswith("/api/"):
@@ -78,17 +82,19 @@ class RemoteUserMiddleware:
             return None
         user = User.objects.filter(username=name).first()
         if user is None and self.configured.role:
-            user = User(username=name)
-            user.set_unusable_password()
-            user.save()
-            group_roles.set_roles(user, [self.configured.role])
-            logger.info("remote user %r: account made with the role %s", name, self.configured.role)
+            user, is_new = User.objects.get_or_create(
+                username=name, defaults={"password": make_password(None)}
+            )
+            if is_new:  # else a request at the same time has made it
+                group_roles.give_roles(user, [self.configured.role])
+                logger.info("remote user %r: account made with the role %s", name, self.configured.role)
         if user is None or not user.is_active:
             logger.warning("remote user refused: %r has no account, or it is disabled", name)
             return None
         return user
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:
+        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         now = time.monotonic()
         if now >= self._log_at:  # one line a minute
             self._log_at = now + LOG_SECONDS

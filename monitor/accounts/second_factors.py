@@ -27,7 +27,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
     }
 
     def encrypt(self, text: str) -> str:
-        """Encrypt a secret: a stolen backup of the depot must not be enough to compute codes."""
+        """Encrypt a secret: a reader of a backup of the depot must not be able to compute codes."""
         return _keys().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponseBase
 
+MOST_SESSIONS = 50  # of one user
 WRITE_SECONDS = 300.0
 _LISTED = "gridcast_listed"  # in a session that began with a login
 _MOST_NOTED = 10_000
@@ -53,9 +54,17 @@ class SessionUseMiddleware:
         )
 
 
-def note_login(request: HttpRequest) -> None:
-    """Note the use of the session of *request* from now on."""
+def note_login(request: HttpRequest, user: AbstractBaseUser) -> None:
+    """Note the use of the session of *request* from now on; end the oldest sessions if *user* has too many.
+
+    A program that logs in for each request would otherwise leave thousands, which allauth looks through at
+    each login.
+    """
     request.session[_LISTED] = True
+    own = UserSession.objects.filter(user_id=user.pk)
+    surplus = list(own.order_by("-last_seen_at").values_list("pk", flat=True)[MOST_SESSIONS - 1 :])
+    if surplus:
+        _end(own.filter(pk__in=surplus))
 
 
 def of_user(user: AbstractBaseUser) -> QuerySet[UserSession]:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from monitor.accounts.group_roles import ROLES
 from monitor.env import is_loopback
+from monitor.models.role import UserRole
 
 if TYPE_CHECKING:
     from monitor.accounts.environment import IdentityProvider, RemoteUser
@@ -46,9 +46,11 @@ def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
             )
         )
     faults += [
-        _error(12, f"GRIDCAST_OIDC_ROLES: expected one of the roles {', '.join(ROLES)}, got {role!r}.")
+        _error(
+            12, f"GRIDCAST_OIDC_ROLES: expected one of the roles {', '.join(UserRole.values)}, got {role!r}."
+        )
         for role, _ in configured.roles
-        if role not in ROLES
+        if not _is_role(role)
     ]
     if "openid" not in configured.scopes:
         faults.append(_error(13, "GRIDCAST_OIDC_SCOPES: expected openid among the scopes."))
@@ -72,11 +74,11 @@ def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
         faults.append(
             _error(15, f"GRIDCAST_REMOTE_USER_HEADER: {configured.header} has another meaning already.")
         )
-    if configured.role and configured.role not in ROLES:
+    if configured.role and not _is_role(configured.role):
         faults.append(
             _error(
                 16,
-                f"GRIDCAST_REMOTE_USER_ROLE: expected one of the roles {', '.join(ROLES)},"
+                f"GRIDCAST_REMOTE_USER_ROLE: expected one of the roles {', '.join(UserRole.values)},"
                 f" got {configured.role!r}.",
             )
         )
@@ -90,6 +92,12 @@ def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
             )
         )
     return faults
+
+
+def _is_role(text: str) -> bool:
+    """Return whether *text* is a role, or ``site_admin:SITE`` of a site that may be missing."""
+    role, _, site = text.partition(":")
+    return role in UserRole.values and bool(site) == (role == UserRole.SITE_ADMIN)
 
 
 def _error(number: int, message: str) -> Error:

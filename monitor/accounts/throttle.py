@@ -38,6 +38,7 @@ NETWORK = FailureLimit("network", 150)
 USER = FailureLimit("user", 50)
 USER_AT_ADDRESS = FailureLimit("user at address", 5, is_personal=True)
 KNOWN_BROWSER = FailureLimit("known browser", 10, is_personal=True)
+START = FailureLimit("start of a login", 120)
 SECOND_FACTOR = FailureLimit("second factor", 10, is_personal=True)
 
 Counted = tuple[FailureLimit, str]

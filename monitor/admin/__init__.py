@@ -37,7 +37,7 @@ from monitor.models import (
 )
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.maintenance_window import CHANGE_WINDOWS
-from monitor.models.series import IMPORTED
+from monitor.models.series import IMPORTED, REPORTED_PROBE
 from monitor.series.delete import delete_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
@@ -196,9 +196,9 @@ class SuiteAdmin(VisibleObjects):
 
 
 def probe_choices() -> list[tuple[str, str]]:
-    """List the probes and, for imported series, the import formats, so that a new file needs no migration."""
+    """List the probes and what other series have instead, so that a new file needs no migration."""
     imported = (f"{IMPORTED}{kind}" for kind in formats.names())
-    return [(name, name) for name in (*probes.names(), *imported)]
+    return [(name, name) for name in (*probes.names(), REPORTED_PROBE, *imported)]
 
 
 class SeriesForm(SeriesFormBase):
@@ -214,8 +214,8 @@ class SeriesForm(SeriesFormBase):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
-        imported = cleaned.get("probe", "").startswith(IMPORTED)
-        if "probe" in cleaned and "parameters" in cleaned and not imported:
+        has_no_file = cleaned.get("probe", "").startswith((IMPORTED, REPORTED_PROBE))
+        if "probe" in cleaned and "parameters" in cleaned and not has_no_file:
             try:
                 checked_parameters(probes.load(cleaned["probe"]), cleaned["parameters"])
             except ProbeError as error:

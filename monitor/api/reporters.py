@@ -128,6 +128,13 @@ class KeyOut(Schema):
     revoked_by: str
 
 
+class ConflictsOut(Schema):
+    """How many reports conflicted with one that was stored before, ever, and when the last one came."""
+
+    total: int
+    last_at: datetime | None
+
+
 class ReporterDetailsOut(ReporterOut):
     """A reporter with its details; *keys* is null unless you may manage reporters."""
 
@@ -135,6 +142,7 @@ class ReporterDetailsOut(ReporterOut):
     policy_summary: Any
     assignment: AssignmentOut
     messages: list[MessageOut]
+    conflicts: ConflictsOut
     chains: list[ChainOut]
     keys: list[KeyOut] | None
 
@@ -243,6 +251,7 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
         "policy_summary": status.policy_summary if status else {},
         "assignment": details.assignment_state(reporter),
         "messages": details.newest_messages(status.messages) if status else [],
+        "conflicts": details.conflict_count(reporter) or {"total": 0, "last_at": None},
         "chains": chains,
         "keys": list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else None,
     }

@@ -15,8 +15,9 @@ from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
-from monitor.ingest.group_commit import QueueFull
-from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.api.http.store_reports import ReportsBusy, receipt_fields, refuse_conflict, store
+from monitor.ingest import report_schema
+from monitor.ingest.http_senders import SentReports
 from monitor.models.token import REPORT
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from monitor.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
-BUSY_SECONDS = 1
-_ERROR_CHARACTERS = 500
 
 
 class ReceiptOut(Schema):
@@ -51,7 +50,7 @@ class Receipts(Schema):
     refused: list[int]
 
 
-_REPORT = {"type": "object", "description": "a report, version 1"}
+_REPORT = {"type": "object", "description": "a report, version 1: its JSON Schema is /api/v1/reports/schema"}
 _BODY = {
     "required": True,
     "description": (
@@ -63,7 +62,7 @@ _BODY = {
         envelope.NDJSON: {"schema": {"type": "string", "description": "one report per line"}},
     },
 }
-_ERRORS = {403: ["no_reporter"], 422: ["refused"], 503: ["busy"], 507: ["depot_full"]}
+_ERRORS = {403: ["no_reporter"], 409: ["conflict"], 422: ["refused"], 503: ["busy"], 507: ["depot_full"]}
 
 
 @router.post(
@@ -83,32 +82,34 @@ def ingest_reports(request: HttpRequest) -> HttpResponse:
         bodies = envelope.reports(read_body(request), request.content_type or envelope.JSON)
         if not bodies:
             raise MalformedBody("expected a report, got none")
-        return _answer(sender_commit.submit(SentReports(bodies, rights.reporter, rights.visible)))
+        return _answer(store(SentReports(bodies, rights.reporter, rights.visible)))
     except EnvelopeError as error:
         raise refusal(error) from error
-    except (QueueFull, IngestBusy) as error:
-        answer = problem(503, "busy", f"{error}; try again in a second")
-        answer["Retry-After"] = str(BUSY_SECONDS)
-        return answer
+    except ReportsBusy as error:
+        return error.answer()
+
+
+@router.get(
+    "/reports/schema",
+    auth=None,
+    response=dict[str, Any],
+    operation_id="show_report_schema",
+    summary="Return the JSON Schema of reports",
+)
+def show_report_schema(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  # ninja passes it
+    """The schema in draft 2020-12; docs/reports.md describes the fields in words."""
+    return HttpResponse(msgspec.json.encode(report_schema.schema()), content_type="application/schema+json")
 
 
 def _answer(receipts: Sequence[ReportReceipt]) -> HttpResponse:
-    fields = [_receipt_fields(receipt) for receipt in receipts]
+    if len(receipts) == 1:
+        refuse_conflict(receipts[0])
+    fields = [receipt_fields(receipt) for receipt in receipts]
     refused = [position for position, receipt in enumerate(receipts) if not receipt.accepted]
     if len(refused) == len(receipts):
         return problem(422, "refused", _first_error(fields), receipts=fields)
     body = msgspec.json.encode({"receipts": fields, "refused": refused})
     return HttpResponse(body, content_type="application/json; charset=utf-8")
-
-
-def _receipt_fields(receipt: ReportReceipt) -> dict[str, Any]:
-    return {
-        "run": str(receipt.run) if receipt.run else None,
-        "accepted": receipt.accepted,
-        "duplicate": receipt.duplicate,
-        "conflict": receipt.conflict,
-        "error": receipt.error[:_ERROR_CHARACTERS],
-    }
 
 
 def _first_error(fields: Sequence[dict[str, Any]]) -> str:

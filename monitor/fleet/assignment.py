@@ -17,7 +17,7 @@ from django.db import transaction
 from monitor.fleet import windows
 from monitor.fleet.assignment_sql import read_series
 from monitor.models import Reporter, ReporterAssignment, Series
-from monitor.models.series import IMPORTED
+from monitor.models.series import IMPORTED, REPORTED_PROBE
 from monitor.series.expected_seconds import expected_seconds
 from reporters.report import rfc3339
 
@@ -136,7 +136,7 @@ def _content(reporter: Reporter, now: datetime) -> dict[str, Any]:
 
 def _series_of(reporter: Reporter) -> QuerySet[Series]:
     enabled = Series.objects.filter(reporter=reporter, enabled=True)
-    return enabled.exclude(probe__startswith=IMPORTED)
+    return enabled.exclude(probe__startswith=IMPORTED).exclude(probe=REPORTED_PROBE)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from monitor.db import binary
-from monitor.models.series import IMPORTED, Follows
+from monitor.models.series import IMPORTED, REPORTED_PROBE, Follows
 from reporters.report import rfc3339
 
 # A series that follows a leader has the leader's schedule. Without the leader it has none: it is then run on
@@ -39,6 +39,7 @@ FROM monitor_series AS series
     CROSS JOIN LATERAL (SELECT timed.enabled
         AND (series.follows <> %(after)b OR timed.reporter_id = series.reporter_id)) AS timing (is_timed)
 WHERE series.reporter_id = %(reporter)b AND series.enabled AND NOT starts_with(series.probe, %(imported)b)
+    AND series.probe <> %(reported)b
 ORDER BY series.name
 """
 
@@ -56,7 +57,9 @@ def read_series(reporter: int) -> list[SeriesRow]:
 
     A binding is a list: role, resource, site, scratch, shell, transfer, batch, address.
     """
-    parameters = {"reporter": reporter, "after": Follows.AFTER.value, "imported": IMPORTED}
+    parameters = {
+        "reporter": reporter, "after": Follows.AFTER.value, "imported": IMPORTED, "reported": REPORTED_PROBE
+    }  # fmt: skip
     with binary.cursor() as cursor:
         cursor.execute(_SERIES, parameters)
         return [

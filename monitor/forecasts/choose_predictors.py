@@ -23,6 +23,7 @@ from monitor.models import (
     Series,
     Suite,
 )
+from monitor.models.series import REPORTED_PROBE
 
 MOST_PREDICTORS = 8  # per metric
 NEW_AT_ONCE = 1_000  # metrics
@@ -157,10 +158,12 @@ def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
 
 
 def _probes(kind: str) -> list[str]:
-    return [name for name in probes.names() if _kind(name) == kind]
+    return [name for name in (*probes.names(), REPORTED_PROBE) if _kind(name) == kind]
 
 
 def _kind(name: str) -> str:
+    if name == REPORTED_PROBE:
+        return "application"  # unless the series says otherwise
     try:
         return probes.load(name).kind
     except Exception:  # noqa: BLE001  # the file of the probe is broken: each of its runs reports that

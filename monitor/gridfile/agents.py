@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from monitor.gridfile.definition import ResourceDefinition, SeriesDefinition
 from monitor.models.reporter import MAX_AGENT_SERIES
-from monitor.models.series import Follows
+from monitor.models.series import REPORTED_PROBE, Follows
 from monitor.yamlfile.problems import Fault, Path
 
 MAX_AGENT_SECONDS = 7 * 86_400  # agents refuse longer times
@@ -27,6 +27,10 @@ def faults(
     remote = [pair for pair in expanded.values() if reporters.get(pair[1].reporter) is not None]
     first: dict[Path, str] = {}
     for template, series in remote:
+        if series.probe == REPORTED_PROBE:
+            message = f"{series.reporter} is an agent; expected none: programs outside of gridcast report it"
+            first.setdefault(("series", template, "reporter"), message)
+            continue
         for key in _BOUNDED:
             if getattr(series, key) > MAX_AGENT_SECONDS:
                 message = f"expected at most {MAX_AGENT_SECONDS:,} for a series of an agent"

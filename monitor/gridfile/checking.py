@@ -16,6 +16,7 @@ from monitor.failures.loading import SignatureEntry
 from monitor.failures.shipped import shipped_names
 from monitor.gridfile import access, agents, alerting, availability_profiles, expansion
 from monitor.gridfile.definition import (
+    DEFAULT_SERIES,
     GridDefinition,
     MaintenanceDefinition,
     ReporterDefinition,
@@ -31,7 +32,7 @@ from monitor.ledger import maintenance_times
 from monitor.ledger.maintenance_changes import DECLARED
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.reporter import HOME
-from monitor.models.series import IMPORTED
+from monitor.models.series import IMPORTED, REPORTED_PROBE, STARTS_RUNS
 from monitor.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.yamlfile.validation import NAME
 from probes.base import InvalidParameters, Probe
@@ -204,11 +205,21 @@ def _check_series(series: SeriesDefinition, names: KnownNames) -> Iterator[Fault
         probe = _probe(series.probe)
         yield from _check_bindings(series.bindings, probe)
         yield from _check_parameters(series.parameters, probe)
+    elif series.probe == REPORTED_PROBE:
+        yield from _check_reported(series)
     elif series.probe not in _import_probes():
-        yield (
-            ("probe",),
-            f"there is no probe {quoted(series.probe)}{suggestion(series.probe, _probe_names())}",
-        )
+        nearest = suggestion(series.probe, [*_probe_names(), REPORTED_PROBE])
+        yield ("probe",), f"there is no probe {quoted(series.probe)}{nearest}"
+
+
+def _check_reported(series: SeriesDefinition) -> Iterator[Fault]:
+    """Check that nothing else is to start runs of *series*, which programs outside of gridcast start."""
+    for key in STARTS_RUNS:
+        if getattr(series, key) != getattr(DEFAULT_SERIES, key):
+            yield (
+                (key,),
+                f"expected none: programs outside of gridcast start runs of {REPORTED_PROBE}",
+            )
 
 
 def _check_leader(

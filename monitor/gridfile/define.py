@@ -16,6 +16,7 @@ from monitor.gridfile.definition import (
     SiteDefinition,
     SuiteDefinition,
 )
+from monitor.models.series import REPORTED_PROBE
 from probes.base import checked_plan
 from reporters import resolve
 from reporters.schedule import parse_schedule
@@ -56,7 +57,8 @@ def define(
 
 
 def _check(series: SeriesDefinition) -> None:
-    checked_plan(probes.load(series.probe), series.bindings, series.parameters)
+    if series.probe != REPORTED_PROBE:
+        checked_plan(probes.load(series.probe), series.bindings, series.parameters)
     if series.schedule:
         parse_schedule(
             series.schedule,

@@ -165,7 +165,9 @@ class SeriesEntry(Entry):
     """
 
     suite: str = Field(description="Suite of the series, one of `suites`.")
-    probe: str = Field(description="Name of the probe or application (docs/probes.md).")
+    probe: str = Field(
+        description="Name of the probe or application (docs/probes.md), or `reported` (docs/reports.md)."
+    )
     kind: Literal["", "grid", "application"] = Field(
         "",
         description="Kind of an imported series; other series have the kind of their probe.",

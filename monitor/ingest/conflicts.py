@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from monitor.compression import pack, unpack
 from monitor.db import binary
+from monitor.ingest.short_reports import sent_sha256
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ INSERT INTO monitor_conflictingreport
 SELECT * FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::text[], %b::timestamptz[], %b::bytea[],
     %b::smallint[], %b::bytea[])
 """
+_COUNT = """
+INSERT INTO monitor_conflictcount AS counted (reporter, total, last_at)
+SELECT reporter, number, %b FROM unnest(%b::text[], %b::bigint[]) AS conflict (reporter, number)
+ORDER BY reporter
+ON CONFLICT (reporter) DO UPDATE SET total = counted.total + EXCLUDED.total, last_at = EXCLUDED.last_at
+"""
 
 
 class IngestOutcome(Enum):
@@ -42,7 +49,7 @@ class IngestOutcome(Enum):
 
     Attributes:
         NEW: the first report of its run; stored as the run's result.
-        DUPLICATE: byte for byte the first report, or the first report was deleted by retention.
+        DUPLICATE: byte for byte the first report, as both were sent, or retention deleted the first report.
         CONFLICT: another report than the first; kept beside.
         NOT_KEPT: another report than the first, of a run with ``MOST_PER_RUN`` conflicting reports.
     """
@@ -65,7 +72,9 @@ def compare(
         return []
     stored = _stored_bodies({run: report.parsed.slot for run, report in later if run not in first})
     bodies: dict[uuid.UUID, bytes | None] = {**stored, **first}
-    differing = [(run, report) for run, report in later if run in bodies and bodies[run] != report.body]
+    differing = [
+        (run, report) for run, report in later if run in bodies and not _is_same(bodies[run], report.body)
+    ]
     if not differing:
         return [IngestOutcome.DUPLICATE] * len(later)
     kept = _keep(differing)
@@ -76,6 +85,13 @@ def compare(
     return [outcomes.get(id(report), IngestOutcome.DUPLICATE) for _, report in later]
 
 
+def _is_same(first: bytes | None, later: bytes) -> bool:
+    """Return whether both are the same report; short reports are the same if equal bodies were sent."""
+    if first == later:
+        return True
+    return first is not None and bool(sent := sent_sha256(later)) and sent == sent_sha256(first)
+
+
 def _stored_bodies(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bytes | None]:
     """Return the stored report of each run (slots by run); None: unreadable; omit runs without a report."""
     if not slots:
@@ -83,10 +99,11 @@ def _stored_bodies(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bytes
     times = list(slots.values())
     with binary.cursor() as cursor:
         cursor.execute(_BODIES, [list(slots), times, min(times), max(times)])
-        return {run: _unpacked(run, packing, packed) for run, packing, packed in cursor.fetchall()}
+        return {run: stored_body(run, packing, packed) for run, packing, packed in cursor.fetchall()}
 
 
-def _unpacked(run: uuid.UUID, packing: int, packed: bytes) -> bytes | None:
+def stored_body(run: uuid.UUID, packing: int, packed: bytes) -> bytes | None:
+    """Return the stored report of *run*; None, and an error in the log, if it is damaged."""
     try:
         return unpack(packing, bytes(packed))
     except ValueError as error:
@@ -97,6 +114,7 @@ def _unpacked(run: uuid.UUID, packing: int, packed: bytes) -> bytes | None:
 def _keep(differing: Sequence[tuple[uuid.UUID, MatchedReport]]) -> list[bool]:
     """Keep reports that differ from the first of their run; return, in order, whether each is kept."""
     kept = _kept_hashes({run for run, _ in differing})
+    _count(Counter(report.parsed.reporter for _, report in differing))
     rows, is_kept = [], []
     now = timezone.now()
     for run, report in differing:
@@ -119,6 +137,13 @@ def _keep(differing: Sequence[tuple[uuid.UUID, MatchedReport]]) -> list[bool]:
         with binary.cursor() as cursor:
             cursor.execute(_KEEP, [list(column) for column in zip(*rows, strict=True)])
     return is_kept
+
+
+def _count(conflicts: Mapping[str, int]) -> None:
+    """Add *conflicts* to the counts of their reporters, in one order: concurrent calls do not deadlock."""
+    reporters = sorted(conflicts)
+    with binary.cursor() as cursor:
+        cursor.execute(_COUNT, [timezone.now(), reporters, [conflicts[name] for name in reporters]])
 
 
 def _kept_hashes(runs: Collection[uuid.UUID]) -> defaultdict[uuid.UUID, set[bytes]]:

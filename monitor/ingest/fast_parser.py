@@ -36,7 +36,8 @@ _CpuSeconds = Annotated[float, Meta(ge=0, le=1e15)]
 _Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
-_Version = Annotated[str, Meta(max_length=200)]
+_Unit = Annotated[str, Meta(min_length=1, max_length=wire.UNIT_CHARACTERS)]
+_ShortText = Annotated[str, Meta(max_length=200)]
 _Sha256 = Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
 _Time = Annotated[str, Meta(pattern=r"\A[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{6}Z\Z")]
 
@@ -46,7 +47,7 @@ class _Plain(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Stage(_Plain):
-    name: _Name
+    name: Annotated[str, Meta(min_length=1, max_length=wire.STAGE_CHARACTERS)]
     category: Literal["setup", "transfer", "queue", "compute", "cleanup"]
     seconds: _Seconds
     started_after_seconds: _Seconds
@@ -55,12 +56,12 @@ class _Stage(_Plain):
 class _Metric(_Plain):
     name: _Name
     value: _Number
-    unit: _Name
+    unit: _Unit
 
 
 class _Failure(_Plain):
     stage: _Name
-    resource: str | None
+    resource: _ShortText | None
     message: str
     exit_status: _Integer | None
     stderr_tail: str
@@ -74,7 +75,7 @@ class _LogLine(_Plain):
 
 class _Probe(_Plain):
     name: _Name
-    version: _Version
+    version: _ShortText
     sha256: _Sha256
 
 
@@ -114,8 +115,8 @@ class _Report(_Plain):
     log: list[_LogLine]
     environment: _Environment
     clock: _Clock
-    bindings: dict[str, list[str]]
-    usage: dict[str, _Used]
+    bindings: dict[_Name, list[_ShortText]]
+    usage: dict[_Name, _Used]
 
 
 def _names_in(*objects: type[_Plain]) -> int:
@@ -162,7 +163,11 @@ def parse(body: bytes) -> ParsedReport:
 
 def parse_strictly(body: bytes) -> ParsedReport:
     """Parse a report in any accepted spelling; raises as ``parse``."""
-    report = wire.from_json(body)
+    return parsed(wire.from_json(body))
+
+
+def parsed(report: wire.Report) -> ParsedReport:
+    """Return the fields of *report* that the depot uses."""
     return ParsedReport(
         run=report.run,
         series=report.series,

@@ -70,7 +70,9 @@ def ingest_requests(requests: Sequence[SentReports]) -> list[list[ReportReceipt]
                     (body, requests[number].reporter) for number in group for body in requests[number].bodies
                 ]
                 bodies, senders = [body for body, _ in sent], [sender for _, sender in sent]
-                receipts = iter(ingest_all(bodies, requests[group[0]].visible, senders=senders))
+                receipts = iter(
+                    ingest_all(bodies, requests[group[0]].visible, senders=senders, from_outside=True)
+                )
         except Exception as error:  # noqa: BLE001  # the callers of the group raise it
             if len(group) == 1 or isinstance(error, (IngestBusy, OperationalError, InterfaceError)):
                 results |= dict.fromkeys(group, error)

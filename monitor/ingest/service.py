@@ -10,10 +10,11 @@ from django.db import DataError, IntegrityError
 from django.utils import timezone
 from psycopg.errors import CheckViolation, ForeignKeyViolation
 
-from monitor.ingest import match_runs
+from monitor.ingest import complete, match_runs
+from monitor.ingest.complete import unknown_series
 from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
 from monitor.ingest.disk_guard import raising_depot_full, require_space
-from monitor.ingest.fast_parser import ParsedReport, parse
+from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
 from monitor.ingest.resolve_metrics import TooManyMetrics
 from monitor.ingest.write import store
@@ -75,14 +76,16 @@ def ingest_all(
     *,
     senders: Sequence[str | None] | None = None,
     trigger: str = "reporter",
+    from_outside: bool = False,
 ) -> list[ReportReceipt]:
     """Store reports in one transaction, each at most once; return a receipt for each report, in order.
 
     A report that cannot be stored is refused with the reason, and the others are stored. *senders* are the
     reporters whose credentials sent the reports (None: trusted code): a report that its sender may not send
     is refused; see ``match_runs.find``. With *visible*, all other series count as unknown. A run that the
-    ledger lacks is inserted with *trigger*. After an error no receipt exists, and the sender has to send all
-    reports again.
+    ledger lacks is inserted with *trigger*. *from_outside*: the senders are programs outside of gridcast;
+    their short reports are completed, and unknown fields are refused (``complete``). After an error no
+    receipt exists, and the sender has to send all reports again.
 
     Raises:
         DepotFull: the disk has only the reserve left.
@@ -91,7 +94,7 @@ def ingest_all(
     require_space()
     now = timezone.now()
     sent_by = [None] * len(bodies) if senders is None else list(senders)
-    parsed = [_parse(body, sender, now) for body, sender in zip(bodies, sent_by, strict=True)]
+    parsed, bodies = _parse_all(bodies, sent_by, visible, now, from_outside=from_outside)
     receipts = {
         number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, ReportReceipt)
     }
@@ -124,7 +127,7 @@ def ingest_all(
                 for number, each in zip(matched, ingested, strict=True):
                     receipts[number] = _receipt(reports[number], each)
     for number in reports.keys() - receipts.keys():
-        receipts[number] = _refused(reports[number], _unknown_series(reports[number], sent_by[number]))
+        receipts[number] = _refused(reports[number], unknown_series(reports[number].series, sent_by[number]))
     return [receipts[number] for number in range(len(bodies))]
 
 
@@ -141,19 +144,44 @@ def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:
     )
 
 
-def _unknown_series(report: ParsedReport, sender: str | None) -> str:
-    """Return the same text for every series that *sender* may not report, whether it exists or not."""
-    if sender is None:
-        return f"there is no series {report.series!r}"
-    return f"series: no series {report.series!r} is assigned to the reporter {sender!r} at this slot"
-
-
 def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:
     """Parse a report; return a refusal if it is malformed, not its sender's, or its times are implausible."""
     try:
-        report = parse(body)
+        return _checked(parse(body), sender, now)
     except wire.ReportError as error:
         return ReportReceipt(run=None, accepted=False, error=str(error))
+
+
+def _parse_all(
+    bodies: Sequence[bytes],
+    senders: Sequence[str | None],
+    visible: SeriesQuerySet | None,
+    now: datetime,
+    *,
+    from_outside: bool,
+) -> tuple[list[ParsedReport | ReportReceipt], Sequence[bytes]]:
+    """Parse each report, and complete those *from_outside*; return the results and the bodies to store."""
+    if not from_outside:
+        return [_parse(body, sender, now) for body, sender in zip(bodies, senders, strict=True)], bodies
+    results: dict[int, ParsedReport | ReportReceipt] = {}
+    stored = list(bodies)
+    others: dict[int, complete.Sent] = {}
+    for number, (body, sender) in enumerate(zip(bodies, senders, strict=True)):
+        try:
+            results[number] = _checked(parse_fast(body), sender, now)
+        except NeedsStrictParser:
+            others[number] = body, sender
+    for number, completed in complete.parse_sent(others, visible, now).items() if others else ():
+        if isinstance(completed, wire.ReportError):
+            results[number] = ReportReceipt(run=None, accepted=False, error=str(completed))
+        else:
+            stored[number] = completed.body
+            results[number] = _checked(completed.report, senders[number], now)
+    return [results[number] for number in range(len(bodies))], stored
+
+
+def _checked(report: ParsedReport, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:
+    """Return *report*, or a refusal if it is not its sender's or its times are implausible."""
     if error_text := _sender_error(report, sender):
         return _refused(report, error_text)
     if error_text := _time_error(report, now + AHEAD):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def load_context(now: datetime) -> AdmissionContext:
     """Return the state of the grid at *now*; it stays valid while the caller holds ``AdvisoryLock.CLAIM``."""
-    in_flight = list(Run.objects.in_flight().order_by().values_list("series_id", flat=True))
+    in_flight = list(Run.objects.by_reporters().in_flight().order_by().values_list("series_id", flat=True))
     demands = load_demands(in_flight)
     sites, reporters = list(Site.objects.all()), list(Reporter.objects.all())
     silent = heartbeats.silent_components(now)

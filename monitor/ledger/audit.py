@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db.models import Count, Q
 
-from monitor.ledger import agent_runs
+from monitor.ledger import agent_runs, outside_runs
 from monitor.ledger.expand import slots_of
 from monitor.models import Run, Series
 from monitor.models.run import REPORTED
@@ -90,7 +90,8 @@ def _doubled(since: datetime, now: datetime) -> list[Finding]:
 def _overdue(since: datetime, now: datetime) -> list[Finding]:
     grace = timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS) + _TICKS
     of_agents = agent_runs.overdue(Run.objects.of_agents(), now - _TICKS)
-    late = [Run.objects.of_workers().overdue(now - grace), of_agents]
+    from_outside = outside_runs.overdue(Run.objects.from_outside(), now - _TICKS)
+    late = [Run.objects.of_workers().overdue(now - grace), of_agents, from_outside]
     rows = [
         row
         for runs in (*late, Run.objects.silent(now - _TICKS))

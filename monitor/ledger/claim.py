@@ -16,8 +16,9 @@ from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, try_lock_
 from monitor.ledger import transitions
 from monitor.ledger.admission import Skip, Wait, decide, rules
 from monitor.ledger.admission_context import load_context, load_due_runs
-from monitor.models import Reporter, Run
+from monitor.models import Reporter, Run, Series
 from monitor.models.run import State
+from monitor.models.series import REPORTED_PROBE
 
 if TYPE_CHECKING:
     import uuid
@@ -80,7 +81,9 @@ def claim_freed(now: datetime) -> list[Claim]:
     if not try_lock_until_commit(AdvisoryLock.CLAIM):
         return []
     reporters = list(Reporter.objects.workers())
-    busy = Counter(Run.objects.in_flight().order_by().values_list("series__reporter", flat=True))
+    busy = Counter(
+        Run.objects.by_reporters().in_flight().order_by().values_list("series__reporter", flat=True)
+    )
     free = {reporter.pk: reporter.capacity - busy[reporter.pk] for reporter in reporters}
     due: list[Run] = []
     for reporter in reporters:
@@ -94,13 +97,14 @@ def claim_freed(now: datetime) -> list[Claim]:
 def claim_one(run: Run, now: datetime) -> Claim | None:
     """Claim *run*, whatever the admission rules say.
 
-    Return None if *run* is no longer expected, if its series has a run in flight, or if an agent runs the
+    Return None if *run* is no longer expected, if its series has a run in flight, or if no worker runs the
     series.
     """
     lock_until_commit(AdvisoryLock.CLAIM)
     if Run.objects.filter(series=run.series_id).in_flight().exists():
         return None
-    reporter = Reporter.objects.workers().filter(series=run.series_id).first()
+    by_worker = Series.objects.filter(pk=run.series_id).exclude(probe=REPORTED_PROBE)
+    reporter = Reporter.objects.workers().filter(series__in=by_worker).first()
     if reporter is None or not _set_claimed([run], now):
         return None
     return Claim(run.pk, run.slot, run.attempt + 1, reporter.queue)
@@ -131,7 +135,7 @@ def _due(reporter: Reporter, now: datetime, at_most: int) -> Iterator[Run]:
     First come runs without ``wait_until``, then runs with ``wait_until``, which a rule may delay for long. At
     most *at_most* runs of each sort are read, so that delayed runs never hide the others.
     """
-    due = Run.objects.filter(series__reporter=reporter).due(now).runnable().order_by("due_at")
+    due = Run.objects.by_reporters().filter(series__reporter=reporter).due(now).runnable().order_by("due_at")
     for may_wait_long in (False, True):
         runs = due.filter(wait_until__isnull=not may_wait_long)
         yield from runs.only(*_DUE_FIELDS).select_for_update(skip_locked=True, of=("self",))[:at_most]

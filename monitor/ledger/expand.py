@@ -141,7 +141,8 @@ def _expand_series(series: Series, after: datetime, now: datetime) -> int:
     runs = [run_id(series.name, slot) for slot in slots]
     due_times = [slot + _jitter(series, slot) for slot in slots]
     with binary.cursor() as cursor:
-        wait_until = now + GRACE if series.reporter.is_remote else None  # to deliver what the agent measured
+        delivers_late = series.reporter.is_remote or series.is_reported
+        wait_until = now + GRACE if delivers_late else None  # to deliver what was measured
         return cursor.execute(_INSERT, [series.pk, now, wait_until, runs, slots, due_times]).rowcount
 
 

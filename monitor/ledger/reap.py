@@ -52,8 +52,8 @@ def reap(now: datetime) -> None:
 
 
 def renew_leases(now: datetime) -> None:
-    """Renew every lease, after an outage of the monitor: meanwhile it has received no heartbeats."""
-    Run.objects.in_flight().update(lease_until=lease_until(now))
+    """Renew the leases of workers, after an outage of the monitor: meanwhile it received no heartbeats."""
+    Run.objects.of_workers().in_flight().update(lease_until=lease_until(now))
 
 
 def _started(silent: RunQuerySet, times: int) -> RunQuerySet:

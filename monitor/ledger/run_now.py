@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.ledger.holds import InvalidRequest, RunHeld, checked_reason, covering_holds
+from monitor.ledger.holds import InvalidRequest, NotAllowed, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run
 from monitor.models.run import PLANNED
-from monitor.models.series import Series, SeriesQuerySet
+from monitor.models.series import REPORTED_PROBE, Series, SeriesQuerySet
 from reporters.report import run_id
 
 if TYPE_CHECKING:
@@ -41,10 +41,13 @@ def run_now(
 
     Raises:
         RunHeld: the series is held and *force* is not set. A forced run ignores the holds in force now.
-        InvalidRequest: *why* is invalid, the series was imported, or it is disabled and run by an agent.
+        InvalidRequest: *why* is invalid, the series was imported, or it is disabled and run by an agent,
+            or programs outside of gridcast run it.
     """
     if series.is_imported:
         raise InvalidRequest(f"{series.name} was imported: no reporter can run it")
+    if series.is_reported:
+        raise InvalidRequest(f"{series.name} is reported from outside: no reporter can run it")
     if series.reporter.is_remote and not series.enabled:
         raise InvalidRequest(f"{series.name} is disabled: the agent of {series.reporter} does not have it")
     slot = now or timezone.now()
@@ -72,13 +75,16 @@ def run_all(
 
     Raises:
         RunHeld: all of the series are held.
-        InvalidRequest: *scope* has no enabled series that *user* may run, or *why* is invalid.
+        NotAllowed: *user* may see series of *scope*, and run none of them.
+        InvalidRequest: *scope* has no enabled series that *user* may see, or *why* is invalid.
     """
     slot = now or timezone.now()
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
-    enabled = scope.series().filter(enabled=True)
+    enabled = scope.series().filter(enabled=True).exclude(probe=REPORTED_PROBE)
     visible = enabled.manageable_by(user) if user is not None else enabled
     by_key = {series.pk: series for series in visible.order_by("name")}
+    if not by_key and user is not None and enabled.visible_to(user).exists():
+        raise NotAllowed(f"your roles do not permit runs of the {scope}")
     if not by_key:
         raise InvalidRequest(f"the {scope} has no enabled series")
     holds = {} if force else covering_holds(by_key, Hold.objects.at(slot))

@@ -14,6 +14,7 @@ ANY: Collection[str] = ()  # every call of the command changes something
 # The commands that change something, with the verbs that do. A test asks for a decision on every command.
 CHANGING: Mapping[str, Collection[str]] = {
     "access": {"grant", "revoke"},
+    "account": ANY,
     "availability": {"recompute"},
     "changepassword": ANY,
     "createsuperuser": ANY,

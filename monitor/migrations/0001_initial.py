@@ -2347,6 +2347,87 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ConflictCount",
+            fields=[
+                (
+                    "reporter",
+                    models.CharField(
+                        help_text="the reporter that they name",
+                        max_length=200,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("total", models.PositiveBigIntegerField()),
+                ("last_at", models.DateTimeField(help_text="when the last one was received")),
+            ],
+            options={
+                "ordering": ["reporter"],
+            },
+        ),
+        migrations.CreateModel(
+            name="PingKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(blank=True, help_text="the program that uses it", max_length=100)),
+                ("prefix", models.CharField(help_text="the first characters of the key", max_length=20)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("created_at", models.DateTimeField()),
+                ("created_by", models.CharField(max_length=150)),
+                (
+                    "used_at",
+                    models.DateTimeField(help_text="time of the last ping, to the minute", null=True),
+                ),
+                ("revoked_at", models.DateTimeField(null=True)),
+                ("revoked_by", models.CharField(blank=True, max_length=150)),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="ping_keys",
+                        to="monitor.series",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["series", "-created_at"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReportedStart",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("rid", models.CharField(blank=True, help_text="the caller's id of the run", max_length=100)),
+                ("slot", models.DateTimeField()),
+                ("started_at", models.DateTimeField(help_text="empty if no start was announced", null=True)),
+                ("received_at", models.DateTimeField()),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="reported_starts",
+                        to="monitor.series",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-received_at"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("series", "rid"), name="reported_start_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="FormerReporter",
             fields=[
                 (

@@ -4,7 +4,7 @@ from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
 from monitor.models.audit_event import AuditEvent
 from monitor.models.availability_profile import AvailabilityProfile, ProfileVersion
-from monitor.models.chain import Chain, ChainRecord, ConflictingReport
+from monitor.models.chain import Chain, ChainRecord, ConflictCount, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
@@ -27,6 +27,7 @@ from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
 from monitor.models.own_signature import OwnSignature, SignatureChange
+from monitor.models.ping import PingKey, ReportedStart
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
@@ -59,6 +60,7 @@ __all__ = [
     "Binding",
     "Chain",
     "ChainRecord",
+    "ConflictCount",
     "ConflictingReport",
     "Correction",
     "CurrentSegment",
@@ -91,11 +93,13 @@ __all__ = [
     "Outcome",
     "OwnSignature",
     "PendingChange",
+    "PingKey",
     "ProfileVersion",
     "RawReport",
     "Recheck",
     "Recomputation",
     "RecomputedPeriod",
+    "ReportedStart",
     "Reporter",
     "ReporterAssignment",
     "ReporterKey",

@@ -139,3 +139,17 @@ class ConflictingReport(models.Model):
     def digest(self) -> str:
         """The SHA-256 of the body, in hex."""
         return bytes(self.sha256).hex()
+
+
+class ConflictCount(models.Model):
+    """How many reports of *reporter* conflicted with a stored one, ever; also those that were not kept."""
+
+    reporter = models.CharField(primary_key=True, max_length=200, help_text="the reporter that they name")
+    total = models.PositiveBigIntegerField()
+    last_at = models.DateTimeField(help_text="when the last one was received")
+
+    class Meta:
+        ordering = ["reporter"]
+
+    def __str__(self) -> str:
+        return f"{self.total} conflicting reports of {self.reporter}"

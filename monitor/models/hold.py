@@ -69,6 +69,11 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         """Return the holds in force at *now*, oldest first."""
         return self.filter(ended_at=None).exclude(until__lte=now).order_by("began_at", "id")
 
+    def covering(self, time: datetime) -> HoldQuerySet:
+        """Return the holds that were in force at *time*, which may be past, oldest first."""
+        begun = self.filter(began_at__lte=time).exclude(ended_at__lte=time).exclude(until__lte=time)
+        return begun.order_by("began_at", "id")
+
     def overdue(self, now: datetime) -> HoldQuerySet:
         return self.filter(ended_at=None, until__lte=now)
 

@@ -9,7 +9,7 @@ from django.db import models
 
 from monitor.db import partitions
 from monitor.models.failure_signature import FailureSignature
-from monitor.models.series import Series
+from monitor.models.series import REPORTED_PROBE, Series
 
 if TYPE_CHECKING:
     import uuid
@@ -54,7 +54,15 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def of_workers(self) -> RunQuerySet:
         """Return the runs of Celery workers; ``monitor.ledger.agent_runs`` has those of agents."""
-        return self.filter(series__reporter__site=None)
+        return self.filter(series__reporter__site=None).exclude(series__probe=REPORTED_PROBE)
+
+    def from_outside(self) -> RunQuerySet:
+        """Return the runs that programs outside of gridcast start and report."""
+        return self.filter(series__probe=REPORTED_PROBE)
+
+    def by_reporters(self) -> RunQuerySet:
+        """Return the runs that reporters start."""
+        return self.exclude(series__probe=REPORTED_PROBE)
 
     def of_agents(self) -> RunQuerySet:
         """Return the runs of the agents of sites."""

@@ -18,6 +18,18 @@ MOST_DAYS = 36_500  # a century
 IMPORTED = (
     "import-"  # prefix of ``probe`` for imported series, before the data format; no probe has such a name
 )
+STARTS_RUNS = (  # fields that control how a reporter starts runs
+    "leader",
+    "follows",
+    "jitter_seconds",
+    "retry_schedule",
+    "exclusive",
+    "max_load1",
+    "warm_up_runs",
+)
+REPORTED_PROBE = (
+    "reported"  # ``probe`` of series whose runs programs outside of gridcast report; no probe has it
+)
 
 
 class Follows(models.TextChoices):
@@ -237,6 +249,7 @@ class Series(models.Model):
 
     def clean(self) -> None:
         """Raise ValidationError unless the series has a schedule of its own, or its leader has a schedule."""
+        self._check_reported()
         if self.is_imported and (self.schedule or self.leader is not None):
             raise ValidationError({"schedule": "This series was imported: no reporter can run it."})
         if self.leader is not None and (self.leader.leader_id or self.leader.pk == self.pk):
@@ -249,6 +262,22 @@ class Series(models.Model):
             raise ValidationError({"leader": expected})
         if bool(self.leader) != bool(self.follows) or (self.leader and self.schedule):
             raise ValidationError({"follows": "Expected a schedule, or a leader and how to follow it."})
+
+    def _check_reported(self) -> None:
+        """Raise ValidationError if programs outside of gridcast report the series, and others control it."""
+        if not self.is_reported:
+            return
+        if self.reporter_id and self.reporter.is_remote:
+            raise ValidationError({"reporter": "Expected no agent: programs outside of gridcast report it."})
+        default = Series()
+        for field in STARTS_RUNS:
+            if getattr(self, field) != getattr(default, field):
+                raise ValidationError({field: "Expected none: programs outside of gridcast start its runs."})
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether programs outside of gridcast run and report the series."""
+        return self.probe == REPORTED_PROBE
 
     @property
     def is_imported(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from monitor.models import Chain, ChainRecord, Reporter, Run, Series
+from monitor.models import Chain, ChainRecord, ConflictCount, Reporter, Run, Series
 from monitor.models.run import State
 from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
@@ -101,6 +101,11 @@ def newest_messages(messages: Any) -> list[ReporterMessage]:
         ReporterMessage(*(str(entry.get(key, ""))[:MESSAGE_CHARACTERS] for key in ("at", "level", "text")))
         for entry in reversed(shown)
     ]
+
+
+def conflict_count(reporter: Reporter) -> ConflictCount | None:
+    """Return how many reports of *reporter* conflicted with a stored one, ever; None if none did."""
+    return ConflictCount.objects.filter(reporter=reporter.name).first()
 
 
 def visible_series(reporter: Reporter, user: AbstractBaseUser | AnonymousUser) -> list[Series]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, Max, OuterRef
 
 from monitor.fleet.exchange import EXCHANGE_SECONDS
 from monitor.ledger import heartbeats
@@ -22,6 +22,7 @@ from monitor.models import Alert, Heartbeat, Hold, Reporter, ReporterKey, Report
 from monitor.models.hold import HoldKind
 from monitor.models.reporter import PolicyStatus
 from monitor.models.run import ENDED
+from monitor.models.series import REPORTED_PROBE
 from reporters.remote import archive
 
 if TYPE_CHECKING:
@@ -58,12 +59,14 @@ class ReporterSummary:
     """A reporter and what it said at its last exchange.
 
     Attributes:
-        seen_at: the last exchange; of a Celery worker, its last heartbeat.
+        seen_at: the last exchange; of a Celery worker, its last heartbeat; of programs outside of gridcast,
+            the end of the last run that they reported.
         status: None for a Celery worker, and before the first exchange.
         series: the number of series that the user may see.
         outcomes: ended runs of these series in the last ``OUTCOMES_WINDOW``, by state.
         held: the reason of a hold of the reporter; empty if it is not held.
         alerts: the number of open alerts about the reporter.
+        is_outside: whether it is no process of gridcast: programs outside report all of its series.
     """
 
     reporter: Reporter
@@ -74,6 +77,7 @@ class ReporterSummary:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     held: str = ""
     alerts: int = 0
+    is_outside: bool = False
 
     @property
     def name(self) -> str:
@@ -110,6 +114,7 @@ class _Standing:
     state: ReporterState
     seen_at: datetime | None
     status: ReporterStatus | None
+    is_outside: bool = False
 
 
 @functools.cache
@@ -146,8 +151,29 @@ def _states(reporters: ReporterQuerySet, now: datetime) -> list[_Standing]:
         .order_by("name")
     )
     heartbeat_at = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    standings = [_standing(row, heartbeat_at.get(row.component), now) for row in rows]
+    unseen = [row.pk for row in rows if not row.is_remote and row.component not in heartbeat_at]
+    reported_at = _last_reports(unseen) if unseen else {}
+    standings = [
+        _outside(row, reported_at[row.pk])
+        if row.pk in reported_at
+        else _standing(row, heartbeat_at.get(row.component), now)
+        for row in rows
+    ]
     return sorted(standings, key=lambda each: (_ORDER[each.state], each.reporter.name))
+
+
+def _last_reports(reporters: Sequence[int]) -> dict[int, datetime | None]:
+    """Return the end of the last run of those *reporters* whose series are all reported from outside."""
+    series = Series.objects.filter(reporter__in=reporters).order_by()
+    workers = series.exclude(probe=REPORTED_PROBE).values("reporter")
+    last = series.exclude(reporter__in=workers).values_list("reporter")
+    return dict(last.annotate(Max("latestrun__ended_at")))
+
+
+def _outside(row: Reporter, reported_at: datetime | None) -> _Standing:
+    """Return the state of programs outside of gridcast: they send no heartbeats, so none is missing."""
+    state = ReporterState.NEVER_SEEN if reported_at is None else ReporterState.REPORTING
+    return _Standing(row, state, reported_at, None, is_outside=True)
 
 
 def _standing(row: Reporter, heartbeat_at: datetime | None, now: datetime) -> _Standing:
@@ -178,6 +204,7 @@ def _summaries(
             outcomes=_ordered(outcomes[each.reporter.pk]),
             held=holds.get(each.reporter.name, ""),
             alerts=alerts[each.reporter.pk],
+            is_outside=each.is_outside,
         )
         for each in standings
     ]

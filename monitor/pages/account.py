@@ -17,8 +17,9 @@ from django.urls import path, reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from monitor.accounts import attempts, events, group_roles, sessions
-from monitor.pages.http.access import members_only
+from monitor.access import roles
+from monitor.accounts import attempts, events, sessions
+from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from typing import Any
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 
-@members_only
+@accounts_only
 def account(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # members only
     factors = Authenticator.objects.filter(user=user)
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
     context = {
-        "roles": user.groups.filter(name__in=group_roles.ROLES).order_by("name"),
+        "grants": roles.grants_of(user),
         "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
         "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
         "has_recovery_codes": bool(codes),
@@ -48,7 +49,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@members_only
+@accounts_only
 def end_session(request: HttpRequest) -> HttpResponse:
     """End one session, or all but the current one."""
     user: User = request.user  # type: ignore[assignment]
@@ -64,7 +65,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
-@method_decorator(members_only, name="dispatch")
+@method_decorator(accounts_only, name="dispatch")
 class ChangePassword(PasswordChangeView):
     """Change the password; all other sessions end."""
 

@@ -8,7 +8,7 @@ from django.urls import path
 from django.utils import timezone
 
 from monitor import health
-from monitor.pages.http.access import members_only
+from monitor.pages.http.access import accounts_only
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
@@ -24,7 +24,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return JsonResponse({"ready": is_ready, **answer}, status=200 if is_ready else 503)
 
 
-@members_only
+@accounts_only
 def banner(request: HttpRequest) -> HttpResponse:
     """Return the banner of an open page; checks the broker as well."""
     broker = health.broker_problem()

@@ -37,6 +37,12 @@ class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
 
 
 class PasskeyLogin(LoginWebAuthnView):  # type: ignore[misc]
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer with the challenge."""
+        attempts.start(request)
+        response: HttpResponse = super().get(request, *args, **kwargs)
+        return response
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         attempt = attempts.anonymous_attempt(request)
         response: HttpResponse = super().post(request, *args, **kwargs)

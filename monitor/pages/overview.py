@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 
 from monitor.models import Suite
+from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
-from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.access import accounts_only, wants_part
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current
 
@@ -24,8 +25,11 @@ FILTERS = ("site", "suite", "state", "order")
 STATES = (series_list.NOT_WORKING, *ENDED)
 
 
-@members_only
+@accounts_only
 def page(request: HttpRequest) -> HttpResponse:
+    """Show the overview; send a user whose roles permit forecasts only to its tokens."""
+    if not reads_measurements(request.user):
+        return redirect("tokens")
     now = timezone.now()
     context = _series_context(request, now) or _filtered_context(request, now)
     digest = digest_of(context["overview"])

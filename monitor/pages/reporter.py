@@ -78,19 +78,23 @@ def _find_manageable(request: HttpRequest, name: str) -> Reporter:
     return reporter
 
 
+def _may(request: HttpRequest, reporter: Reporter, permission: str) -> bool:
+    """Return whether the user of *request* has *permission* for *reporter*."""
+    manageable = Reporter.objects.manageable_by(request.user, permission).filter(pk=reporter.pk)
+    return may_manage_somewhere(request.user, permission) and manageable.exists()
+
+
 def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
     (summary,) = list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, now)
     status = summary.status
     series = details.visible_series(reporter, request.user)
-    may_manage = (
-        may_manage_somewhere(request.user, MANAGE_REPORTERS)
-        and Reporter.objects.manageable_by(request.user).filter(pk=reporter.pk).exists()
-    )
+    may_manage = _may(request, reporter, MANAGE_REPORTERS)
     chains, runs = details.chain_states(reporter), details.latest_runs(series, now)
     skipped = details.slots_skipped_by_policy(series, now) if reporter.is_remote else []
     keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
     assignment, codes = details.assignment_state(reporter), reporter.enrolment_codes
     open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
+    conflicts = details.conflict_count(reporter)
     open_alerts = listed(Alert.objects.open().filter(reporter=reporter))
     seen = [
         (summary.state, summary.seen_at, summary.outcomes, summary.held, len(series), assignment, open_codes),
@@ -98,11 +102,13 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         [(row.pk, row.state) for row in (*runs, *skipped)],
         [(row.pk, row.revoked_at) for row in keys],
         [row.alert.pk for row in open_alerts],
+        conflicts.total if conflicts else 0,
     ]
     return {
         "summary": summary,
         "assignment": assignment,
         "chains": chains,
+        "conflicts": conflicts,
         "runs": runs,
         "skipped": skipped,
         "keys": keys,
@@ -113,8 +119,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         "policy": policy_lines(status.policy_summary) if status else [],
         "messages_of_agent": details.newest_messages(status.messages) if status else [],
         "may_manage": may_manage,
-        "may_hold": may_manage_somewhere(request.user)
-        and Reporter.objects.manageable_by(request.user, OPERATE).filter(pk=reporter.pk).exists(),
+        "may_hold": _may(request, reporter, OPERATE),
         "server_archive": server_archive_sha256(),
         "digest": digest_of(seen),
         "now": now,

@@ -22,7 +22,7 @@ from allauth.mfa.webauthn.views import (
 )
 from django.urls import path, reverse_lazy
 
-from monitor.pages.http.access import members_only
+from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ ACCOUNT = reverse_lazy("account")
 
 def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
     page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}", **options)
-    return members_only(page)
+    return accounts_only(page)
 
 
 add_app = _page(ActivateTOTPView, "account_app.html")

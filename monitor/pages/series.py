@@ -155,6 +155,12 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
     }
 
 
+def _summary_without_probe(series: Series) -> str:
+    if series.is_reported:
+        return "Programs outside of gridcast run it and report its runs."
+    return "Imported history" if series.is_imported else "This probe is not installed."
+
+
 def _configuration(series: Series) -> dict[str, Any]:
     """Return probe, roles and parameters of *series*, with descriptions if this server has the probe."""
     bindings: dict[str, list[Any]] = {}
@@ -164,7 +170,7 @@ def _configuration(series: Series) -> dict[str, Any]:
         probe = probes.load(series.probe)
     except ProbeError:
         roles = [(role, "", resources) for role, resources in bindings.items()]
-        summary = "Imported history" if series.is_imported else "This probe is not installed."
+        summary = _summary_without_probe(series)
         parameters = [
             ParameterValue(name, value, unit_of(name), False, "")
             for name, value in sorted(series.parameters.items())

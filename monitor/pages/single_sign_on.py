@@ -18,8 +18,9 @@ from django.http import Http404
 from django.shortcuts import render
 from django.urls import path
 
+from monitor.accounts import attempts
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
-from monitor.pages.http.access import members_only
+from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -32,7 +33,7 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     return _redirect(request, provider_id, AuthProcess.LOGIN)
 
 
-@members_only
+@accounts_only
 @reauthentication_required(app="allauth.socialaccount")  # type: ignore[untyped-decorator]  # allauth has no types
 def connect(request: HttpRequest) -> HttpResponse:
     """Explain what connecting does. The link leads on: forms may not lead to another host."""
@@ -41,7 +42,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/account_connect.html", {"provider": settings.GRIDCAST_IDENTITY_PROVIDER})
 
 
-@members_only
+@accounts_only
 @reauthentication_required(app="allauth.socialaccount")  # type: ignore[untyped-decorator]
 def start_connecting(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider, to connect the account there with this one."""
@@ -58,6 +59,7 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 
 def _redirect(request: HttpRequest, provider_id: str, process: str) -> HttpResponse:
+    attempts.start(request)
     try:
         provider = get_adapter().get_provider(request, provider_id)
         response: HttpResponse = provider.redirect(

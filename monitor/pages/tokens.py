@@ -108,9 +108,7 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
         "sees_audit": user.has_perm(VIEW_AUDIT),
         "now": now,
     }
-    response = render(request, "pages/tokens.html", context, status=409 if error else 200)
-    response["Cache-Control"] = "no-store"
-    return response
+    return render(request, "pages/tokens.html", context, status=409 if error else 200)
 
 
 def _submitted(request: HttpRequest, error: str) -> dict[str, Any]:

@@ -13,15 +13,19 @@ from django.utils import timezone
 from monitor.ledger.claim import lease_until
 from monitor.models import Run
 from monitor.models.run import State
-from monitor.worker import deliver_spool
+from monitor.worker import deliver_spool, home_policy
 from monitor.worker.start_runs import StartedRun, start_runs
 from reporters import run as reporter
+from reporters.skipped import skipped
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Sequence
     from datetime import datetime
     from types import TracebackType
+
+    from reporters.config import Assignment
+    from reporters.report import Report
 
 
 _SHORT_STAGE_SECONDS = 0.2  # stages that end sooner are not recorded
@@ -39,9 +43,14 @@ def run_claimed(run_ids: Sequence[uuid.UUID], slots: Collection[datetime] | None
             if time.monotonic() > stop_at:
                 break
             lease_keeper.keep(started)
-            report = reporter.run(started.assignment, on_stage=lease_keeper.enter)
-            deliver_spool.spool_report(report)
+            deliver_spool.spool_report(_report_of(started.assignment, lease_keeper))
     deliver_spool.deliver()
+
+
+def _report_of(assignment: Assignment, lease_keeper: LeaseKeeper) -> Report:
+    """Run *assignment*, unless the site policy of this host refuses it."""
+    reason = home_policy.refusal(assignment, timezone.now())
+    return skipped(assignment, reason) if reason else reporter.run(assignment, on_stage=lease_keeper.enter)
 
 
 def _without_report(run_ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:

@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.test import Client
 
-from monitor.log import EVERY_SECONDS, BusyAnswers, OneAMinute
+from monitor.log import EVERY_SECONDS, BusyAnswers, LineFormatter, OneAMinute
 
 
 def record_of(status: int) -> logging.LogRecord:
@@ -42,6 +42,14 @@ def test_busy_answers_are_logged_once_a_minute() -> None:
 
 def test_the_filter_is_that_of_djangos_requests() -> None:
     assert [type(each) for each in logging.getLogger("django.request").filters] == [BusyAnswers]
+
+
+def test_the_keys_in_addresses_of_pings_are_not_logged() -> None:
+    formatter = LineFormatter("%(message)s")
+    record = logging.LogRecord(
+        "django.request", logging.WARNING, "", 0, "Not Found: %s", ("/api/v1/ping/gcping_sEcr-t_1/3",), None
+    )
+    assert formatter.format(record) == "Not Found: /api/v1/ping/gcping_.../3"
 
 
 @pytest.mark.parametrize("path", ["/login/", "/api/v1/series"])

@@ -191,7 +191,8 @@ def require_token_rights(request: HttpRequest) -> ApiToken | None:
 def require_outcome_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may report job outcomes, which are measured data."""
     request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
-    _require(request, OUTCOME, ADD_OUTCOME)
+    if not (_in_scope(request, OUTCOME) and request.user.has_perm(ADD_OUTCOME)):
+        raise Refused(403, "not_allowed", f"this needs {_ACTIONS[ADD_OUTCOME]} (scope {OUTCOME!r})")
 
 
 def require_signature_permission(request: HttpRequest) -> None:

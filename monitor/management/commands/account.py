@@ -8,6 +8,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.access.audit_trail import note
 from monitor.accounts import attempts, sessions
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Command(BaseCommand):
 
     def _remove_second_factors(self, user: User) -> str:
         number, _ = Authenticator.objects.filter(user=user).delete()
+        note("second factor", user.get_username(), before=f"{number} factors")
         return f"{number} second factors of {user} removed: the password alone opens the account."
 
     def _end_sessions(self, user: User) -> str:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from monitor import health
 from monitor.models import Alert
+from monitor.models.role import reads_measurements
 from monitor.models.site import may_manage_somewhere
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ def open_alerts(request: HttpRequest) -> dict[str, Any]:
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``may_operate``: whether the user may start and stop runs at some site."""
-    return {"may_operate": lambda: may_manage_somewhere(request.user)}
+    """Provide ``may_read``: whether the user may open pages about measurements, and ``may_operate``: whether
+    it may start and stop runs at some site."""
+    return {
+        "may_read": lambda: reads_measurements(request.user),
+        "may_operate": lambda: may_manage_somewhere(request.user),
+    }
 
 
 def service_problems(request: HttpRequest) -> dict[str, Any]:

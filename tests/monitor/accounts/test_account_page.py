@@ -10,7 +10,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
@@ -84,12 +84,39 @@ def test_a_user_cannot_end_sessions_of_others(browser_elsewhere: Browsers, reade
     assert is_logged_in(victim)
 
 
+def test_a_user_has_a_limited_number_of_sessions(browser: Client, reader: User) -> None:
+    before = timezone.now() - timedelta(days=1)
+    rows = [
+        UserSession(user=reader, ip="192.0.2.1", session_key=f"{reader}-{number}", last_seen_at=before)
+        for number in range(sessions.MOST_SESSIONS + 5)
+    ]
+    UserSession.objects.bulk_create(rows)
+    in_a_year = timezone.now() + timedelta(days=365)
+    Session.objects.bulk_create(
+        Session(session_key=row.session_key, session_data="", expire_date=in_a_year) for row in rows
+    )
+    sessions.note_login(request_with(browser), reader)
+    assert sessions.of_user(reader).count() == sessions.MOST_SESSIONS - 1, "and the one that begins"
+
+
+def request_with(browser: Client) -> HttpRequest:
+    request = RequestFactory().get("/")
+    request.session = browser.session
+    return request
+
+
+def test_the_old_password_cannot_be_guessed_without_end(browser: Client, reader: User) -> None:
+    logged_in(browser, reader)
+    form = {"old_password": "wrong", "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    answers = [browser.post("/account/password/", form).status_code for _ in range(11)]
+    assert answers == [*[200] * 10, 429]
+
+
 def test_the_last_use_of_a_session_is_noted_now_and_then(browser: Client, reader: User) -> None:
     logged_in(browser, reader)
     an_hour_ago = timezone.now() - timedelta(hours=1)
     UserSession.objects.filter(user=reader).update(last_seen_at=an_hour_ago)
-    request = RequestFactory().get("/")
-    request.session = browser.session
+    request = request_with(browser)
     assert request.session["_auth_user_id"]
     note = sessions.SessionUseMiddleware(lambda _: HttpResponse())
     note(request)

@@ -104,7 +104,8 @@ def test_a_security_key_is_the_second_factor(visitor: Visitor, reader: User) -> 
     expect(visitor.page).to_have_url(f"{visitor.url}/")
 
 
-def test_a_device_that_does_not_know_its_user_logs_no_user_in(visitor: Visitor, reader: User) -> None:
+@pytest.mark.nightly
+def test_a_device_that_does_not_recognise_its_user_does_not_log_in(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=True)
     visitor.press("Log out")
     visitor.verifies(user=False)
@@ -114,6 +115,7 @@ def test_a_device_that_does_not_know_its_user_logs_no_user_in(visitor: Visitor, 
     expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_passkey_is_renamed_confirmed_by_and_removed(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=True)
     visitor.page.get_by_role("link", name="Rename").click()
@@ -132,6 +134,7 @@ def test_a_passkey_is_renamed_confirmed_by_and_removed(visitor: Visitor, reader:
     expect(visitor.page.get_by_text("the password alone opens this account")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_where_browsers_offer_no_passkeys_the_pages_say_so(visitor: Visitor, reader: User) -> None:
     visitor.url = visitor.url.replace("localhost", "127.0.0.1")
     visitor.log_in(reader)

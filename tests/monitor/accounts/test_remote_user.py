@@ -63,12 +63,13 @@ def test_the_header_of_any_other_client_is_ignored_and_logged(
         for peer in (STRANGER, "127.0.0.1", "", "::1"):
             answer = visit(peer, browser=browser, remote_user=str(reader), x_forwarded_for=PROXY)
             assert answer["Location"] == "/login/?next=/account/", peer
+            assert answer.wsgi_request.failed_login == str(reader), "for the audit record"
     lines = [line for line in caplog.messages if "Remote-User ignored" in line]
     assert len(lines) == 1, "one line a minute"
     assert f"{STRANGER} is none of GRIDCAST_REMOTE_USER_PROXIES" in lines[0]
 
 
-def test_without_the_header_no_user_is_logged_in(visit: Visit, reader: User) -> None:
+def test_without_the_header_there_is_no_user(visit: Visit, reader: User) -> None:
     browser = Client()
     assert user_of(visit(browser=browser, remote_user=str(reader))) == str(reader)
     assert visit(browser=browser)["Location"] == "/login/?next=/account/"

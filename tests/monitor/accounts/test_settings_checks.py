@@ -35,6 +35,8 @@ REMOTE = RemoteUser("Remote-User", (ipaddress.ip_network("192.0.2.80/32"),), "vi
             {"roles": (("chief", "a"),)},
             ["one of the roles viewer, scheduler, site_admin"],
         ),
+        ({"roles": (("site_admin:ncsa", "a"), ("viewer", "a"))}, []),
+        ({"roles": (("site_admin", "a"), ("viewer:ncsa", "a"))}, ["got 'site_admin'", "got 'viewer:ncsa'"]),
         ({"scopes": ("profile",)}, ["expected openid among the scopes"]),
     ],
 )

@@ -17,8 +17,10 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from pytest_django import Settings
 
+from monitor.access.roles import grants_of
 from monitor.accounts import events, group_roles
 from monitor.accounts.environment import IdentityProvider
+from monitor.models import ApiToken, Site
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -26,7 +28,12 @@ from tests.monitor.pages import builders
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 Browsers = Callable[[], Client]
-ROLES = (("operator", "/grid/ops"), ("viewer", "grid-users"), ("administrator", "cn=admins,ou=grid"))
+ROLES = (
+    ("operator", "/grid/ops"),
+    ("viewer", "grid-users"),
+    ("administrator", "cn=admins,ou=grid"),
+    ("site_admin:ncsa", "ncsa-staff"),
+)
 _numbers = itertools.count(1)
 
 
@@ -73,8 +80,7 @@ def provider(provider_url: str, settings: Settings, db: None) -> Provider:
 
 
 def roles(provider: Provider) -> list[str]:
-    user = User.objects.get(username=provider.name)
-    return sorted(user.groups.filter(name__in=group_roles.ROLES).values_list("name", flat=True))
+    return [str(grant) for grant in grants_of(User.objects.get(username=provider.name))]
 
 
 def test_a_user_logs_in_and_gets_the_roles_of_the_groups(browser: Client, provider: Provider) -> None:
@@ -95,8 +101,14 @@ def test_roles_follow_the_groups_at_every_login(browser_elsewhere: Browsers, pro
     provider.knows("grid-users", "cn=admins,ou=grid")
     provider.log_in(browser_elsewhere())
     assert roles(provider) == ["administrator", "viewer"]
+    provider.knows("grid-users")
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["administrator", "viewer"], "the last administrator stays one"
+    builders.user(f"{provider.name}-chief", is_superuser=True)
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["viewer"]
     assert user.groups.filter(name="readers of one suite").exists(), "a group that is no role stays"
-    assert User.objects.filter(username__startswith=provider.name).count() == 1
+    assert not User.objects.filter(username=f"{provider.name}2").exists(), "no second account"
 
 
 def test_a_user_without_a_mapped_group_is_refused(
@@ -108,18 +120,32 @@ def test_a_user_without_a_mapped_group_is_refused(
     assert (answer.status_code, "none of your groups" in answer.content.decode()) == (403, True)
     assert not User.objects.filter(username=provider.name).exists()
     assert f"user {provider.name!r}" in caplog.text
+    assert answer.wsgi_request.failed_login == provider.name, "for the audit record"
 
 
-def test_a_user_that_lost_the_groups_loses_roles_and_sessions(
+def test_a_user_that_lost_the_groups_loses_roles_sessions_and_tokens(
     browser_elsewhere: Browsers, provider: Provider
 ) -> None:
     provider.knows("/grid/ops")
     before = browser_elsewhere()
     provider.log_in(before)
+    token = ApiToken.objects.issue(User.objects.get(username=provider.name), "program", ["read"])
     provider.knows()
     assert provider.log_in(browser_elsewhere()).status_code == 403
     assert roles(provider) == []
     assert not is_logged_in(before)
+    assert ApiToken.objects.find(token) is None
+
+
+def test_a_site_admin_administers_the_site_that_the_mapping_names(
+    browser_elsewhere: Browsers, provider: Provider
+) -> None:
+    provider.knows("ncsa-staff", "grid-users")
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["viewer"], "there is no such site yet"
+    Site.objects.create(name="ncsa")
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["site_admin:ncsa", "viewer"]
 
 
 def test_the_provider_cannot_take_over_a_local_account(browser: Client, provider: Provider) -> None:

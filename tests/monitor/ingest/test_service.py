@@ -144,6 +144,10 @@ def _long_unit(report: wire.Report) -> bytes:
     return wire.to_json(replace(report, metrics=[wire.MetricValue("m", 1.0, "u" * 60)]))
 
 
+def _too_many_bytes(report: wire.Report) -> bytes:
+    return wire.to_json(replace(report, usage={"here": Used(2**63 - 1, 2**63 - 1, 0.0)}))
+
+
 def _unknown_series(report: wire.Report) -> bytes:
     return wire.to_json(circle_report(report.slot, series="nobody-knows"))
 
@@ -161,7 +165,8 @@ def _newer(report: wire.Report) -> bytes:
         (_unknown_series, "nobody-knows"),
         (_newer, "version 99"),
         (_endless, "has not ended yet"),
-        (_long_unit, "cannot hold"),
+        (_long_unit, "metrics[0].unit: expected at most 50 characters"),
+        (_too_many_bytes, "cannot hold"),
     ],
 )
 def test_a_bad_report_is_refused_with_the_reason_and_leaves_nothing(
@@ -215,7 +220,7 @@ def test_a_report_in_a_batch_gets_the_same_receipt_as_alone(circle: Series, noon
         wire.to_json(circle_report(noon)),
         wire.to_json(circle_report(noon, series="nobody-knows")),
         b"no report at all",
-        _long_unit(circle_report(noon + MINUTE)),
+        _too_many_bytes(circle_report(noon + MINUTE)),
         wire.to_json(circle_report(noon + 2 * MINUTE)),
     ]
     receipts = ingest_all(bodies)

@@ -132,7 +132,7 @@ def test_reports_that_the_depot_cannot_hold_are_refused_and_all_others_stored(
 ) -> None:
     some = reports(noon)
     for bad in (3, 11):
-        some[bad] = replace(some[bad], metrics=[wire.MetricValue("m", 1.0, "u" * 60)])
+        some[bad] = replace(some[bad], usage={"here": Used(2**63 - 1, 2**63 - 1, 0.0)})
     receipts = ingest_together(some)
     assert [number for number, receipt in enumerate(receipts) if not receipt.accepted] == [3, 11]
     assert all("cannot hold" in receipts[bad].error for bad in (3, 11))

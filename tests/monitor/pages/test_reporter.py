@@ -9,9 +9,19 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client, override_settings
 
-from monitor.models import Alert, AlertRule, EnrolmentCode, Reporter, ReporterAssignment, Series
+from monitor.models import (
+    Alert,
+    AlertRule,
+    ConflictCount,
+    EnrolmentCode,
+    LatestRun,
+    Reporter,
+    ReporterAssignment,
+    Series,
+)
 from monitor.models.run import State
 from tests.monitor import reporter_rows
+from tests.monitor.outside import outside_reporter, reported_series
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -67,6 +77,24 @@ def test_the_page_of_a_worker_has_no_sections_of_agents(grid: Grid, client: Clie
     assert 'href="/series/gather-main/"' in shown
     for part in ("Site policy", "Chains", "Messages", "Assignment", "Enrolment"):
         assert part not in shown, part
+
+
+def test_programs_outside_are_seen_by_their_reports(client: Client, now: datetime) -> None:
+    """They send no heartbeats, so they are never silent."""
+    series = reported_series()
+    outside_reporter(series)
+    assert "never seen" in text(client, "/reporters/outside/")
+    LatestRun.objects.create(series=series, ended_at=now - 3 * HOUR)
+    shown = text(client, "/reporters/outside/")
+    assert "reporting</span>" in shown
+    assert "3 h ago" in shown
+
+
+def test_conflicts_are_counted(ncsa: Reporter, client: Client, now: datetime) -> None:
+    assert "Conflicts" not in text(client)
+    ConflictCount.objects.create(reporter="ncsa", total=1234, last_at=now)
+    assert re.search(r"<dt>Conflicts</dt>.*1,234 reports</span>, the last", text(client))
+    assert client.get("/api/v1/reporters/ncsa").json()["conflicts"]["total"] == 1234
 
 
 def test_state_assignment_messages_and_chains_are_shown(

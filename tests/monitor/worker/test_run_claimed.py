@@ -45,6 +45,30 @@ def claimed(series: Series) -> Claim:
     return claim
 
 
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ('{"probes": {"forbid": ["circle"]}}', "policy: the probe circle is forbidden"),
+        ('{"shells": {"allow": ["ssh"]}}', "policy: the shell 'local' of here is not allowed"),
+        (
+            '{"caps": {"load1": 4}}',
+            "policy: site-policy.json of the home reporter: caps is a rule for agents",
+        ),
+        ("{", "policy: unreadable"),
+        ('{"shells": {"allow": ["local"]}}', ""),
+    ],
+)
+def test_the_policy_of_this_host_refuses_runs(
+    circle: Series, settings: Settings, policy: str, reason: str
+) -> None:
+    settings.VAR_DIR.mkdir()
+    (settings.VAR_DIR / "site-policy.json").write_text(policy)
+    run_claimed([claimed(circle).run_id])
+    run = Run.objects.get()
+    assert run.state == (State.SKIPPED if reason else State.PASSED), run.reason
+    assert run.reason.startswith(reason)
+
+
 def test_a_claimed_run_is_run_and_its_report_is_stored(circle: Series) -> None:
     claim = claimed(circle)
     run_claimed([claim.run_id])

@@ -30,6 +30,22 @@ def refusal(keys: dict[str, Any], run: Assignment | None = None, **state: Any) -
 
 
 @pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"allow": ["local", "ssh"]}, ""),
+        ({"allow": ["local"]}, "policy: the shell 'ssh' of login is not allowed"),
+        ({"allow": []}, "policy: the shell 'ssh' of login is not allowed"),
+        ({"transfers": ["ssh"]}, "policy: the transfer 'local' of login is not allowed"),
+        ({"batch": ["slurm"]}, "policy: the batch 'fork' of login is not allowed"),
+        ({"allow": ["ssh"], "transfers": ["local"], "batch": ["fork"]}, ""),
+    ],
+)
+def test_shells_transfers_and_batch_systems_are_allowed_by_kind(rule: dict[str, Any], expected: str) -> None:
+    login = ssh(host="login.example.org")
+    assert refusal({"shells": rule}, assignment(login)) == expected
+
+
+@pytest.mark.parametrize(
     ("started", "expected"),
     [(None, ""), (5, ""), (6, "policy: at most 6 requested runs an hour, 6 have started")],
 )
@@ -422,4 +438,5 @@ def test_every_rule_has_a_summary_of_its_values() -> None:
         "programs",
         "requests",
         "scratch",
+        "shells",
     }

@@ -1,0 +1,127 @@
+"""Ping keys: secrets in the addresses of pings, each for one series."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from django.conf import settings
+from django.utils import timezone
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import Field
+
+from monitor.api.http.auth import require_manageable, require_site_permission
+from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body
+from monitor.models import PingKey, Series
+from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.series import REPORTED_PROBE
+from monitor.models.token import MANAGE
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+router = Router(tags=["reports"])
+Name = Annotated[str, Path(description="The name of a series.", examples=["nightly-backup"])]
+
+
+class PingKeyIn(Body):
+    name: str = Field("", max_length=100, description="The program that will use the key.")
+
+
+class PingKeyOut(Schema):
+    """A ping key, without its text; *used_at* is the time of the last ping, to the minute."""
+
+    id: int
+    series: str
+    name: str
+    prefix: str
+    created_at: datetime
+    created_by: str
+    used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str
+
+
+class PingKeyList(ListOut):
+    ping_keys: list[PingKeyOut]
+
+
+class NewPingKey(PingKeyOut):
+    """A new ping key; its *key* is not stored, and no other answer contains it. *url* is its address."""
+
+    key: str
+    url: str
+
+
+@router.get(
+    "/series/{name}/ping-keys",
+    response=PingKeyList,
+    operation_id="list_ping_keys",
+    summary="List the ping keys of a series, newest first",
+)
+def list_ping_keys(request: HttpRequest, name: Name, query: Query[Page]) -> HttpResponse:
+    rows = PingKey.objects.filter(series=_series(request, name)).select_related("series")
+    return list_rows(query, rows, PingKeyList, order=["-pk"], show=_out)
+
+
+@router.post(
+    "/series/{name}/ping-keys",
+    response={201: NewPingKey},
+    operation_id="create_ping_key",
+    summary="Create a ping key for a series",
+)
+def create_ping_key(request: HttpRequest, name: Name, order: PingKeyIn) -> Status[NewPingKey]:
+    series = _series(request, name)
+    if not series.is_reported:
+        detail = f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
+        raise Refused(409, "not_reported", detail)
+    who = request.user.get_username()
+    key, text = PingKey.objects.issue(series, name=order.name, who=who, now=timezone.now())
+    server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
+    return Status(201, NewPingKey(**_out(key).dict(), key=text, url=f"{server}/api/v1/ping/{text}"))
+
+
+@router.post(
+    "/series/{name}/ping-keys/{key_id}/revoke",
+    response=PingKeyOut,
+    operation_id="revoke_ping_key",
+    summary="Revoke a ping key: its next ping is refused",
+)
+def revoke_ping_key(
+    request: HttpRequest,
+    name: Name,
+    key_id: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
+) -> PingKeyOut:
+    keys = _series(request, name).ping_keys.filter(pk=key_id)
+    keys.revoke(who=request.user.get_username(), now=timezone.now())
+    key = keys.select_related("series").first()
+    if key is None:
+        raise Refused(404, "not_found", f"the series {name} has no ping key {key_id}")
+    return _out(key)
+
+
+def _series(request: HttpRequest, name: str) -> Series:
+    """Return the series *name*. Raises Refused unless the caller may manage reporters at its sites."""
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+    visible = Series.objects.visible_to(request.user).select_related("reporter")
+    series = visible.filter(name=name).first() if "\x00" not in name else None
+    if series is None:
+        raise Refused(404, "unknown_series", f"there is no series {name!r} that you may see")
+    require_manageable(series, Series.objects.manageable_by(request.user))
+    return series
+
+
+def _out(key: PingKey) -> PingKeyOut:
+    return PingKeyOut(
+        id=key.pk,
+        series=key.series.name,
+        name=key.name,
+        prefix=key.prefix,
+        created_at=key.created_at,
+        created_by=key.created_by,
+        used_at=key.used_at,
+        revoked_at=key.revoked_at,
+        revoked_by=key.revoked_by,
+    )

@@ -1,0 +1,183 @@
+"""Pings: a program outside of gridcast reports starts and ends of its runs without writing a report."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from django.utils import timezone
+from ninja import Path, Query, Router, Schema
+
+from monitor.api.http.auth import SenderAuth, report_rights
+from monitor.api.http.envelope import EnvelopeError
+from monitor.api.http.problems import Refused
+from monitor.api.http.request_body import read_body, refusal
+from monitor.api.http.store_reports import ReportsBusy, refuse_conflict, store
+from monitor.ingest import pings
+from monitor.ingest.http_senders import SentReports
+from monitor.ingest.short_reports import RID_PATTERN
+from monitor.models import PingKey, Run, Series
+from monitor.models.series import REPORTED_PROBE
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from monitor.ingest.service import ReportReceipt
+
+router = Router(tags=["reports"])
+START = "start"
+Signal = Annotated[
+    str,
+    Path(
+        pattern=r"^(start|fail|[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$",
+        description="`start`, `fail`, or the exit status of the program: 0 has passed, 1 to 255 have failed.",
+        examples=["start", "fail", "3"],
+    ),
+]
+Rid = Annotated[
+    str,
+    Query(
+        pattern=rf"^({RID_PATTERN})?$",
+        description="The caller's id of the run, 1 to 100 visible ASCII characters: pairs a start with its"
+        " end, and makes a repeated ping harmless. Without it an end belongs to the last start.",
+        examples=["b5b2c7de-9f6c-4d57-a7d1-3a41a8f2f6c1"],
+    ),
+]
+Key = Annotated[str, Path(description="The secret key of the series: `manage.py ping_key create SERIES`.")]
+
+
+class PingOut(Schema):
+    """The run that the ping belongs to, and its state. *duplicate*: an earlier ping said the same."""
+
+    series: str
+    run: uuid.UUID
+    slot: datetime
+    state: str
+    duplicate: bool
+
+
+_TEXT = {
+    "requestBody": {
+        "description": "The end of the program's output, as plain text in UTF-8; long texts are cut.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.get(
+    "/ping/{key}", auth=None, response=PingOut, operation_id="ping_success", summary="A run has passed"
+)
+def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
+    return _ping_by_key(request, key, "", rid)
+
+
+@router.get(
+    "/ping/{key}/{signal}",
+    auth=None,
+    response=PingOut,
+    operation_id="ping_signal",
+    summary="A run starts or ends",
+)
+def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
+    return _ping_by_key(request, key, signal, rid)
+
+
+@router.post(
+    "/ping/{key}",
+    auth=None,
+    response=PingOut,
+    operation_id="ping_success_with_log",
+    summary="A run has passed; with its output",
+    openapi_extra=_TEXT,
+)
+def ping_success_with_log(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
+    return _ping_by_key(request, key, "", rid)
+
+
+@router.post(
+    "/ping/{key}/{signal}",
+    auth=None,
+    response=PingOut,
+    operation_id="ping_signal_with_log",
+    summary="A run starts or ends; with its output",
+    openapi_extra=_TEXT,
+)
+def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
+    return _ping_by_key(request, key, signal, rid)
+
+
+@router.post(
+    "/series/{name}/ping",
+    auth=SenderAuth(),
+    response=PingOut,
+    operation_id="ping_series",
+    summary="A run of a series has passed",
+    openapi_extra=_TEXT,
+)
+def ping_series(request: HttpRequest, name: str, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, name), "", rid)
+
+
+@router.post(
+    "/series/{name}/ping/{signal}",
+    auth=SenderAuth(),
+    response=PingOut,
+    operation_id="ping_series_signal",
+    summary="A run of a series starts or ends",
+    openapi_extra=_TEXT,
+)
+def ping_series_signal(request: HttpRequest, name: str, signal: Signal, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, name), signal, rid)
+
+
+def _ping_by_key(request: HttpRequest, key: str, signal: str, rid: str) -> PingOut | HttpResponse:
+    ping_key = PingKey.objects.find(key, timezone.now())
+    if ping_key is None:
+        raise Refused(404, "not_found", "there is no such ping key: it is wrong, or it was revoked")
+    return _ping(request, ping_key.series, signal, rid)
+
+
+def _series(request: HttpRequest, name: str) -> Series:
+    """Return the series that the token of *request* may report."""
+    rights = report_rights(request)
+    visible = Series.objects.all() if rights.visible is None else rights.visible
+    mine = visible.filter(reporter__name=rights.reporter).select_related("reporter")
+    series = mine.filter(name=name).first() if "\x00" not in name else None
+    if series is None:
+        detail = f"no series {name!r} is assigned to the reporter {rights.reporter!r} of the token"
+        raise Refused(404, "not_found", detail)
+    return series
+
+
+def _ping(request: HttpRequest, series: Series, signal: str, rid: str) -> PingOut | HttpResponse:
+    if not series.is_reported:
+        detail = f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
+        raise Refused(409, "not_reported", detail)
+    if signal == START:
+        started = pings.start_run(series, rid, timezone.now())
+        return PingOut(
+            series=series.name,
+            run=started.run,
+            slot=started.slot,
+            state=started.state,
+            duplicate=started.is_known,
+        )
+    try:
+        text = read_body(request).decode(errors="replace") if request.method == "POST" else ""
+        report = pings.end_report(series.name, signal, rid, text)
+        (receipt,) = store(SentReports([report], series.reporter.name, None))
+    except EnvelopeError as error:
+        raise refusal(error) from error
+    except ReportsBusy as error:
+        return error.answer()
+    return _ended(series, receipt)
+
+
+def _ended(series: Series, receipt: ReportReceipt) -> PingOut:
+    refuse_conflict(receipt)
+    if receipt.stored is None:
+        raise Refused(422, "refused", receipt.error)
+    run, slot = receipt.stored
+    state = Run.objects.filter(pk=run, slot=slot).values_list("state", flat=True).get()
+    return PingOut(series=series.name, run=run, slot=slot, state=state, duplicate=receipt.duplicate)

@@ -1,0 +1,246 @@
+"""The table of access: for each operation and page, the roles and scopes that may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from monitor.models.role import UserRole
+from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN
+from tests.monitor.access.world import OWN, Identity
+
+VIEWER, SCHEDULER, SITE_ADMIN, OPERATOR, ADMINISTRATOR = UserRole
+ALL_ROLES = frozenset(UserRole)
+READERS = ALL_ROLES - {SCHEDULER}
+MANAGERS = frozenset({SITE_ADMIN, OPERATOR, ADMINISTRATOR})
+OPERATORS = frozenset({OPERATOR, ADMINISTRATOR})
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Users with one of *roles* may; programs if their tokens have all of *scopes*.
+
+    Attributes:
+        is_own: a site admin, and a token that is bound to a site, may at this site only.
+        is_everywhere: a token that is bound to a site may not.
+        is_program: sessions may not.
+        answers: what else a permitted request may be answered with, because the table sends no real content.
+    """
+
+    roles: frozenset[UserRole]
+    scopes: tuple[str, ...] = (READ,)
+    is_own: bool = False
+    is_everywhere: bool = False
+    is_program: bool = False
+    answers: frozenset[int] = frozenset()
+
+    def permits(self, identity: Identity, place: str) -> bool:
+        if identity.role is None or identity.role not in self.roles:
+            return False
+        if identity.scopes is None and self.is_program:
+            return False
+        if identity.scopes is not None and not identity.scopes.issuperset(self.scopes):
+            return False
+        if identity.bound_to and (self.is_everywhere or (self.is_own and identity.bound_to != place)):
+            return False
+        return not (self.is_own and identity.role == SITE_ADMIN and place != OWN)
+
+
+@dataclass(frozen=True)
+class Special:
+    """An operation that decides by itself: *expected* is its status for every identity."""
+
+    expected: frozenset[int]
+
+
+ACCOUNT = Decision(ALL_ROLES)
+READING = Decision(READERS)
+HOME = Decision(ALL_ROLES, answers=frozenset({302}))  # leads a scheduler to its tokens
+OUTCOMES = Decision(OPERATORS | {SCHEDULER}, (OUTCOME,))
+AT_SITES = Decision(MANAGERS, (RUN,), is_own=True)
+REPORTERS = Decision(MANAGERS, (MANAGE,), is_own=True)
+SIGNATURES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
+TOKENS = Decision(ALL_ROLES, (MANAGE,))
+NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
+AUDIT = Decision(OPERATORS, is_everywhere=True)
+ADMINISTRATORS = Decision(frozenset({ADMINISTRATOR}))
+SENDERS = Decision(MANAGERS, (REPORT,), is_program=True, answers=frozenset({422}))
+ABSENT = Decision(READERS, answers=frozenset({404}))
+AGENTS = Special(frozenset({401}))  # signed by the key of an agent; no identity of this table has one
+CODES = Special(frozenset({422}))  # a code says which agent may enrol; the request is judged first
+PUBLIC = Special(frozenset({200}))
+LOGIN = Special(frozenset({200, 302, 404, 405}))  # steps of a login, of which none is in progress
+# Pages of the own account: some ask for the password again, or are about what the account does not have.
+OWN_ACCOUNT = Decision(ALL_ROLES, answers=frozenset({302, 400, 404}))
+
+OPERATIONS: Mapping[str, Decision | Special] = {
+    "GET /alerts": READING,
+    "POST /alerts/{alert}/acknowledge": AT_SITES,
+    "GET /audit": AUDIT,
+    "GET /availability": READING,
+    "GET /availability/profiles": READING,
+    "GET /availability/recomputations": READING,
+    "POST /availability/recomputations": AT_SITES,
+    "GET /availability/sites/{site}": READING,
+    "GET /failures": READING,
+    "GET /failures/attributions": READING,
+    "GET /failures/breakdown": READING,
+    "GET /failures/by-hour": READING,
+    "GET /failures/counts": READING,
+    "GET /failures/episodes": READING,
+    "GET /failures/own-signatures": READING,
+    "GET /failures/proposals": READING,
+    "GET /failures/signatures": READING,
+    "POST /failures/signatures": SIGNATURES,
+    "POST /failures/signatures/{name}/withdraw": SIGNATURES,
+    "GET /forecasts": ACCOUNT,
+    "GET /forecasts/accuracy": ACCOUNT,
+    "POST /forecasts/rank": ACCOUNT,
+    "POST /forecasts/{forecast}/outcome": OUTCOMES,
+    "GET /holds": READING,
+    "POST /holds": AT_SITES,
+    "POST /holds/{kind}/{name}/resume": AT_SITES,
+    "GET /incidents": READING,
+    "GET /incidents/{incident}": READING,
+    "POST /incidents/{incident}/acknowledge": AT_SITES,
+    "POST /incidents/{incident}/assign": AT_SITES,
+    "GET /incidents/{incident}/events": READING,
+    "POST /incidents/{incident}/events": AT_SITES,
+    "POST /incidents/{incident}/resolve": AT_SITES,
+    "GET /latest": READING,
+    "GET /me": ACCOUNT,
+    "GET /pairs": READING,
+    "GET /reporters": READING,
+    "POST /reporters": REPORTERS,
+    "POST /reporters/enrol": CODES,
+    "GET /reporters/{name}": READING,
+    "POST /reporters/{name}/codes": REPORTERS,
+    "POST /reporters/{name}/revoke": REPORTERS,
+    "POST /reporters/{reporter}/exchange": AGENTS,
+    "POST /reporters/{reporter}/records": AGENTS,
+    "POST /reports": SENDERS,
+    "GET /runs": READING,
+    "POST /runs": AT_SITES,
+    "GET /runs/{run_id}": READING,
+    "GET /scoreboard": ACCOUNT,
+    "GET /scoreboard/{part}.csv": ACCOUNT,
+    "GET /series": READING,
+    "GET /series/{name}/export": READING,
+    "GET /series/{name}/latest": READING,
+    "GET /series/{name}/metrics/{metric}": READING,
+    "GET /series/{name}/metrics/{metric}/distribution": READING,
+    "GET /series/{name}/metrics/{metric}/history": READING,
+    "GET /series/{name}/metrics/{metric}/statistics": READING,
+    "POST /series/{name}/runs": AT_SITES,
+    "GET /series/{name}/segments": READING,
+    "GET /tokens": ACCOUNT,
+    "POST /tokens": NEW_TOKENS,
+    "DELETE /tokens/{token}": TOKENS,
+    "POST /tokens/{token}/rotate": TOKENS,
+}
+
+# Pages by their routes: the decisions on opening them and on sending their form. None: there is none.
+PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]] = {
+    "": (HOME, None),
+    "access/": (ADMINISTRATORS, ADMINISTRATORS),
+    "account/": (OWN_ACCOUNT, None),
+    "account/app/": (OWN_ACCOUNT, None),
+    "account/app/remove/": (OWN_ACCOUNT, None),
+    "account/confirm/code/": (OWN_ACCOUNT, None),
+    "account/confirm/passkey/": (OWN_ACCOUNT, None),
+    "account/confirm/password/": (OWN_ACCOUNT, None),
+    "account/connect/": (OWN_ACCOUNT, None),
+    "account/connect/start/": (None, OWN_ACCOUNT),
+    "account/passkeys/<int:pk>/remove/": (OWN_ACCOUNT, None),
+    "account/passkeys/<int:pk>/rename/": (OWN_ACCOUNT, None),
+    "account/passkeys/add/": (OWN_ACCOUNT, None),
+    "account/password/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/download/": (OWN_ACCOUNT, None),
+    "account/recovery-codes/new/": (OWN_ACCOUNT, None),
+    "account/sessions/end/": (None, OWN_ACCOUNT),
+    "admin/login/": (Special(frozenset({302, 403})), None),
+    "admin/logout/": (None, Special(frozenset({302}))),
+    "admin/password_change/": (OWN_ACCOUNT, None),
+    "login/cancel/": (LOGIN, None),
+    "login/passkey/": (LOGIN, None),
+    "login/second-factor/": (LOGIN, None),
+    "login/sso/": (LOGIN, None),
+    "login/sso/callback/": (LOGIN, None),
+    "alerts/": (READING, None),
+    "alerts/<int:pk>/acknowledge/": (None, AT_SITES),
+    "api/v1/": (Special(frozenset({404})), None),
+    "api/v1/docs": (PUBLIC, None),
+    "api/v1/openapi.json": (PUBLIC, None),
+    "audit/": (AUDIT, None),
+    "availability/": (READING, None),
+    "availability/recomputations/": (READING, None),
+    "availability/sites/<slug:name>/": (READING, None),
+    "availability/sites/<slug:name>/recompute/": (None, AT_SITES),
+    "banner/": (ACCOUNT, None),
+    "failures/": (READING, None),
+    "failures/<slug:name>/": (READING, None),
+    "failures/breakdown/": (READING, None),
+    "healthz": (PUBLIC, None),
+    "holds/": (READING, None),
+    "holds/<slug:kind>/<slug:name>/": (READING, None),
+    "holds/<slug:kind>/<slug:name>/act/": (None, AT_SITES),
+    "incidents/": (READING, None),
+    "incidents/<int:pk>/": (READING, None),
+    "incidents/<int:pk>/acknowledge/": (None, AT_SITES),
+    "incidents/<int:pk>/assign/": (None, AT_SITES),
+    "incidents/<int:pk>/comment/": (None, AT_SITES),
+    "incidents/<int:pk>/resolve/": (None, AT_SITES),
+    "login/": (LOGIN, LOGIN),
+    "logout/": (None, Special(frozenset({302}))),
+    "maintenance.ics": (READING, None),
+    "readyz": (Special(frozenset({200, 503})), None),
+    "reporters/": (READING, REPORTERS),
+    "reporters/<slug:name>/": (READING, None),
+    "reporters/<slug:name>/code/": (None, REPORTERS),
+    "reporters/<slug:name>/revoke/": (None, REPORTERS),
+    "runs/<uuid:pk>/": (READING, None),
+    "runs/<uuid:pk>/conflicts/<int:number>.json": (ABSENT, None),
+    "runs/<uuid:pk>/report.json": (READING, None),
+    "scoreboard/": (READING, None),
+    "scoreboard/<slug:part>.csv": (READING, None),
+    "series/<slug:name>/": (READING, None),
+    "series/<slug:name>/run-now/": (None, AT_SITES),
+    "series/<slug:name>/samples.<slug:form>": (READING, None),
+    "signatures/": (READING, None),
+    "signatures/edit/<slug:name>/": (SIGNATURES, SIGNATURES),
+    "signatures/new/": (SIGNATURES, SIGNATURES),
+    "signatures/withdraw/<slug:name>/": (None, SIGNATURES),
+    "tokens/": (ACCOUNT, ACCOUNT),
+    "tokens/<int:pk>/revoke/": (None, ACCOUNT),
+    "tokens/<int:pk>/rotate/": (None, ACCOUNT),
+}
+
+# Models of the admin pages: what site admins, operators and administrators may: view, add, change, delete.
+_VIEW, _ALL = "v", "vacd"
+ADMIN: Mapping[str, tuple[str, str, str]] = {
+    "auth.group": ("", "", _ALL),
+    "auth.user": ("", "", _ALL),
+    "mfa.authenticator": ("", "", "vd"),
+    "monitor.alert": ("", _VIEW, _VIEW),
+    "monitor.alertrule": (_ALL, _ALL, _ALL),
+    "monitor.apitoken": ("", "", "vcd"),
+    "monitor.auditevent": ("", _VIEW, _VIEW),
+    "monitor.forecast": ("", _VIEW, _VIEW),
+    "monitor.heartbeat": ("", _VIEW, _VIEW),
+    "monitor.hold": ("", _VIEW, _VIEW),
+    "monitor.maintenancewindow": (_ALL, _ALL, _ALL),
+    "monitor.metric": ("", _VIEW, _VIEW),
+    "monitor.notification": ("", _VIEW, _VIEW),
+    "monitor.reporter": ("", _ALL, _ALL),
+    "monitor.resource": ("", _ALL, _ALL),
+    "monitor.run": ("", _VIEW, _VIEW),
+    "monitor.segment": ("", _VIEW, _VIEW),
+    "monitor.series": ("", _ALL, _ALL),
+    "monitor.site": ("", _ALL, _ALL),
+    "monitor.siteadministrator": ("", "", _ALL),
+    "monitor.suite": ("", _ALL, _ALL),
+    "monitor.usage": ("", _VIEW, _VIEW),
+    "socialaccount.socialaccount": ("", "", "vd"),
+    "usersessions.usersession": ("", "", "vd"),
+}

@@ -1,0 +1,282 @@
+"""The audit record: one event for a change or a denial, by whatever way, and few for a flood of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command, get_commands
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from monitor.access import audit, denials, roles
+from monitor.access.audit import Action, Actor
+from monitor.access.audit_trail import MOST_CHANGES, audit_trail, note
+from monitor.access.denials import Denials
+from monitor.access.roles import Grant
+from monitor.management import recorded_commands
+from monitor.models import ApiToken, AuditEvent, Series, Site
+from monitor.models.role import UserRole
+from tests.monitor.accounts import logins
+from tests.monitor.pages import builders
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DENIED = Action("api", "POST /api/v1/holds", "/api/v1/holds", "denied", 403)
+
+
+def user_with(role: UserRole, name: str) -> User:
+    user = builders.user(name)
+    roles.grant(user, Grant(role))
+    return User.objects.get(pk=user.pk)
+
+
+def browser_of(user: User) -> Client:
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def test_a_change_by_the_api_is_recorded_with_token_and_address(circle: Series) -> None:
+    user = user_with(UserRole.OPERATOR, "ada")
+    text = ApiToken.objects.issue(user, "x", ["run"])
+    order = {"kind": "series", "name": "circle", "mode": "pause", "why": "disk swap"}
+    client = Client(headers={"Authorization": f"Bearer {text}"})
+    answer = client.post("/api/v1/holds", order, content_type="application/json", REMOTE_ADDR="192.0.2.7")
+    assert answer.status_code == 201
+    event = AuditEvent.objects.get()
+    assert (event.user, event.token, event.address) == ("ada", text[:10], "192.0.2.7")
+    assert (event.channel, event.outcome, event.status) == ("api", "done", 201)
+    assert event.action == "POST /api/v1/holds"
+
+
+def test_reading_measuring_and_refused_values_are_not_recorded(circle: Series) -> None:
+    user = user_with(UserRole.OPERATOR, "ada")
+    text = ApiToken.objects.issue(user, "x", ["run", "read"])
+    client = Client(headers={"Authorization": f"Bearer {text}"})
+    assert client.get("/api/v1/series").status_code == 200
+    ranked = client.post("/api/v1/forecasts/rank", {"series": ["circle"]}, content_type="application/json")
+    assert ranked.status_code == 200
+    assert client.post("/api/v1/holds", {}, content_type="application/json").status_code == 422
+    assert not AuditEvent.objects.exists()
+
+
+def test_a_change_in_the_admin_pages_is_recorded_with_both_values(circle: Series) -> None:
+    browser = browser_of(builders.user("chief", is_staff=True, is_superuser=True))
+    site = Site.objects.get(name="site-of-here")
+    url = reverse("admin:monitor_site_change", args=[site.pk])
+    formset = {"resources-TOTAL_FORMS": "0", "resources-INITIAL_FORMS": "0"}
+    browser.post(url, {"name": site.name, "title": "Here", **formset})
+    event = AuditEvent.objects.get()
+    assert (event.channel, event.user, event.action) == (
+        "admin", "chief", "POST /admin/monitor/site/<path:object_id>/change/",
+    )  # fmt: skip
+    changed = {"kind": "site", "name": "site-of-here", "before": {"title": ""}, "after": {"title": "Here"}}
+    assert changed in event.changes
+    assert len(event.session) == 8
+
+
+def test_a_role_is_granted_on_the_page_and_recorded() -> None:
+    builders.user("bob")
+    browser = browser_of(builders.user("chief", is_superuser=True))
+    browser.post("/access/", {"verb": "grant", "user": "bob", "role": "operator"})
+    assert roles.grants_of(User.objects.get(username="bob")) == [Grant(UserRole.OPERATOR)]
+    (change,) = AuditEvent.objects.get().changes
+    assert change == {"kind": "role", "name": "bob: operator", "before": None, "after": "granted"}
+    browser.post("/access/", {"verb": "revoke", "user": "chief", "role": "administrator"})
+    assert User.objects.get(username="chief").is_superuser
+
+
+def test_denials_of_users_and_tokens_are_recorded_and_missing_credentials_are_not(circle: Series) -> None:
+    browser_of(builders.user("reader-of-denials")).post("/holds/series/circle/act/", {"verb": "pause"})
+    event = AuditEvent.objects.get()
+    assert (event.user, event.outcome, event.status) == ("reader-of-denials", "denied", 403)
+    assert Client().get("/api/v1/series").status_code == 401
+    assert AuditEvent.objects.count() == 1
+    stranger = Client(headers={"Authorization": "Bearer gcast_guess"}, REMOTE_ADDR="192.0.2.44")
+    for _ in range(3):
+        assert stranger.get("/api/v1/series").status_code == 401
+    event = AuditEvent.objects.exclude(pk=event.pk).get()
+    assert (event.user, event.address, event.status) == ("", "192.0.2.44", 401)
+
+
+def test_logins_and_failed_logins_are_recorded() -> None:
+    builders.user("grace-hopper", password=builders.PASSWORD)
+    client = Client()
+    logins.log_in(client, "grace-hopper", "wrong")
+    denied = AuditEvent.objects.get()
+    assert (denied.user, denied.outcome) == ("grace-hopper", "denied")
+    logins.log_in(client, "grace-hopper")
+    client.post("/logout/")
+    done = AuditEvent.objects.filter(outcome="done").order_by("pk")
+    assert [(event.user, event.changes[0]["after"]) for event in done] == [
+        ("grace-hopper", "logged in"),
+        ("grace-hopper", "logged out"),
+    ]
+
+
+def test_a_thousand_repeated_denials_are_two_events() -> None:
+    counter = Denials()
+    actor = Actor("eve", address="192.0.2.7")
+    for second in range(1000):
+        counter.add(actor, DENIED, NOW + timedelta(seconds=second / 2))
+    assert AuditEvent.objects.get().repeats == 1
+    counter.flush(NOW + timedelta(minutes=11))
+    first, rest = AuditEvent.objects.order_by("pk")
+    assert (first.repeats, rest.repeats) == (1, 999)
+    assert (rest.at, rest.last_at) == (NOW + timedelta(seconds=0.5), NOW + timedelta(seconds=499.5))
+
+
+def test_a_flood_from_many_addresses_writes_a_bounded_number_of_events() -> None:
+    counter = Denials()
+    for number in range(2000):
+        counter.add(Actor(f"user-{number}", address=f"192.0.2.{number % 256}"), DENIED, NOW)
+    counter.flush(NOW, is_forced=True)
+    assert AuditEvent.objects.count() <= denials.MOST_NEW + 2
+    assert sum(AuditEvent.objects.values_list("repeats", flat=True)) == 2000
+    assert AuditEvent.objects.filter(action=denials.ANY).exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [("192.0.2.7", "192.0.2.7"), ("2001:db8::1:2", "2001:db8::"), ("", ""), ("nonsense", "")],
+)
+def test_the_addresses_of_one_host_count_as_one(address: str, network: str) -> None:
+    assert denials.network_of(address) == network
+
+
+def test_the_changes_of_one_event_are_limited() -> None:
+    with audit_trail() as trail:
+        for number in range(MOST_CHANGES + 5):
+            note("series", f"s{number}", before="x" * 10_000, after=NOW)
+    note("series", "after the trail")
+    changes = trail.as_json()
+    assert len(changes) == MOST_CHANGES + 1
+    assert changes[-1] == {"kind": "more", "name": "5 further changes"}
+    assert len(json.dumps(changes)) < MOST_CHANGES * 2_300
+    assert changes[0]["after"] == "2026-03-01T12:00:00Z"
+
+
+def test_the_record_cannot_be_changed_and_expires() -> None:
+    done = Action("page", "POST /x", "/x", "done", 200)
+    for days in (500, 1):
+        audit.write(Actor("ada"), done, NOW - timedelta(days=days))
+    for change in (lambda: AuditEvent.objects.update(user="eve"), AuditEvent.objects.all().delete):
+        with pytest.raises(IntegrityError, match="cannot be changed"), transaction.atomic():
+            change()
+    assert AuditEvent.objects.expire(NOW - timedelta(days=400)) == 1
+    assert AuditEvent.objects.get().at == NOW - timedelta(days=1)
+
+
+def test_texts_that_the_database_cannot_store_are_recorded_without_them() -> None:
+    assert audit.write(Actor("a\x00b\ud800" + "x" * 300), DENIED, NOW) is not None
+    assert AuditEvent.objects.get().user.startswith("ab?xxx")
+
+
+def test_operators_read_the_record_by_api_page_and_command_and_others_do_not() -> None:
+    audit.write(Actor("ada"), Action("page", "POST /x", "/x", "done", 200), NOW)
+    operator = browser_of(user_with(UserRole.OPERATOR, "oscar"))
+    listed = operator.get("/api/v1/audit", {"user": "ada"}).json()
+    assert ([event["action"] for event in listed["events"]], listed["next"]) == (["POST /x"], None)
+    assert (
+        operator.get("/api/v1/audit", {"start": "2026-03-02T00:00:00Z", "user": "ada"}).json()["events"] == []
+    )
+    assert "POST /x" in operator.get("/audit/?user=ada").content.decode()
+    reader = browser_of(builders.user("reader-of-audit"))
+    assert reader.get("/api/v1/audit").status_code == 403
+    assert reader.get("/audit/").status_code == 403
+    for options in ([], ["--json"]):
+        printed = StringIO()
+        call_command("audit", "--user=ada", *options, stdout=printed)
+        assert "POST /x" in printed.getvalue()
+
+
+def executed(argv: list[str], execute: Callable[[list[str]], None]) -> list[tuple[str, str, int]]:
+    recorded_commands.run(execute, argv)
+    return list(AuditEvent.objects.values_list("action", "target", "status"))
+
+
+def test_commands_that_change_something_are_recorded_with_their_arguments() -> None:
+    builders.user("bob")
+
+    def execute(argv: list[str]) -> None:
+        call_command(*argv[1:], stdout=StringIO())
+
+    assert executed(["manage.py", "access", "list"], execute) == []
+    argv = ["manage.py", "access", "grant", "bob", "viewer"]
+    assert executed(argv, execute) == [("manage.py access", "grant bob viewer", 0)]
+    event = AuditEvent.objects.get()
+    assert event.user.endswith("(command line)")
+    assert event.changes[0]["name"] == "bob: viewer"
+
+
+@pytest.mark.parametrize(("status", "outcomes"), [(1, ["failed"]), (2, [])])
+def test_a_failed_command_is_recorded_unless_it_was_misused(status: int, outcomes: list[str]) -> None:
+    def fail(_argv: list[str]) -> None:
+        raise SystemExit(status)
+
+    with pytest.raises(SystemExit):
+        recorded_commands.run(fail, ["manage.py", "hold", "pause"])
+    assert list(AuditEvent.objects.values_list("outcome", flat=True)) == outcomes
+
+
+def test_each_command_has_a_decision_on_its_record() -> None:
+    own = {name for name, app in get_commands().items() if app == "monitor"}
+    decided = set(recorded_commands.CHANGING) | recorded_commands.READING
+    assert own - decided == set()
+    assert decided - own == {"changepassword", "createsuperuser"}
+
+
+def test_roles_and_tokens_are_managed_by_command() -> None:
+    Site.objects.create(name="ncsa")
+    builders.user("bob")
+    printed = StringIO()
+    call_command("access", "grant", "bob", "site_admin", "--site=ncsa", stdout=printed)
+    assert printed.getvalue() == "bob  site_admin:ncsa\n"
+    call_command("access", "revoke", "bob", "site_admin", "--site=ncsa", stdout=printed)
+    assert printed.getvalue().endswith("bob  none: reads as a viewer\n")
+    call_command("token", "issue", "bob", "--name=nightly", "--days=7", stdout=printed)
+    text = printed.getvalue().split()[-1]
+    token = ApiToken.objects.get()
+    assert token.expires_at is not None
+    assert timedelta(days=6) < token.expires_at - timezone.now() < timedelta(days=8)
+    call_command("token", "rotate", text[:10], "--grace-hours=0", stdout=printed)
+    new = printed.getvalue().split()[-1]
+    token.refresh_from_db()
+    assert token.state(timezone.now()) == "expired"
+    assert ApiToken.objects.find(new) is not None
+    call_command("token", "revoke", new[:10], stdout=StringIO())
+    assert ApiToken.objects.find(new) is None
+    listed = StringIO()
+    call_command("token", "list", "bob", "--all", stdout=listed)
+    assert "revoked" in listed.getvalue()
+    assert new not in listed.getvalue()
+
+
+def test_the_admin_pages_let_a_site_admin_change_only_what_is_of_its_site() -> None:
+    for name in ("ncsa", "sdsc"):
+        Site.objects.create(name=name)
+    user = builders.user("bob")
+    roles.grant(user, Grant(UserRole.SITE_ADMIN, "ncsa"))
+    browser, add = browser_of(User.objects.get(pk=user.pk)), reverse("admin:monitor_maintenancewindow_add")
+    times = {
+        "starts_at_0": "2026-03-01",
+        "starts_at_1": "08:00",
+        "ends_at_0": "2026-03-01",
+        "ends_at_1": "09:00",
+    }
+    for sites, status in (([], 200), (["sdsc"], 200), (["ncsa"], 302)):
+        keys = list(Site.objects.filter(name__in=sites).values_list("pk", flat=True))
+        form = {"name": "disks", "timezone": "UTC", **times, "sites": keys}
+        assert browser.post(add, form).status_code == status
+    rule = reverse("admin:monitor_alertrule_add")
+    fields = browser.get(rule).context["adminform"].form.fields
+    assert not {"everything", "suites", "series", "reporters"} & set(fields)
+    assert [site.name for site in fields["sites"].queryset] == ["ncsa"]
+    assert Group.objects.filter(name="site_admin").exists()
