@@ -27,7 +27,10 @@ def with_examples() -> Iterator[tuple[str, str, dict[str, str], Any]]:
         for method, operation in operations.items():
             parameters = operation["parameters"]
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-            has_all = all("example" in each for each in parameters if each["required"])
+            is_of_other_series = "ping" in path  # needs a series that another system reports
+            has_all = not is_of_other_series and all(
+                "example" in each for each in parameters if each["required"]
+            )
             if has_all and ("requestBody" not in operation or "example" in body):
                 filled = path
                 for each in parameters:
