@@ -61,7 +61,8 @@ def test_reading_measuring_and_refused_values_are_not_recorded(circle: Series) -
     text = ApiToken.objects.issue(user, "x", ["run", "read"])
     client = Client(headers={"Authorization": f"Bearer {text}"})
     assert client.get("/api/v1/series").status_code == 200
-    ranked = client.post("/api/v1/forecasts/rank", {"series": ["circle"]}, content_type="application/json")
+    question = {"candidates": [{"series": "circle"}]}
+    ranked = client.post("/api/v1/forecasts/rank", question, content_type="application/json")
     assert ranked.status_code == 200
     assert client.post("/api/v1/holds", {}, content_type="application/json").status_code == 422
     assert not AuditEvent.objects.exists()
