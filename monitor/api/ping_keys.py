@@ -58,55 +58,58 @@ class NewPingKey(PingKeyOut):
 
 
 @router.get(
-    "/series/{name}/ping-keys",
+    "/series/{series}/ping-keys",
     response=PingKeyList,
     operation_id="list_ping_keys",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_series"]}),
     summary="List the ping keys of a series, newest first",
     openapi_extra=declare(scope=MANAGE, errors=_ERRORS),
 )
-def list_ping_keys(request: HttpRequest, name: Name, query: Query[Page]) -> HttpResponse:
-    rows = PingKey.objects.filter(series=_series(request, name)).select_related("series")
+def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> HttpResponse:
+    rows = PingKey.objects.filter(series=_series(request, series)).select_related("series")
     return list_rows(query, rows, PingKeyList, order=["-pk"], show=_out)
 
 
 @router.post(
-    "/series/{name}/ping-keys",
+    "/series/{series}/ping-keys",
     response={201: NewPingKey},
     operation_id="create_ping_key",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_series"], 409: ["not_reported"]}),
     summary="Create a ping key for a series",
     openapi_extra=declare(
         scope=MANAGE, errors={**_ERRORS, 409: ["not_reported"]}, example={"name": "cron of backup1"}
     ),
 )
-def create_ping_key(request: HttpRequest, name: Name, order: PingKeyIn) -> Status[NewPingKey]:
-    series = _series(request, name)
-    if not series.is_reported:
-        detail = f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
+def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> Status[NewPingKey]:
+    found = _series(request, series)
+    if not found.is_reported:
+        detail = f"the reporter {found.reporter} runs {found.name}; pings need 'probe: {REPORTED_PROBE}'"
         raise Refused(409, "not_reported", detail)
     who = request.user.get_username()
-    key, text = PingKey.objects.issue(series, name=order.name, who=who, now=timezone.now())
+    key, text = PingKey.objects.issue(found, name=order.name, who=who, now=timezone.now())
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     return Status(201, NewPingKey(**_out(key).dict(), key=text, url=f"{server}/api/v1/ping/{text}"))
 
 
 @router.post(
-    "/series/{name}/ping-keys/{key_id}/revoke",
+    "/series/{series}/ping-keys/{key}/revoke",
     response=PingKeyOut,
     operation_id="revoke_ping_key",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["not_found", "unknown_series"]}),
     summary="Revoke a ping key: its next ping is refused",
     openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_series", "not_found"]}),
 )
 def revoke_ping_key(
     request: HttpRequest,
-    name: Name,
-    key_id: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
+    series: Name,
+    key: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
 ) -> PingKeyOut:
-    keys = _series(request, name).ping_keys.filter(pk=key_id)
+    keys = _series(request, series).ping_keys.filter(pk=key)
     keys.revoke(who=request.user.get_username(), now=timezone.now())
-    key = keys.select_related("series").first()
-    if key is None:
-        raise Refused(404, "not_found", f"the series {name} has no ping key {key_id}")
-    return _out(key)
+    found = keys.select_related("series").first()
+    if found is None:
+        raise Refused(404, "not_found", f"the series {series} has no ping key {key}")
+    return _out(found)
 
 
 def _series(request: HttpRequest, name: str) -> Series:

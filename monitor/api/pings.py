@@ -118,27 +118,27 @@ def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Ri
 
 
 @router.post(
-    "/series/{name}/ping",
+    "/series/{series}/ping",
     auth=SenderAuth(),
     response=PingOut,
     operation_id="ping_series",
     summary="A run of a series has passed",
     openapi_extra=_BY_TOKEN,
 )
-def ping_series(request: HttpRequest, name: str, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, name), "", rid)
+def ping_series(request: HttpRequest, series: str, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, series), "", rid)
 
 
 @router.post(
-    "/series/{name}/ping/{signal}",
+    "/series/{series}/ping/{signal}",
     auth=SenderAuth(),
     response=PingOut,
     operation_id="ping_series_signal",
     summary="A run of a series starts or ends",
     openapi_extra=_BY_TOKEN,
 )
-def ping_series_signal(request: HttpRequest, name: str, signal: Signal, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, name), signal, rid)
+def ping_series_signal(request: HttpRequest, series: str, signal: Signal, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, series), signal, rid)
 
 
 def _ping_by_key(request: HttpRequest, key: str, signal: str, rid: str) -> PingOut | HttpResponse:

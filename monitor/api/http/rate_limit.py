@@ -1,7 +1,7 @@
 """The number of requests that one caller may send: so many within ten seconds, over all web processes.
 
 The callers are tokens, users of a session, reporters, and addresses of clients that did not authenticate. The
-server of the broker counts: a process adds what it has answered in batches, so that most requests ask nobody.
+server of the broker counts: a process adds its requests in batches, so that most requests ask no server.
 Without that server, each process counts for itself.
 """
 

@@ -46,7 +46,7 @@ def browser_of(user: User) -> Client:
 def test_a_change_by_the_api_is_recorded_with_token_and_address(circle: Series) -> None:
     user = user_with(UserRole.OPERATOR, "ada")
     text = ApiToken.objects.issue(user, "x", ["run"])
-    order = {"kind": "series", "name": "circle", "mode": "pause", "why": "disk swap"}
+    order = {"kind": "series", "name": "circle", "mode": "pause", "reason": "disk swap"}
     client = Client(headers={"Authorization": f"Bearer {text}"})
     answer = client.post("/api/v1/holds", order, content_type="application/json", REMOTE_ADDR="192.0.2.7")
     assert answer.status_code == 201
@@ -61,7 +61,8 @@ def test_reading_measuring_and_refused_values_are_not_recorded(circle: Series) -
     text = ApiToken.objects.issue(user, "x", ["run", "read"])
     client = Client(headers={"Authorization": f"Bearer {text}"})
     assert client.get("/api/v1/series").status_code == 200
-    ranked = client.post("/api/v1/forecasts/rank", {"series": ["circle"]}, content_type="application/json")
+    question = {"candidates": [{"series": "circle"}]}
+    ranked = client.post("/api/v1/forecasts/rank", question, content_type="application/json")
     assert ranked.status_code == 200
     assert client.post("/api/v1/holds", {}, content_type="application/json").status_code == 422
     assert not AuditEvent.objects.exists()

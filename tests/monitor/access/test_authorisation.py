@@ -196,14 +196,14 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
     by_noun: dict[str, dict[str, Any]] = {
         "series": {"name": values["series"], "form": "csv", "metric": "total.seconds"},
         "reporters": {"name": values["reporter"]},
-        "availability": {"name": place},
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
         "tokens": {"pk": token},
         "account": {"pk": 1},
-        "holds": {"kind": "series", "name": values["series"]},
-        "failures": {"name": "jam"},
+        "holds": {"kind": "series", "name": values["series"], "hold": 2**40},
+        "availability": {"name": place, "recomputation": 2**40},
+        "failures": {"name": "jam", "signature": "jam"},
         "signatures": {"name": "jam"},
         "scoreboard": {"part": "methods"},
     }
@@ -216,7 +216,8 @@ _why = {"why": "test"}
 QUERIES = {
     "GET /failures/breakdown": "?by=site",
     "GET /forecasts": f"?series={OWN}-ring",
-    "GET /pairs": f"?application={OWN}-ring&probe={OTHER}-ring",
+    "GET /forecasts/{forecast}/outcome": "?job=j",
+    "GET /pairs": f"?series={OWN}-ring&predictor_series={OTHER}-ring",
 }
 BODIES: dict[str, Values] = {
     "POST /availability/recomputations": lambda world, place: {
@@ -225,14 +226,14 @@ BODIES: dict[str, Values] = {
     "POST /failures/signatures": lambda world, place: {
         "name": "new", "title": "t", "category": "resource", "severity": "major", "patterns": ["zzz"],
     },
-    "POST /failures/signatures/{name}/withdraw": lambda world, place: {"version": signature_version()},
-    "POST /forecasts/rank": lambda world, place: {"series": [f"{OWN}-ring"]},
+    "POST /failures/signatures/{signature}/withdraw": lambda world, place: {"version": signature_version()},
+    "POST /forecasts/rank": lambda world, place: {"candidates": [{"series": f"{OWN}-ring"}]},
     "POST /forecasts/{forecast}/outcome": lambda world, place: {
         "job": "j", "outcome": "passed",
         "started_at": world.now.isoformat(), "ended_at": (world.now + timedelta(seconds=9)).isoformat(),
     },
-    "POST /holds": lambda world, place: {"kind": "site", "name": place, "mode": "pause", "why": "test"},
-    "POST /holds/{kind}/{name}/resume": lambda world, place: _why,
+    "POST /holds": lambda world, place: {"kind": "site", "name": place, "mode": "pause", "reason": "test"},
+    "POST /holds/{kind}/{name}/resume": lambda world, place: {"reason": "test"},
     "POST /incidents/{incident}/assign": lambda world, place: {},
     "POST /incidents/{incident}/events": lambda world, place: {"text": "test"},
     "POST /incidents/{incident}/resolve": lambda world, place: {"text": "test"},
@@ -240,7 +241,8 @@ BODIES: dict[str, Values] = {
     "POST /reporters/enrol": lambda world, place: {
         "code": "AAAA-BBBB", "method": "openssl", "public_key": "x", "signature": "MA==",
     },
-    "POST /runs": lambda world, place: {"kind": "site", "name": place, "why": "test", "force": True},
+    "POST /runs": lambda world, place: {"kind": "site", "name": place, "reason": "test", "force": True},
+    "POST /series/{series}/runs": lambda world, place: {},
     "POST /tokens": lambda world, place: {"name": "new", "days": 1},
     "POST /tokens/{token}/rotate": lambda world, place: {},
 }  # fmt: skip

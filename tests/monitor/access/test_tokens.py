@@ -128,10 +128,10 @@ def test_a_token_has_no_more_rights_than_its_user_has_now(site_admin: User) -> N
 def test_a_token_that_is_bound_to_a_site_changes_nothing_elsewhere(operator: User, circle: Series) -> None:
     text = issued(operator, RUN, READ, site="site-of-here").text
     for site, status in (("site-of-here", 201), ("site-of-there", 403)):
-        order = {"kind": "site", "name": site, "mode": "pause", "why": "test"}
+        order = {"kind": "site", "name": site, "mode": "pause", "reason": "test"}
         assert call(text, "holds", "post", order).status_code == status
     reporter_rows.remote("ncsa")
-    order = {"kind": "reporter", "name": "home", "mode": "pause", "why": "test"}
+    order = {"kind": "reporter", "name": "home", "mode": "pause", "reason": "test"}
     assert call(text, "holds", "post", order).status_code == 403
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import transaction
 from django.test import Client
 
 from monitor.api import api
@@ -28,7 +27,10 @@ def with_examples() -> Iterator[tuple[str, str, dict[str, str], Any]]:
         for method, operation in operations.items():
             parameters = operation["parameters"]
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-            has_all = all("example" in each for each in parameters if each["required"])
+            is_of_other_series = "ping" in path  # needs a series that another system reports
+            has_all = not is_of_other_series and all(
+                "example" in each for each in parameters if each["required"]
+            )
             if has_all and ("requestBody" not in operation or "example" in body):
                 filled = path
                 for each in parameters:
@@ -48,23 +50,17 @@ HOLD = {"kind": "site", "name": "ncsa", "mode": "pause", "reason": "new disks"}
 
 def test_every_example_is_accepted(client: Client) -> None:
     for method, path, query, body in EXAMPLES:
-        with rolled_back():
+        with transaction.atomic():
             if path.endswith("/resume"):
                 post(client, "/api/v1/holds", HOLD)
             answer = client.get(path, query) if method == "get" else post(client, path, body)
-            assert answer.status_code < 300, f"{method} {path} {query} {body}: {answer.content!r}"
+            transaction.set_rollback(True)
+        assert answer.status_code < 300, f"{method} {path} {query} {body}: {answer.content!r}"
 
 
 def test_most_operations_have_examples() -> None:
     operations = sum(len(each) for each in DOCUMENT["paths"].values())
     assert len(EXAMPLES) > operations / 2
-
-
-@contextmanager
-def rolled_back() -> Iterator[None]:
-    savepoint = connection.savepoint()
-    yield
-    connection.savepoint_rollback(savepoint)
 
 
 def post(client: Client, path: str, body: Any) -> Any:

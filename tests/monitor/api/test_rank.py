@@ -91,7 +91,7 @@ class Whole(dict[str, Any]):
 
 
 def as_candidate(way: Any) -> Any:
-    kinds = {str: "series", dict: "roles", list: "resources"}
+    kinds: dict[type, str] = {str: "series", dict: "roles", list: "resources"}
     return {kinds[type(way)]: way} if type(way) in kinds else way
 
 

@@ -55,7 +55,7 @@ def test_a_caller_gets_as_many_answers_as_the_limit(server: Server) -> None:
     assert allowed(limit, 50, "token:2") == 50
 
 
-def test_the_next_window_begins_anew(server: Server) -> None:
+def test_the_next_window_begins_with_the_whole_limit(server: Server) -> None:
     clock = Clock()
     limit = process(server, clock)
     allowed(limit, LIMIT + 1)
