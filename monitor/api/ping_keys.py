@@ -10,6 +10,8 @@ from django.utils import timezone
 from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
+from monitor.access import ping_keys
+from monitor.access.ping_keys import NotReported
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
@@ -18,7 +20,6 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.models import PingKey, Series
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.models.series import REPORTED_PROBE
 from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
@@ -81,11 +82,10 @@ def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> Ht
 )
 def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> HttpResponse:
     found = _series(request, series)
-    if not found.is_reported:
-        detail = f"the reporter {found.reporter} runs {found.name}; pings need 'probe: {REPORTED_PROBE}'"
-        raise Refused(409, "not_reported", detail)
-    who = request.user.get_username()
-    key, text = PingKey.objects.issue(found, name=order.name, who=who, now=timezone.now())
+    try:
+        key, text = ping_keys.create(found, order.name, who=request.user.get_username(), now=timezone.now())
+    except NotReported as error:
+        raise Refused(409, "not_reported", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     shown = NewPingKey(**_out(key).model_dump(), key=text, url=f"{server}/api/v1/ping/{text}")
     return created(shown, status=201, location=f"/series/{found.name}/ping-keys")
@@ -103,11 +103,11 @@ def revoke_ping_key(
     series: Name,
     key: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
 ) -> PingKeyOut:
-    keys = _series(request, series).ping_keys.filter(pk=key)
-    keys.revoke(who=request.user.get_username(), now=timezone.now())
-    found = keys.select_related("series").first()
+    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
     if found is None:
         raise Refused(404, "not_found", f"the series {series} has no ping key {key}")
+    ping_keys.revoke(found, who=request.user.get_username(), now=timezone.now())
+    found.refresh_from_db(fields=["revoked_at", "revoked_by"])
     return _out(found)
 
 

@@ -16,7 +16,7 @@ from monitor.api.http.auth import require_webhook_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name
+from monitor.api.http.schemas import Body, Choice, Name
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
@@ -68,7 +68,7 @@ class WebhookIn(Body):
     """The definition of a webhook."""
 
     url: Annotated[str, StringConstraints(max_length=2000)] = _URL
-    events: Annotated[list[EventType], Field(min_length=1, max_length=10)] = Field(
+    events: Annotated[list[Choice[EventType]], Field(min_length=1, max_length=10)] = Field(
         description="What it is told: `run.ended`, `site.down`, `site.up`.",
         examples=[["site.down", "site.up"]],
     )

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
-denials = Denials()
 
 
 class AuditMiddleware:
@@ -36,12 +35,13 @@ class AuditMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
+        self._denials = Denials()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         with audit_trail() as trail:
             response = self.get_response(request)
         now = timezone.now()
-        denials.flush(now)
+        self._denials.flush(now)
         outcome = _outcome(request, response.status_code, has_changes=bool(trail.changes))
         if outcome is not None:
             action = Action(
@@ -52,7 +52,7 @@ class AuditMiddleware:
                 status=response.status_code,
             )
             if outcome == AuditOutcome.DENIED:
-                denials.add(_actor(request), action, now)
+                self._denials.add(_actor(request), action, now)
             else:
                 audit.write(_actor(request), action, now, trail)
         return response

@@ -192,20 +192,38 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "forecast": world.forecasts[place],
         "run": world.runs[place].pk,
         "token": token,
+        "window": world.windows[place].name,
+        "webhook": "hook",
+        "delivery": world.delivery,
+        "resource": f"{place}-0",
+        "suite": "main",
+        "probe": "circle",
+        "method": "blend",
+        "rule": f"{place}-rule",
     }
+    ping_key, ping_text = world.ping_keys[place]
     by_noun: dict[str, dict[str, Any]] = {
-        "series": {"name": values["series"], "form": "csv", "metric": "total.seconds"},
+        "series": {
+            "name": values["series"],
+            "form": "csv",
+            "metric": "total.seconds",
+            "key": ping_key.pk,
+            "signal": "3",
+            **({"series": world.reported[place].name} if "/ping" in path else {}),
+        },
+        "ping": {"key": ping_text, "signal": "start"},
         "reporters": {"name": values["reporter"]},
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
         "tokens": {"pk": token},
         "account": {"pk": 1},
-        "holds": {"kind": "series", "name": values["series"], "hold": 2**40},
+        "holds": {"kind": "series", "name": values["series"], "hold": world.holds[place].pk},
         "availability": {"name": place, "recomputation": 2**40},
         "failures": {"name": "jam", "signature": "jam"},
         "signatures": {"name": "jam"},
         "scoreboard": {"part": "methods"},
+        "webhooks": {"name": "hook", "pk": world.delivery},
     }
     noun = path.strip("/").split("/")[0]
     return path.format(**{**values, **by_noun.get(noun, {})})
@@ -214,6 +232,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
 Values = Callable[[World, str], dict[str, Any]]
 _why = {"why": "test"}
 QUERIES = {
+    "DELETE /maintenance/{window}": "?reason=test",
     "GET /failures/breakdown": "?by=site",
     "GET /forecasts": f"?series={OWN}-ring",
     "GET /forecasts/{forecast}/outcome": "?job=j",
@@ -237,14 +256,24 @@ BODIES: dict[str, Values] = {
     "POST /incidents/{incident}/assign": lambda world, place: {},
     "POST /incidents/{incident}/events": lambda world, place: {"text": "test"},
     "POST /incidents/{incident}/resolve": lambda world, place: {"text": "test"},
+    "POST /maintenance": lambda world, place: {
+        "name": "new", "sites": [place], "reason": "test",
+        "starts_at": world.now.isoformat(), "ends_at": (world.now + timedelta(hours=1)).isoformat(),
+    },
+    "PATCH /maintenance/{window}": lambda world, place: {"reason": "test"},
+    "POST /maintenance/{window}/end": lambda world, place: {"reason": "test"},
     "POST /reporters": lambda world, place: {"name": "new", "site": place},
     "POST /reporters/enrol": lambda world, place: {
         "code": "AAAA-BBBB", "method": "openssl", "public_key": "x", "signature": "MA==",
     },
     "POST /runs": lambda world, place: {"kind": "site", "name": place, "reason": "test", "force": True},
+    "POST /series/{series}/ping-keys": lambda world, place: {"name": "new"},
     "POST /series/{series}/runs": lambda world, place: {},
     "POST /tokens": lambda world, place: {"name": "new", "days": 1},
     "POST /tokens/{token}/rotate": lambda world, place: {},
+    "PUT /webhooks/{webhook}": lambda world, place: {
+        "url": "https://hooks.example.org/new", "events": ["site.down"],
+    },
 }  # fmt: skip
 FORMS: dict[str, Values] = {
     "access/": lambda world, place: {"verb": "grant", "user": "viewer", "role": "operator"},
