@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -16,7 +16,7 @@ from monitor.api.http.auth import require_webhook_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Choice, Name
+from monitor.api.http.schemas import Body, Name
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 router = Router(tags=["webhooks"])
 MOST_NAMES = 1000
 _UNKNOWN = {404: ["unknown_webhook"]}
+EventName = Literal["run.ended", "site.down", "site.up"]
 HookName = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=50)]
 _URL = Field(
     description="Where messages are posted; internal addresses are refused unless the server allows them.",
@@ -68,7 +69,7 @@ class WebhookIn(Body):
     """The definition of a webhook."""
 
     url: Annotated[str, StringConstraints(max_length=2000)] = _URL
-    events: Annotated[list[Choice[EventType]], Field(min_length=1, max_length=10)] = Field(
+    events: Annotated[list[EventName], Field(min_length=1, max_length=10)] = Field(
         description="What it is told: `run.ended`, `site.down`, `site.up`.",
         examples=[["site.down", "site.up"]],
     )

@@ -56,7 +56,7 @@ def test_a_chunked_body_gets_the_same_answer_as_one_of_known_length(
 ) -> None:
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-        f"Content-Type: {media_type}\r\n"
+        f"Content-Type: {media_type}\r\nX-Request-ID: same\r\n"
     ).encode()
     for body in BODIES:
         sized = answer(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
