@@ -36,7 +36,7 @@ API = "/api/v1"
 DONE = {200, 201, 202, 204, 302, 409}  # answers to a permitted change; 409: the state of the depot forbids it
 SHOWN = {200, 204}
 PUBLIC_CALLERS = {"anonymous", "session of scheduler"}  # of pages without access control
-SHARES = 3
+SHARES = 4
 STAFF = (UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR)
 
 pytestmark = pytest.mark.django_db
@@ -69,13 +69,13 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
             yield route
 
 
-def shares(operations: Sequence[str]) -> list[ParameterSet]:
-    """Return each operation with every share of the identities, of which ``make test`` tries one.
+def shares(subjects: Sequence[str]) -> list[ParameterSet]:
+    """Return each operation or page with every share of the identities, of which ``make test`` tries one.
 
-    Each identity meets a third of the operations there, and each operation a third of the identities.
+    Each identity meets a quarter of the subjects there, and each subject a quarter of the identities.
     """
-    by_day = {(operation, number % SHARES) for number, operation in enumerate(operations)}
-    every = itertools.product(operations, range(SHARES))
+    by_day = {(subject, number % SHARES) for number, subject in enumerate(subjects)}
+    every = itertools.product(subjects, range(SHARES))
     return [pytest.param(*pair, marks=[] if pair in by_day else pytest.mark.nightly) for pair in every]
 
 
@@ -90,7 +90,7 @@ def test_each_operation_page_and_model_has_a_decision() -> None:
 def test_operation(world: World, operation: str, share: int) -> None:
     decision, (method, path) = OPERATIONS[operation], operation.split(" ")
     wrong = []
-    for identity, place in callers(world, decision, share):
+    for identity, place in callers(world.identities, decision, share):
         url = API + filled(world, path, place, identity) + QUERIES.get(operation, "")
         body = json.dumps(BODIES[operation](world, place)) if operation in BODIES else ""
         answer = rolled_back(identity, "generic", method, url, body, content_type="application/json")
@@ -98,13 +98,13 @@ def test_operation(world: World, operation: str, share: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("route", sorted(PAGES))
-def test_page(world: World, route: str) -> None:
-    wrong = []
+@pytest.mark.parametrize(("route", "share"), shares(sorted(PAGES)))
+def test_page(world: World, route: str, share: int) -> None:
+    wrong, sessions = [], [identity for identity in world.identities if not identity.is_program]
     for method, decision in zip(("get", "post"), PAGES[route], strict=True):
         if decision is None:
             continue
-        for identity, place in callers(world, decision):
+        for identity, place in callers(sessions, decision, share):
             path = "/" + filled(world, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route), place, identity)
             form = FORMS[route](world, place) if method == "post" and route in FORMS else {}
             answer = rolled_back(identity, method, path, form)
@@ -134,14 +134,12 @@ def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) ->
 
 
 def callers(
-    world: World, decision: Decision | Special, share: int | None = None
+    identities: Sequence[Identity], decision: Decision | Special, share: int
 ) -> Iterator[tuple[Identity, str]]:
-    """Yield the sessions, or a *share* of all; those whose rights end at their site, at the other too."""
+    """Yield a *share* of *identities*; those whose rights end at their site, at the other too."""
     if decision == PUBLIC:
-        yield from ((identity, OWN) for identity in world.identities if identity.name in PUBLIC_CALLERS)
-        return
-    sessions = [identity for identity in world.identities if not identity.is_program]
-    for identity in sessions if share is None else world.identities[share::SHARES]:
+        identities = [identity for identity in identities if identity.name in PUBLIC_CALLERS]
+    for identity in identities[share::SHARES] or identities[:1]:
         yield identity, OWN
         ends_at_site = identity.role == UserRole.SITE_ADMIN or identity.bound_to
         if isinstance(decision, Decision) and decision.is_own and ends_at_site:
