@@ -25,6 +25,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.api import api
 from monitor.models.role import UserRole
+from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.access.decisions import ADMIN, OPERATIONS, PAGES, PUBLIC, Decision, Special
 from tests.monitor.access.world import OTHER, OWN, Identity, World, build, signature_version
@@ -36,7 +37,7 @@ API = "/api/v1"
 DONE = {200, 201, 202, 204, 302, 409}  # answers to a permitted change; 409: the state of the depot forbids it
 SHOWN = {200, 204}
 PUBLIC_CALLERS = {"anonymous", "session of scheduler"}  # of pages without access control
-SHARES = 4
+SHARES = 6
 STAFF = (UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR)
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +73,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 def shares(subjects: Sequence[str]) -> list[ParameterSet]:
     """Return each operation or page with every share of the identities, of which ``make test`` tries one.
 
-    Each identity meets a quarter of the subjects there, and each subject a quarter of the identities.
+    Each identity meets a sixth of the subjects there, and each subject a sixth of the identities.
     """
     by_day = {(subject, number % SHARES) for number, subject in enumerate(subjects)}
     every = itertools.product(subjects, range(SHARES))
@@ -112,7 +113,15 @@ def test_page(world: World, route: str, share: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("role", [None, *UserRole])
+@pytest.mark.parametrize(
+    "role",
+    [
+        UserRole.VIEWER,
+        UserRole.SITE_ADMIN,
+        UserRole.OPERATOR,
+        *map(by_night, (None, UserRole.SCHEDULER, UserRole.ADMINISTRATOR)),
+    ],
+)
 def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) -> None:
     name = "session of an inactive user" if role is None else f"session of {role.value}"
     (identity,) = (each for each in world.identities if each.name == name)
