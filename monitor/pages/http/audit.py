@@ -15,6 +15,7 @@ from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.access.denials import Denials
 from monitor.api.http.client_address import client_address
+from monitor.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender
@@ -47,7 +48,7 @@ class AuditMiddleware:
             action = Action(
                 channel=_channel(request),
                 action=_action(request),
-                target=request.path,
+                target=without_ping_keys(request.path),
                 outcome=outcome,
                 status=response.status_code,
             )

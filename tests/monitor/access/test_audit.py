@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command, get_commands
 from django.db import IntegrityError, transaction
@@ -84,7 +85,7 @@ def test_a_change_in_the_admin_pages_is_recorded_with_both_values(circle: Series
     assert len(event.session) == 8
 
 
-def test_keys_of_pings_are_recorded_and_pings_are_not() -> None:
+def test_keys_of_pings_are_recorded_and_pings_are_not(settings: LazySettings) -> None:
     series = reported_series()
     chief = browser_of(builders.user("chief", is_superuser=True))
     path = f"/api/v1/series/{series.name}/ping-keys"
@@ -99,7 +100,9 @@ def test_keys_of_pings_are_recorded_and_pings_are_not() -> None:
     assert created.changes == [{"kind": "ping key", "name": name, "before": None, "after": {"name": "cron"}}]
     assert [change["after"] for change in revoked.changes] == ["revoked"]
     assert (again.action, again.changes) == (revoked.action, [])
-    assert not AuditEvent.objects.filter(target__contains=key["key"]).exists()
+    settings.GRIDCAST_API_REQUESTS = 0
+    assert Client().post(f"/api/v1/ping/{key['key']}", REMOTE_ADDR="192.0.2.99").status_code == 429
+    assert AuditEvent.objects.get(outcome="denied").target == "/api/v1/ping/gcping_..."
 
 
 def test_a_role_is_granted_on_the_page_and_recorded() -> None:
