@@ -45,11 +45,16 @@ class OneAMinute(logging.Filter):
         return True
 
 
+def without_ping_keys(text: str) -> str:
+    """Return *text* with the beginning only of each ping key in it."""
+    return _PING_KEY.sub(r"\1...", text)
+
+
 class LineFormatter(logging.Formatter):
     """Formats records, tracebacks included, without the ping keys in addresses."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return _PING_KEY.sub(r"\1...", super().format(record))
+        return without_ping_keys(super().format(record))
 
 
 class BusyAnswers(OneAMinute):

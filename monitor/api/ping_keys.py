@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from django.conf import settings
 from django.utils import timezone
-from ninja import Path, Query, Router, Schema, Status
+from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
+from monitor.access import ping_keys
+from monitor.access.ping_keys import NotReported
+from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, list_rows
@@ -17,14 +20,13 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.models import PingKey, Series
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.models.series import REPORTED_PROBE
 from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 router = Router(tags=["reports"])
-_ERRORS = {404: ["unknown_series"]}
+_UNKNOWN = {404: ["unknown_series"]}
 Name = Annotated[str, Path(description="The name of a series.", examples=["nightly-backup"])]
 
 
@@ -61,8 +63,8 @@ class NewPingKey(PingKeyOut):
     "/series/{series}/ping-keys",
     response=PingKeyList,
     operation_id="list_ping_keys",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
     summary="List the ping keys of a series, newest first",
-    openapi_extra=declare(scope=MANAGE, errors=_ERRORS),
 )
 def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> HttpResponse:
     rows = PingKey.objects.filter(series=_series(request, series)).select_related("series")
@@ -73,39 +75,39 @@ def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> Ht
     "/series/{series}/ping-keys",
     response={201: NewPingKey},
     operation_id="create_ping_key",
-    summary="Create a ping key for a series",
     openapi_extra=declare(
-        scope=MANAGE, errors={**_ERRORS, 409: ["not_reported"]}, example={"name": "cron of backup1"}
+        scope=MANAGE, errors={**_UNKNOWN, 409: ["not_reported"]}, example={"name": "cron of backup1"}
     ),
+    summary="Create a ping key for a series",
 )
-def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> Status[NewPingKey]:
+def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> HttpResponse:
     found = _series(request, series)
-    if not found.is_reported:
-        detail = f"the reporter {found.reporter} runs {found.name}; pings need 'probe: {REPORTED_PROBE}'"
-        raise Refused(409, "not_reported", detail)
-    who = request.user.get_username()
-    key, text = PingKey.objects.issue(found, name=order.name, who=who, now=timezone.now())
+    try:
+        key, text = ping_keys.create(found, order.name, who=request.user.get_username(), now=timezone.now())
+    except NotReported as error:
+        raise Refused(409, "not_reported", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
-    return Status(201, NewPingKey(**_out(key).dict(), key=text, url=f"{server}/api/v1/ping/{text}"))
+    shown = NewPingKey(**_out(key).model_dump(), key=text, url=f"{server}/api/v1/ping/{text}")
+    return created(shown, status=201, location=f"/series/{found.name}/ping-keys")
 
 
 @router.post(
     "/series/{series}/ping-keys/{key}/revoke",
     response=PingKeyOut,
     operation_id="revoke_ping_key",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["not_found", "unknown_series"]}),
     summary="Revoke a ping key: its next ping is refused",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_series", "not_found"]}),
 )
 def revoke_ping_key(
     request: HttpRequest,
     series: Name,
     key: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
 ) -> PingKeyOut:
-    keys = _series(request, series).ping_keys.filter(pk=key)
-    keys.revoke(who=request.user.get_username(), now=timezone.now())
-    found = keys.select_related("series").first()
+    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
     if found is None:
         raise Refused(404, "not_found", f"the series {series} has no ping key {key}")
+    ping_keys.revoke(found, who=request.user.get_username(), now=timezone.now())
+    found.refresh_from_db(fields=["revoked_at", "revoked_by"])
     return _out(found)
 
 

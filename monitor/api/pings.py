@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from django.utils import timezone
 from ninja import Path, Query, Router, Schema
 
+from monitor.access.ping_keys import NotReported, check_reported
 from monitor.api.http.auth import SenderAuth, report_rights
 from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
@@ -19,7 +20,6 @@ from monitor.ingest import pings
 from monitor.ingest.http_senders import SentReports
 from monitor.ingest.short_reports import RID_PATTERN
 from monitor.models import PingKey, Run, Series
-from monitor.models.series import REPORTED_PROBE
 from monitor.models.token import REPORT
 
 if TYPE_CHECKING:
@@ -118,27 +118,27 @@ def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Ri
 
 
 @router.post(
-    "/series/{name}/ping",
+    "/series/{series}/ping",
     auth=SenderAuth(),
     response=PingOut,
     operation_id="ping_series",
     summary="A run of a series has passed",
     openapi_extra=_BY_TOKEN,
 )
-def ping_series(request: HttpRequest, name: str, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, name), "", rid)
+def ping_series(request: HttpRequest, series: str, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, series), "", rid)
 
 
 @router.post(
-    "/series/{name}/ping/{signal}",
+    "/series/{series}/ping/{signal}",
     auth=SenderAuth(),
     response=PingOut,
     operation_id="ping_series_signal",
     summary="A run of a series starts or ends",
     openapi_extra=_BY_TOKEN,
 )
-def ping_series_signal(request: HttpRequest, name: str, signal: Signal, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, name), signal, rid)
+def ping_series_signal(request: HttpRequest, series: str, signal: Signal, rid: Rid = "") -> Any:
+    return _ping(request, _series(request, series), signal, rid)
 
 
 def _ping_by_key(request: HttpRequest, key: str, signal: str, rid: str) -> PingOut | HttpResponse:
@@ -161,9 +161,11 @@ def _series(request: HttpRequest, name: str) -> Series:
 
 
 def _ping(request: HttpRequest, series: Series, signal: str, rid: str) -> PingOut | HttpResponse:
-    if not series.is_reported:
-        detail = f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
-        raise Refused(409, "not_reported", detail)
+    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
+    try:
+        check_reported(series)
+    except NotReported as error:
+        raise Refused(409, "not_reported", str(error)) from error
     if signal == START:
         started = pings.start_run(series, rid, timezone.now())
         return PingOut(

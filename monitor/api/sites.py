@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from monitor.availability.site_states import CurrentState
     from monitor.models.site import SiteQuerySet
 
-router = Router(tags=["sites"])
+router = Router(tags=["sites"], auth=SCHEDULER_AUTH)
 
 
 class SiteOut(WithState):

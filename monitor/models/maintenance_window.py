@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from monitor.models.series import Series
 from monitor.models.site import Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
@@ -20,14 +19,13 @@ CHANGE_WINDOWS = "monitor.change_maintenancewindow"
 
 class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
-        """Return the windows at every site, and the windows at sites of the series that *user* may see."""
+        """Return the windows at every site, and the windows at sites that *user* may see."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         if sees_all(user):
             return self
-        visible = Series.objects.visible_to(user).order_by()
-        sites = Site.objects.filter(resources__bindings__series__in=visible)
-        return self.filter(models.Q(sites=None) | models.Q(sites__in=sites)).distinct()
+        visible = Site.objects.visible_to(user).order_by()
+        return self.filter(models.Q(sites=None) | models.Q(sites__in=visible)).distinct()
 
     def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
         """Return the configured windows that *user* may change; of a site admin, those only at its sites."""

@@ -39,11 +39,15 @@ def _never(_permission: str) -> bool:
 
 class SiteQuerySet(models.QuerySet["Site"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SiteQuerySet:
-        """Return the sites at which *user* may see a series."""
+        """Return the sites at which *user* may see a series, and the own sites of a site admin."""
         if sees_all(user):
             return self
         bindings = _visible_bindings(user).filter(resource__site=models.OuterRef("pk"))
-        return self.filter(models.Exists(bindings))
+        has_series = models.Q(models.Exists(bindings))
+        if UserRole.SITE_ADMIN not in roles_of(user):
+            return self.filter(has_series)
+        own = SiteAdministrator.objects.filter(user=user.pk).order_by().values("site")
+        return self.filter(has_series | models.Q(pk__in=own))
 
     def manageable_by(
         self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE

@@ -22,7 +22,7 @@ from monitor.pages.http.paging import page_number
 USERS_A_PAGE = 100
 ROLE_TITLES = {
     UserRole.VIEWER: "reads what the viewers of suites may see",
-    UserRole.SCHEDULER: "forecasts, ranks and outcomes only",
+    UserRole.SCHEDULER: "forecasts, states of sites and outcomes only",
     UserRole.SITE_ADMIN: "reads; runs, holds, alerts, maintenance and reporters of own sites",
     UserRole.OPERATOR: "sees all, operates and configures everything, but no accounts",
     UserRole.ADMINISTRATOR: "everything",

@@ -73,7 +73,9 @@ class PersonAuth(SessionAuth):
 
 def _require_measurements(request: HttpRequest) -> None:
     if not reads_measurements(request.user):
-        raise Refused(403, "not_allowed", "the role scheduler permits forecasts, ranks and outcomes only")
+        raise Refused(
+            403, "not_allowed", "the role scheduler permits forecasts, states of sites and outcomes"
+        )
 
 
 # Of operations that users with no other role than ``scheduler`` may call too; all others are closed to them.

@@ -8,9 +8,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.access import ping_keys
+from monitor.access.ping_keys import NotReported
 from monitor.management.caller import caller_name
 from monitor.models import PingKey, Series
-from monitor.models.series import REPORTED_PROBE
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -37,13 +38,12 @@ class Command(BaseCommand):
 
     def _create(self, options: dict[str, Any]) -> None:
         series = _find(options["series"])
-        if not series.is_reported:
-            raise CommandError(
-                f"the reporter {series.reporter} runs {series.name}; pings need 'probe: {REPORTED_PROBE}'"
-            )
         if len(options["name"]) > NAME_CHARACTERS:
             raise CommandError(f"--name: expected at most {NAME_CHARACTERS} characters")
-        _, text = PingKey.objects.issue(series, name=options["name"], who=caller_name(), now=timezone.now())
+        try:
+            _, text = ping_keys.create(series, options["name"], who=caller_name(), now=timezone.now())
+        except NotReported as error:
+            raise CommandError(str(error)) from error
         url = f"{settings.GRIDCAST_URL or FALLBACK_URL}/api/v1/ping/{text}"
         self.stdout.write(f"{text}\n\nIn a crontab:\nPROGRAM && curl -fsS -m 10 --retry 5 -o /dev/null {url}")
 
@@ -60,8 +60,8 @@ class Command(BaseCommand):
         key = PingKey.objects.filter(pk=options["id"]).select_related("series").first()
         if key is None:
             raise CommandError(f"there is no ping key {options['id']}; manage.py ping_key list shows all")
-        revoked = PingKey.objects.filter(pk=key.pk).revoke(who=caller_name(), now=timezone.now())
-        self.stdout.write(f"{key} {'is revoked' if revoked else 'was revoked before'}")
+        is_revoked = ping_keys.revoke(key, who=caller_name(), now=timezone.now())
+        self.stdout.write(f"{key} {'is revoked' if is_revoked else 'was revoked before'}")
 
 
 def _find(name: str) -> Series:

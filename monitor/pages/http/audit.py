@@ -15,6 +15,7 @@ from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.access.denials import Denials
 from monitor.api.http.client_address import client_address
+from monitor.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
-denials = Denials()
 
 
 class AuditMiddleware:
@@ -36,23 +36,24 @@ class AuditMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
+        self._denials = Denials()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         with audit_trail() as trail:
             response = self.get_response(request)
         now = timezone.now()
-        denials.flush(now)
+        self._denials.flush(now)
         outcome = _outcome(request, response.status_code, has_changes=bool(trail.changes))
         if outcome is not None:
             action = Action(
                 channel=_channel(request),
                 action=_action(request),
-                target=request.path,
+                target=without_ping_keys(request.path),
                 outcome=outcome,
                 status=response.status_code,
             )
             if outcome == AuditOutcome.DENIED:
-                denials.add(_actor(request), action, now)
+                self._denials.add(_actor(request), action, now)
             else:
                 audit.write(_actor(request), action, now, trail)
         return response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN
@@ -59,24 +59,30 @@ HOME = Decision(ALL_ROLES, answers=frozenset({302}))  # leads a scheduler to its
 OUTCOMES = Decision(OPERATORS | {SCHEDULER}, (OUTCOME,))
 AT_SITES = Decision(MANAGERS, (RUN,), is_own=True)
 REPORTERS = Decision(MANAGERS, (MANAGE,), is_own=True)
+REPORTERS_READ = replace(REPORTERS, scopes=(MANAGE, READ))
 SIGNATURES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
-WEBHOOKS = Decision(OPERATORS, (MANAGE,), is_everywhere=True, answers=frozenset({404}))
-SEEN_WEBHOOKS = Decision(OPERATORS, (READ, MANAGE), is_everywhere=True, answers=frozenset({404}))
+WEBHOOKS = SIGNATURES
+WEBHOOKS_READ = replace(WEBHOOKS, scopes=(MANAGE, READ))
 TOKENS = Decision(ALL_ROLES, (MANAGE,))
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
 AUDIT = Decision(OPERATORS, is_everywhere=True)
 ADMINISTRATORS = Decision(frozenset({ADMINISTRATOR}))
-SENDERS = Decision(MANAGERS, (REPORT,), is_program=True, answers=frozenset({422}))
+PINGS = Decision(MANAGERS, (REPORT,), is_program=True)
+SENDERS = replace(PINGS, answers=frozenset({422}))
 ABSENT = Decision(READERS, answers=frozenset({404}))
 AGENTS = Special(frozenset({401}))  # signed by the key of an agent; no identity of this table has one
 CODES = Special(frozenset({422}))  # a code says which agent may enrol; the request is judged first
 PUBLIC = Special(frozenset({200}))
+BY_KEY = PUBLIC  # the key in the path gives the right
 LOGIN = Special(frozenset({200, 302, 404, 405}))  # steps of a login, of which none is in progress
 # Pages of the own account: some ask for the password again, or are about what the account does not have.
 OWN_ACCOUNT = Decision(ALL_ROLES, answers=frozenset({302, 400, 404}))
 
 OPERATIONS: Mapping[str, Decision | Special] = {
+    "GET /alert-rules": READING,
+    "GET /alert-rules/{rule}": READING,
     "GET /alerts": READING,
+    "GET /alerts/{alert}": READING,
     "POST /alerts/{alert}/acknowledge": AT_SITES,
     "GET /audit": AUDIT,
     "GET /availability": READING,
@@ -104,7 +110,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /forecasts/{forecast}/outcome": OUTCOMES,
     "GET /holds": READING,
     "POST /holds": AT_SITES,
-    "GET /holds/{hold}": ABSENT,
+    "GET /holds/{hold}": READING,
     "POST /holds/{kind}/{name}/resume": AT_SITES,
     "GET /incidents": READING,
     "GET /incidents/{incident}": READING,
@@ -114,8 +120,22 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /incidents/{incident}/events": AT_SITES,
     "POST /incidents/{incident}/resolve": AT_SITES,
     "GET /latest": READING,
+    "GET /maintenance": READING,
+    "POST /maintenance": AT_SITES,
+    "DELETE /maintenance/{window}": AT_SITES,
+    "GET /maintenance/{window}": READING,
+    "PATCH /maintenance/{window}": AT_SITES,
+    "POST /maintenance/{window}/end": AT_SITES,
     "GET /me": ACCOUNT,
+    "GET /methods": READING,
+    "GET /methods/{method}": READING,
     "GET /pairs": READING,
+    "GET /ping/{key}": BY_KEY,
+    "POST /ping/{key}": BY_KEY,
+    "GET /ping/{key}/{signal}": BY_KEY,
+    "POST /ping/{key}/{signal}": BY_KEY,
+    "GET /probes": READING,
+    "GET /probes/{probe}": READING,
     "GET /reporters": READING,
     "POST /reporters": REPORTERS,
     "POST /reporters/enrol": CODES,
@@ -125,29 +145,46 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /reporters/{reporter}/exchange": AGENTS,
     "POST /reporters/{reporter}/records": AGENTS,
     "POST /reports": SENDERS,
+    "GET /reports/schema": PUBLIC,
+    "GET /resources": ACCOUNT,
+    "GET /resources/{resource}": ACCOUNT,
     "GET /runs": READING,
     "POST /runs": AT_SITES,
     "GET /runs/{run}": READING,
+    "GET /runs/{run}/report": READING,
     "GET /scoreboard": ACCOUNT,
     "GET /scoreboard/{part}.csv": ACCOUNT,
     "GET /series": READING,
+    "GET /series/{series}": READING,
     "GET /series/{series}/export": READING,
     "GET /series/{series}/latest": READING,
+    "GET /series/{series}/metrics": READING,
     "GET /series/{series}/metrics/{metric}": READING,
     "GET /series/{series}/metrics/{metric}/distribution": READING,
     "GET /series/{series}/metrics/{metric}/history": READING,
     "GET /series/{series}/metrics/{metric}/statistics": READING,
+    "GET /series/{series}/metrics/{metric}/samples": READING,
+    "POST /series/{series}/ping": PINGS,
+    "GET /series/{series}/ping-keys": REPORTERS_READ,
+    "POST /series/{series}/ping-keys": REPORTERS,
+    "POST /series/{series}/ping-keys/{key}/revoke": REPORTERS,
+    "POST /series/{series}/ping/{signal}": PINGS,
     "POST /series/{series}/runs": AT_SITES,
     "GET /series/{series}/segments": READING,
+    "GET /sites": ACCOUNT,
+    "GET /sites/{site}": ACCOUNT,
+    "GET /slots": READING,
+    "GET /suites": READING,
+    "GET /suites/{suite}": READING,
     "GET /tokens": ACCOUNT,
     "POST /tokens": NEW_TOKENS,
     "DELETE /tokens/{token}": TOKENS,
     "POST /tokens/{token}/rotate": TOKENS,
-    "GET /webhooks": SEEN_WEBHOOKS,
+    "GET /webhooks": WEBHOOKS_READ,
     "DELETE /webhooks/{webhook}": WEBHOOKS,
-    "GET /webhooks/{webhook}": SEEN_WEBHOOKS,
+    "GET /webhooks/{webhook}": WEBHOOKS_READ,
     "PUT /webhooks/{webhook}": WEBHOOKS,
-    "GET /webhooks/{webhook}/deliveries": SEEN_WEBHOOKS,
+    "GET /webhooks/{webhook}/deliveries": WEBHOOKS_READ,
     "POST /webhooks/{webhook}/deliveries/{delivery}/redeliver": WEBHOOKS,
     "POST /webhooks/{webhook}/ping": WEBHOOKS,
 }
@@ -207,6 +244,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "login/": (LOGIN, LOGIN),
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
+    "metrics": (READING, None),
     "readyz": (Special(frozenset({200, 503})), None),
     "reporters/": (READING, REPORTERS),
     "reporters/<slug:name>/": (READING, None),
@@ -227,8 +265,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "tokens/": (ACCOUNT, ACCOUNT),
     "tokens/<int:pk>/revoke/": (None, ACCOUNT),
     "tokens/<int:pk>/rotate/": (None, ACCOUNT),
-    "metrics": (READING, None),
-    "webhooks/": (SEEN_WEBHOOKS, None),
+    "webhooks/": (WEBHOOKS, None),
     "webhooks/<slug:name>/test/": (None, WEBHOOKS),
     "webhooks/deliveries/<int:pk>/redeliver/": (None, WEBHOOKS),
 }

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command, get_commands
 from django.db import IntegrityError, transaction
@@ -24,6 +25,7 @@ from monitor.management import recorded_commands
 from monitor.models import ApiToken, AuditEvent, Series, Site
 from monitor.models.role import UserRole
 from tests.monitor.accounts import logins
+from tests.monitor.outside import reported_series
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -81,6 +83,26 @@ def test_a_change_in_the_admin_pages_is_recorded_with_both_values(circle: Series
     changed = {"kind": "site", "name": "site-of-here", "before": {"title": ""}, "after": {"title": "Here"}}
     assert changed in event.changes
     assert len(event.session) == 8
+
+
+def test_keys_of_pings_are_recorded_and_pings_are_not(settings: LazySettings) -> None:
+    series = reported_series()
+    chief = browser_of(builders.user("chief", is_superuser=True))
+    path = f"/api/v1/series/{series.name}/ping-keys"
+    key = chief.post(path, {"name": "cron"}, content_type="application/json").json()
+    for signal in ("/start", "/0", ""):
+        assert chief.post(f"/api/v1/ping/{key['key']}{signal}").status_code == 200
+    for _ in range(2):
+        chief.post(f"{path}/{key['id']}/revoke")
+    assert chief.post(f"/api/v1/ping/{key['key']}").status_code == 404
+    created, revoked, again = AuditEvent.objects.order_by("pk")
+    name = f"{key['prefix']}... of {series.name}"
+    assert created.changes == [{"kind": "ping key", "name": name, "before": None, "after": {"name": "cron"}}]
+    assert [change["after"] for change in revoked.changes] == ["revoked"]
+    assert (again.action, again.changes) == (revoked.action, [])
+    settings.GRIDCAST_API_REQUESTS = 0
+    assert Client().post(f"/api/v1/ping/{key['key']}", REMOTE_ADDR="192.0.2.99").status_code == 429
+    assert AuditEvent.objects.get(outcome="denied").target == "/api/v1/ping/gcping_..."
 
 
 def test_a_role_is_granted_on_the_page_and_recorded() -> None:

@@ -25,6 +25,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.api import api
 from monitor.models.role import UserRole
+from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.access.decisions import ADMIN, OPERATIONS, PAGES, PUBLIC, Decision, Special
 from tests.monitor.access.world import OTHER, OWN, Identity, World, build, signature_version
@@ -36,7 +37,7 @@ API = "/api/v1"
 DONE = {200, 201, 202, 204, 302, 409}  # answers to a permitted change; 409: the state of the depot forbids it
 SHOWN = {200, 204}
 PUBLIC_CALLERS = {"anonymous", "session of scheduler"}  # of pages without access control
-SHARES = 3
+SHARES = 6
 STAFF = (UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR)
 
 pytestmark = pytest.mark.django_db
@@ -69,13 +70,13 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
             yield route
 
 
-def shares(operations: Sequence[str]) -> list[ParameterSet]:
-    """Return each operation with every share of the identities, of which ``make test`` tries one.
+def shares(subjects: Sequence[str]) -> list[ParameterSet]:
+    """Return each operation or page with every share of the identities, of which ``make test`` tries one.
 
-    Each identity meets a third of the operations there, and each operation a third of the identities.
+    Each identity meets a sixth of the subjects there, and each subject a sixth of the identities.
     """
-    by_day = {(operation, number % SHARES) for number, operation in enumerate(operations)}
-    every = itertools.product(operations, range(SHARES))
+    by_day = {(subject, number % SHARES) for number, subject in enumerate(subjects)}
+    every = itertools.product(subjects, range(SHARES))
     return [pytest.param(*pair, marks=[] if pair in by_day else pytest.mark.nightly) for pair in every]
 
 
@@ -90,7 +91,7 @@ def test_each_operation_page_and_model_has_a_decision() -> None:
 def test_operation(world: World, operation: str, share: int) -> None:
     decision, (method, path) = OPERATIONS[operation], operation.split(" ")
     wrong = []
-    for identity, place in callers(world, decision, share):
+    for identity, place in callers(world.identities, decision, share):
         url = API + filled(world, path, place, identity) + QUERIES.get(operation, "")
         body = json.dumps(BODIES[operation](world, place)) if operation in BODIES else ""
         answer = rolled_back(identity, "generic", method, url, body, content_type="application/json")
@@ -98,13 +99,13 @@ def test_operation(world: World, operation: str, share: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("route", sorted(PAGES))
-def test_page(world: World, route: str) -> None:
-    wrong = []
+@pytest.mark.parametrize(("route", "share"), shares(sorted(PAGES)))
+def test_page(world: World, route: str, share: int) -> None:
+    wrong, sessions = [], [identity for identity in world.identities if not identity.is_program]
     for method, decision in zip(("get", "post"), PAGES[route], strict=True):
         if decision is None:
             continue
-        for identity, place in callers(world, decision):
+        for identity, place in callers(sessions, decision, share):
             path = "/" + filled(world, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route), place, identity)
             form = FORMS[route](world, place) if method == "post" and route in FORMS else {}
             answer = rolled_back(identity, method, path, form)
@@ -112,7 +113,15 @@ def test_page(world: World, route: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("role", [None, *UserRole])
+@pytest.mark.parametrize(
+    "role",
+    [
+        UserRole.VIEWER,
+        UserRole.SITE_ADMIN,
+        UserRole.OPERATOR,
+        *map(by_night, (None, UserRole.SCHEDULER, UserRole.ADMINISTRATOR)),
+    ],
+)
 def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) -> None:
     name = "session of an inactive user" if role is None else f"session of {role.value}"
     (identity,) = (each for each in world.identities if each.name == name)
@@ -134,14 +143,12 @@ def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) ->
 
 
 def callers(
-    world: World, decision: Decision | Special, share: int | None = None
+    identities: Sequence[Identity], decision: Decision | Special, share: int
 ) -> Iterator[tuple[Identity, str]]:
-    """Yield the sessions, or a *share* of all; those whose rights end at their site, at the other too."""
+    """Yield a *share* of *identities*; those whose rights end at their site, at the other too."""
     if decision == PUBLIC:
-        yield from ((identity, OWN) for identity in world.identities if identity.name in PUBLIC_CALLERS)
-        return
-    sessions = [identity for identity in world.identities if not identity.is_program]
-    for identity in sessions if share is None else world.identities[share::SHARES]:
+        identities = [identity for identity in identities if identity.name in PUBLIC_CALLERS]
+    for identity in identities[share::SHARES] or identities[:1]:
         yield identity, OWN
         ends_at_site = identity.role == UserRole.SITE_ADMIN or identity.bound_to
         if isinstance(decision, Decision) and decision.is_own and ends_at_site:
@@ -192,23 +199,38 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "forecast": world.forecasts[place],
         "run": world.runs[place].pk,
         "token": token,
-        "webhook": "ops",
-        "delivery": 1,
+        "window": world.windows[place].name,
+        "webhook": "hook",
+        "delivery": world.delivery,
+        "resource": f"{place}-0",
+        "suite": "main",
+        "probe": "circle",
+        "method": "blend",
+        "rule": f"{place}-rule",
     }
+    ping_key, ping_text = world.ping_keys[place]
     by_noun: dict[str, dict[str, Any]] = {
-        "series": {"name": values["series"], "form": "csv", "metric": "total.seconds"},
+        "series": {
+            "name": values["series"],
+            "form": "csv",
+            "metric": "total.seconds",
+            "key": ping_key.pk,
+            "signal": "3",
+            **({"series": world.reported[place].name} if "/ping" in path else {}),
+        },
+        "ping": {"key": ping_text, "signal": "start"},
         "reporters": {"name": values["reporter"]},
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
         "tokens": {"pk": token},
         "account": {"pk": 1},
-        "holds": {"kind": "series", "name": values["series"], "hold": 2**40},
+        "holds": {"kind": "series", "name": values["series"], "hold": world.holds[place].pk},
         "availability": {"name": place, "recomputation": 2**40},
         "failures": {"name": "jam", "signature": "jam"},
         "signatures": {"name": "jam"},
         "scoreboard": {"part": "methods"},
-        "webhooks": {"name": "ops", "pk": 1},
+        "webhooks": {"name": "hook", "pk": world.delivery},
     }
     noun = path.strip("/").split("/")[0]
     return path.format(**{**values, **by_noun.get(noun, {})})
@@ -217,6 +239,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
 Values = Callable[[World, str], dict[str, Any]]
 _why = {"why": "test"}
 QUERIES = {
+    "DELETE /maintenance/{window}": "?reason=test",
     "GET /failures/breakdown": "?by=site",
     "GET /forecasts": f"?series={OWN}-ring",
     "GET /forecasts/{forecast}/outcome": "?job=j",
@@ -240,16 +263,23 @@ BODIES: dict[str, Values] = {
     "POST /incidents/{incident}/assign": lambda world, place: {},
     "POST /incidents/{incident}/events": lambda world, place: {"text": "test"},
     "POST /incidents/{incident}/resolve": lambda world, place: {"text": "test"},
+    "POST /maintenance": lambda world, place: {
+        "name": "new", "sites": [place], "reason": "test",
+        "starts_at": world.now.isoformat(), "ends_at": (world.now + timedelta(hours=1)).isoformat(),
+    },
+    "PATCH /maintenance/{window}": lambda world, place: {"reason": "test"},
+    "POST /maintenance/{window}/end": lambda world, place: {"reason": "test"},
     "POST /reporters": lambda world, place: {"name": "new", "site": place},
     "POST /reporters/enrol": lambda world, place: {
         "code": "AAAA-BBBB", "method": "openssl", "public_key": "x", "signature": "MA==",
     },
     "POST /runs": lambda world, place: {"kind": "site", "name": place, "reason": "test", "force": True},
+    "POST /series/{series}/ping-keys": lambda world, place: {"name": "new"},
     "POST /series/{series}/runs": lambda world, place: {},
     "POST /tokens": lambda world, place: {"name": "new", "days": 1},
     "POST /tokens/{token}/rotate": lambda world, place: {},
     "PUT /webhooks/{webhook}": lambda world, place: {
-        "url": "https://hooks.example.org/", "events": ["run.ended"],
+        "url": "https://hooks.example.org/new", "events": ["site.down"],
     },
 }  # fmt: skip
 FORMS: dict[str, Values] = {

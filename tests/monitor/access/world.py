@@ -21,16 +21,20 @@ from monitor.models import (
     Hold,
     Incident,
     IncidentSeries,
+    MaintenanceWindow,
     Metric,
     OwnSignature,
+    PingKey,
     Reporter,
     Resource,
     Run,
     Series,
     Site,
+    Webhook,
 )
 from monitor.models.role import UserRole
 from monitor.models.token import SCOPES
+from monitor.webhooks.enqueue import ping
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 
@@ -67,7 +71,12 @@ class World:
     alerts: dict[str, Alert] = field(default_factory=dict)
     incidents: dict[str, Incident] = field(default_factory=dict)
     forecasts: dict[str, int] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    windows: dict[str, MaintenanceWindow] = field(default_factory=dict)
+    reported: dict[str, Series] = field(default_factory=dict)
+    ping_keys: dict[str, tuple[PingKey, str]] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    delivery: int = 0
     identities: list[Identity] = field(default_factory=list)
 
 
@@ -78,6 +87,15 @@ def build() -> World:
     refresh(world.now)
     signature = {"title": "Jam", "category": "resource", "severity": "major", "patterns": ["jammed"]}
     own_signatures.accept("jam", signature, "chief", world.now)
+    hook = Webhook.objects.create(
+        name="hook",
+        url="https://hooks.example.org/",
+        events=["run.ended"],
+        enabled=False,
+        created_at=world.now,
+        created_by="chief",
+    )
+    world.delivery = ping(hook, 1, world.now).pk
     _sessions(world)
     _tokens(world)
     return world
@@ -99,15 +117,30 @@ def _site(world: World, place: str) -> None:
     world.reporters[place] = reporter_rows.enrolled(f"{place}-agent", now, site=place)
     builders.circle(f"{place}-remote", resources, reporter=world.reporters[place])
     rule = AlertRule.objects.create(name=f"{place}-rule", condition="failures_in_row", threshold=1)
+    rule.series.add(series)
     incident = Incident.objects.create(since=now, opened_at=now, kind="series", name=series.name)
     IncidentSeries.objects.create(incident=incident, series=series, since=now)
     world.incidents[place] = incident
     world.alerts[place] = Alert.objects.create(
         rule=rule, series=series, since=now, opened_at=now, text="x", incident=incident
     )
-    Hold.objects.create(
-        kind="series", name=series.name, mode="pause", who="chief", why="x", began_at=now - timedelta(hours=1)
+    hour = timedelta(hours=1)
+    world.holds[place] = Hold.objects.create(
+        kind="series", name=series.name, mode="pause", who="chief", why="x", began_at=now - hour
     )
+    window = MaintenanceWindow.objects.create(
+        name=f"{place}-window", starts_at=now + hour, ends_at=now + 2 * hour
+    )
+    window.sites.add(site)
+    world.windows[place] = window
+    world.reported[place] = builders.series(
+        f"{place}-reported",
+        {"host": resources[:1]},
+        probe="reported",
+        schedule="",
+        reporter=world.reporters[place],
+    )
+    world.ping_keys[place] = PingKey.objects.issue(world.reported[place], name="x", who="chief", now=now)
 
 
 def _sessions(world: World) -> None:

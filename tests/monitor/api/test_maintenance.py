@@ -228,6 +228,19 @@ def test_a_site_admin_announces_maintenance_at_its_own_site_only(site_admin: Cli
     assert MaintenanceWindow.objects.get().sites.count() == 2
 
 
+def test_a_site_admin_that_sees_no_series_announces_maintenance_at_its_own_site(
+    site_admin: Client, circle: Series
+) -> None:
+    circle.suite.viewers.add(Group.objects.create(name="staff"))
+    assert site_admin.get("/api/v1/series").json()["series"] == []
+    assert [site["name"] for site in site_admin.get("/api/v1/sites").json()["sites"]] == ["site-of-here"]
+    assert post(site_admin, order(-1, 1)).status_code == 201
+    assert site_state(site_admin) == "maintenance"
+    assert [each["name"] for each in site_admin.get(URL).json()["maintenance"]] == ["disks"]
+    assert code(post(site_admin, order(name="net", sites=["site-of-there"]))) == (422, "unknown_site")
+    assert post(site_admin, {"reason": "done early"}, "/disks/end").status_code == 200
+
+
 def test_users_without_the_permission_or_the_scope_change_nothing(
     circle: Series, client: Client, operator: User
 ) -> None:
