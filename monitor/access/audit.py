@@ -71,8 +71,9 @@ def write(
     )
     try:
         event.save(force_insert=True)
-    except Error:
-        logger.exception("audit event not stored: %s %s from %s", event, event.target, event.address)
+    except Error as error:
+        reason = str(error).partition("\n")[0]
+        logger.error("not in the audit record: %s %s: %s", event, event.target, reason)
         return None
     return event
 

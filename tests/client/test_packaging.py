@@ -19,7 +19,7 @@ from gridcast_client.__main__ import parser as command_line
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "client"
-SOURCES = sorted([*CLIENT.rglob("*.py"), *(ROOT / "integrations").rglob("*.py")])
+SOURCES = sorted([*CLIENT.rglob("*.py"), *(ROOT / "integrations" / "slurm").rglob("*.py")])
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))

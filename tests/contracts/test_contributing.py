@@ -93,7 +93,7 @@ from monitor.api import api
 
 assert reverse("sites") == "/sites/"
 get_template("pages/sites.html")
-assert "/api/v1/sites" in api.get_openapi_schema()["paths"]
+assert "/api/v1/usage" in api.get_openapi_schema()["paths"]
 """
 
 

@@ -1,6 +1,6 @@
 """No record of an agent is lost, doubled or altered, whatever is killed and whatever the network does.
 
-With 2 sites and 5 kills by default; ``make agents`` has 20 sites and 1,000 kills, in another order each time
+With 2 sites and 3 kills by default; ``make agents`` has 20 sites and 1,000 kills, in another order each time
 (GRIDCAST_AGENT_SITES, GRIDCAST_AGENT_KILLS, GRIDCAST_AGENT_SEED).
 """
 
@@ -151,6 +151,7 @@ def sites(tmp_path: Path) -> Iterator[list[Site]]:
 
 
 @pytest.mark.chaos
+@pytest.mark.nightly
 def test_no_record_of_an_agent_is_lost_doubled_or_altered(
     server: AgentServer, sites: list[Site], tmp_path: Path
 ) -> None:

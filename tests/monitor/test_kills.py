@@ -40,6 +40,7 @@ def web(tmp_path: Path) -> Iterator[Web]:
 
 
 @pytest.mark.chaos
+@pytest.mark.nightly
 def test_each_acknowledged_report_is_stored_once_whatever_was_killed(web: Web) -> None:
     chance = random.Random(SEED)
     began = time.monotonic()

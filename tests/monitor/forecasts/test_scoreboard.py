@@ -128,7 +128,7 @@ def test_the_number_of_queries_does_not_depend_on_the_amount_of_data(
 ) -> None:
     for ago in range(20):
         score(day=(NOW - timedelta(days=ago)).date())
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         scoreboard(reader, ScoreFilter(), NOW)
 
 

@@ -165,8 +165,8 @@ def test_the_api_gives_the_same_scores(browser: Client, scored: Metric) -> None:
     assert (board["whole"]["n"], board["whole"]["mean_absolute_error"]) == (20, 1.5)
     assert [site["name"] for site in board["sites"]] == ["site-of-here"]
     assert len(board["times"]) == 2
-    assert [comparison["truth"] for comparison in board["last"]] == [9.0]
-    assert board["predictors"][0]["kept"] is False
+    assert [comparison["actual"] for comparison in board["last"]] == [9.0]
+    assert board["predictors"][0]["is_kept"] is False
     assert [consumer["name"] for consumer in board["consumers"]] == ["reader"]
     assert browser.get("/api/v1/scoreboard", {"range": "2d"}).status_code == 422
     assert browser.get("/api/v1/scoreboard", {"site": "\x00"}).status_code == 422
