@@ -66,6 +66,8 @@ def _complete_operation(method: str, operation: dict[str, Any]) -> None:
 
 def _complete_parameter(parameter: dict[str, Any]) -> None:
     name = parameter["name"]
+    if examples := parameter.pop("examples", None):  # a list, as of a schema: of a parameter, it is a map
+        parameter["example"] = examples[0]
     if name in DESCRIPTIONS:
         parameter.setdefault("description", DESCRIPTIONS[name])
     if name in EXAMPLES:

@@ -26,6 +26,7 @@ PACKAGE = "generated_gridcast_client"
 TEXTS = {
     "application/x-ndjson": "application/octet-stream",
     "application/vnd.gridcast.records": "application/octet-stream",
+    "text/plain": "application/octet-stream",
 }
 
 
