@@ -498,7 +498,25 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="run",
-            index=models.Index(fields=["slot", "id"], name="run_slots"),
+            index=models.Index(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        (
+                            "passed",
+                            "failed",
+                            "broken",
+                            "no_data",
+                            "timed_out",
+                            "skipped",
+                            "missed",
+                            "lost",
+                        ),
+                    )
+                ),
+                fields=["slot", "id"],
+                name="run_slots",
+            ),
         ),
         migrations.AddConstraint(
             model_name="run",

@@ -170,7 +170,9 @@ class Run(models.Model):
                 name="run_in_flight",
             ),
             models.Index(fields=["-ended_at"], name="run_latest"),
-            models.Index(fields=["slot", "id"], name="run_slots"),
+            # Pages of ended runs. Without the condition, ingest would find runs by their slots, and take 1.4
+            # times as long.
+            models.Index(fields=["slot", "id"], condition=models.Q(state__in=ENDED), name="run_slots"),
             models.Index(
                 fields=["slot"],
                 condition=models.Q(state__in=["failed", "broken", "timed_out"], signature__isnull=True),
