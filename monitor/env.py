@@ -54,6 +54,7 @@ import ipaddress
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -93,14 +94,14 @@ def database_url() -> str | None:
     return os.environ.get("DATABASE_URL") or None
 
 
-def database_passwords() -> dict[str, str]:
-    """Return the passwords of the services' accounts in the database by service, in lower case: ``web``.
+def database_passwords(services: Iterable[str]) -> dict[str, str]:
+    """Return the passwords of the accounts of *services* in the database, by service.
 
     Raises:
         InvalidVariable: a password is missing or short.
     """
     passwords = {}
-    for service in ("web", "reporter"):
+    for service in services:
         name = f"GRIDCAST_DB_{service.upper()}_PASSWORD"
         passwords[service] = os.environ.get(name, "")
         if len(passwords[service]) < 12:

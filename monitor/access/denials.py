@@ -6,15 +6,16 @@ event every ten minutes. Beyond the limits below all further denials are of one 
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from ipaddress import IPv6Address
 
 from monitor.access import audit
 from monitor.access.audit import Action, Actor
 from monitor.models import AuditEvent
+from monitor.networks import ip_of, ipv6_network
 
 REPEATS_EVERY = timedelta(minutes=10)
 MINUTE = timedelta(minutes=1)
@@ -89,10 +90,7 @@ class Denials:
 
 def network_of(address: str) -> str:
     """Return the network whose senders count as one: of IPv6 the /64 that a single host usually has."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
-    return str(parsed)
+    parsed = ip_of(address)
+    if isinstance(parsed, IPv6Address):
+        return str(ipv6_network(parsed).network_address)
+    return str(parsed or "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import time
@@ -17,6 +16,7 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.shortcuts import render
 
 from monitor.accounts import group_roles
+from monitor.networks import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +69,7 @@ class RemoteUserMiddleware:
 
     def _is_trusted(self, request: HttpRequest) -> bool:
         """Return whether the connection comes from a proxy; what ``X-Forwarded-For`` says is no matter."""
-        try:
-            peer = ipaddress.ip_address(str(request.META.get("REMOTE_ADDR", "")))
-        except ValueError:
-            return False
-        address = getattr(peer, "ipv4_mapped", None) or peer
-        return any(address in network for network in self.configured.networks)
+        return is_within(str(request.META.get("REMOTE_ADDR", "")), self.configured.networks)
 
     def _user(self, name: str) -> User | None:
         if not _NAME.fullmatch(name):

@@ -12,11 +12,13 @@ no lock lasts longer. And the limits keep a way open for the owner of an account
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
+
+from monitor.networks import ip_of, ipv6_network
 
 if TYPE_CHECKING:
     from django.core.cache.backends.base import BaseCache
@@ -88,7 +90,10 @@ def begin(cache: BaseCache, counted: Sequence[Counted], now: float | None = None
 def forgive(cache: BaseCache, counted: Sequence[Counted]) -> None:
     """Forget the failures counted under *counted*: the next one begins a window."""
     for limit, value in counted:
-        cache.delete(f"{_key(limit, value)}:until")
+        key = _key(limit, value)
+        until = cache.get(f"{key}:until")
+        # A window that begins in the same second has the same count.
+        cache.delete_many([f"{key}:until", f"{key}:{until}"])
 
 
 def networks(address: str) -> list[Counted]:
@@ -96,14 +101,10 @@ def networks(address: str) -> list[Counted]:
 
     A provider gives a customer at least a /64 of IPv6 addresses, and often a /48.
     """
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:  # a Unix socket
-        return [(ADDRESS, address)]
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
-        wide, narrow = (ipaddress.ip_network((parsed, bits), strict=False) for bits in (48, 64))
-        return [(NETWORK, str(wide)), (ADDRESS, str(narrow))]
-    return [(ADDRESS, str(getattr(parsed, "ipv4_mapped", None) or parsed))]
+    parsed = ip_of(address)
+    if isinstance(parsed, IPv6Address):
+        return [(NETWORK, str(ipv6_network(parsed, 48))), (ADDRESS, str(ipv6_network(parsed)))]
+    return [(ADDRESS, str(parsed or address))]
 
 
 def _key(limit: FailureLimit, value: str) -> str:

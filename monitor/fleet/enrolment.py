@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import ipaddress
 import logging
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -27,6 +27,7 @@ from django.db import transaction
 from monitor.fleet import signatures
 from monitor.fleet.signatures import Purpose
 from monitor.models import EnrolmentAttempt, EnrolmentCode, Reporter, ReporterKey
+from monitor.networks import ip_of, ipv6_network
 from reporters.fields import clean_text
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ MAX_ATTEMPTS_PER_ADDRESS = 10
 MAX_ATTEMPTS = 1_000
 _GROUP_CHARACTERS = 4
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # base32
-_IPV6_PREFIX = 64  # a client of IPv6 has a network of this size
 _UNCODED = "there is no valid code like this: it is unknown, was used, or expired. Ask for a new one"
 
 
@@ -197,15 +197,8 @@ def _digest(code: str) -> str:
 
 def _network(address: str) -> str:
     """Return the address of the client for the limit of attempts: an IPv4 address, or an IPv6 network."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))
+    parsed = ip_of(address)
+    return str(ipv6_network(parsed) if isinstance(parsed, IPv6Address) else parsed or "unknown")
 
 
 def _check_attempts(client: str, now: datetime) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import OPENMETRICS, TEXT, expose
 from monitor.metrics.scope import ScrapeRequest
 from monitor.models.role import reads_measurements
+from monitor.networks import is_within
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -73,12 +73,7 @@ def _unauthenticated() -> Refused:
 
 
 def _is_allowed(address: str) -> bool:
-    try:
-        host = ip_address(address)
-    except ValueError:
-        return False
-    mapped = getattr(host, "ipv4_mapped", None)
-    return any((mapped or host) in network for network in settings.GRIDCAST_METRICS_ALLOW)
+    return is_within(address, settings.GRIDCAST_METRICS_ALLOW)
 
 
 def _scrape_request(request: HttpRequest, user: AbstractBaseUser | AnonymousUser | None) -> ScrapeRequest:

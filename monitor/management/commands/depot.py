@@ -77,7 +77,7 @@ class Command(DepotDataCommand):
 
     def _accounts(self, **_: Any) -> None:
         try:
-            roles = accounts.grant(env.database_passwords())
+            roles = accounts.grant(env.database_passwords(accounts.SERVICES))
         except (env.InvalidVariable, accounts.AccountsRefused) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"The accounts {' and '.join(roles)} have their rights.")
