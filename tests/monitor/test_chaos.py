@@ -39,6 +39,7 @@ def gridcast(transactional_db: None, tmp_path: Path) -> Iterator[Gridcast]:
 
 
 @pytest.mark.chaos
+@pytest.mark.nightly
 def test_each_slot_has_one_outcome_whatever_is_killed_or_lost(gridcast: Gridcast, tmp_path: Path) -> None:
     slots.expect(RUNS, timezone.now(), tmp_path)
     with gridcast.running():

@@ -89,6 +89,7 @@ def test_a_wrong_key_is_a_refused_login(grid: SshGrid, tmp_path: Path) -> None:
     assert "iu" in report.reason
 
 
+@pytest.mark.nightly
 def test_a_link_that_stalls_ends_as_timed_out(grid: SshGrid) -> None:
     grid.inject_fault("ornl", "inbound", "stall")
     report = grid.gather(seconds_left_at={"transfer_data": 2.0})

@@ -287,6 +287,7 @@ def race(host: Host, script: str, root: Path, attempts: int) -> None:
 
 
 @pytest.mark.parametrize("attempts", [6, pytest.param(500, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_race_for_the_name_of_our_directory_wins_nothing(host: Host, attempts: int) -> None:
     treasure = host.treasure()
     own = host.root / OWN
@@ -301,6 +302,7 @@ def test_a_race_for_the_name_of_our_directory_wins_nothing(host: Host, attempts:
 
 
 @pytest.mark.parametrize("attempts", [6, pytest.param(500, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_race_for_a_directory_above_ours_wins_nothing(host: Host, attempts: int) -> None:
     treasure = host.treasure()
     victims = host.directory("victims", 0o755, VICTIM, VICTIM)

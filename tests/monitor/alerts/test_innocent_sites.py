@@ -165,6 +165,7 @@ def at_fault(fault: GridPart) -> set[str]:
 
 
 @pytest.mark.parametrize(("cases", "site_count"), [(4, 6), by_night(200, 12)])
+@pytest.mark.nightly
 def test_the_incident_names_the_part_at_fault_and_no_innocent_site_is_alerted(
     cases: int, site_count: int, circle: Series, server: Hook
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from django.core.wsgi import get_wsgi_application
+from django.core.handlers.wsgi import WSGIHandler
 from django.utils import timezone
 from openapi_python_client import generate
 from openapi_python_client.config import Config, ConfigFile, MetaType
@@ -56,7 +56,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def client(transactional_db: None, package: str) -> Any:
     token = example_grid()
-    transport = httpx.WSGITransport(get_wsgi_application())
+    transport = httpx.WSGITransport(WSGIHandler())
     made: Any = load("client").AuthenticatedClient
     return made(
         "http://testserver", token, raise_on_unexpected_status=True, httpx_args={"transport": transport}

@@ -20,7 +20,9 @@ class LabelledText(NamedTuple):
 
 
 def labelled_texts() -> list[LabelledText]:
-    documents = [yaml.safe_load(file.read_text()) for file in sorted(_FOLDER.glob("*.yaml"))]
+    documents = [
+        yaml.load(file.read_text(), Loader=yaml.CSafeLoader) for file in sorted(_FOLDER.glob("*.yaml"))
+    ]
     return [
         LabelledText(name, text)
         for document in documents

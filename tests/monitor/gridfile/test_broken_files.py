@@ -15,7 +15,7 @@ from monitor.yamlfile.reading import MAX_BYTES
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 EMPTY = GridDefinition()
-BROKEN = yaml.safe_load((DATA / "broken.yaml").read_text(encoding="utf-8"))
+BROKEN = yaml.load((DATA / "broken.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 NOT_GRID_FILES = {
     "nothing": (b"", '1:1: the file is empty; expected "version: 1" and the sections of the grid'),

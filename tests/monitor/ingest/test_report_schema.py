@@ -7,24 +7,26 @@ import json
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from monitor.ingest.report_schema import examples, schema
 from monitor.ingest.short_reports import ReportedSeries, ShortReport, complete, read
 from reporters import report as wire
 
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SERIES = ReportedSeries(1, "backup", "home", {"level": 3}, {"host": ("alpha",)})
-VALIDATOR = Draft202012Validator(schema())
 TIME = "2026-03-01T11:59:00Z"
 
 # A whole and a short report with every field, whose parts the tests leave out and replace.
@@ -101,6 +103,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return document
 
 
+@cache
+def validator() -> Validator:
+    from jsonschema import Draft202012Validator  # takes two seconds: not when tests are collected
+
+    return Draft202012Validator(schema())
+
+
 def is_accepted(document: dict[str, Any]) -> bool:
     try:
         report = read(json.dumps(document).encode())
@@ -113,12 +122,12 @@ def is_accepted(document: dict[str, Any]) -> bool:
 
 @given(documents())
 def test_the_schema_accepts_what_the_server_accepts(document: dict[str, Any]) -> None:
-    assert VALIDATOR.is_valid(document) == is_accepted(document), document
+    assert validator().is_valid(document) == is_accepted(document), document
 
 
 @pytest.mark.parametrize("example", examples())
 def test_the_examples_are_valid_and_accepted(example: dict[str, Any]) -> None:
-    VALIDATOR.validate(example)
+    validator().validate(example)
     assert is_accepted(example)
 
 
@@ -126,21 +135,21 @@ def test_the_examples_are_valid_and_accepted(example: dict[str, Any]) -> None:
 @pytest.mark.parametrize("value", [None, True, 17, "\0", "x" * 300, [17], {"17": 17}], ids=str)
 def test_a_replaced_field_is_judged_alike(name: str, value: Any) -> None:
     document = {**SHORT, name: value}
-    assert VALIDATOR.is_valid(document) == is_accepted(document)
+    assert validator().is_valid(document) == is_accepted(document)
 
 
 def test_a_whole_report_of_a_reporter_is_valid() -> None:
     whole = {**SHORT, "slot": TIME, "run": str(wire.run_id("backup", NOW)), "log": []}
     del whole["rid"]
-    VALIDATOR.validate(whole)
+    validator().validate(whole)
     assert not is_accepted(whole)  # the id is that of another slot, which the schema cannot say
     del whole["run"]
-    VALIDATOR.validate(whole)
+    validator().validate(whole)
     assert isinstance(read(json.dumps(whole).encode()), wire.Report)
 
 
 def test_the_schema_is_published_and_served() -> None:
-    Draft202012Validator.check_schema(schema())
+    validator().check_schema(schema())
     published = (DOCS / "report.schema.json").read_text(encoding="utf-8")
     with redirect_stdout(io.StringIO()) as printed:
         call_command("report_schema", stdout=printed)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy  # submodules load when used: scipy.stats takes a second
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -105,6 +105,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.mark.grid
+@pytest.mark.nightly
 def test_it_serves_the_dashboard_to_its_first_administrator_until_ctrl_c(served: Served) -> None:
     browser = signed_in(served)
     step = re.search(r"^  (\S+) manage.py init", served.output(), re.MULTILINE)

@@ -59,7 +59,7 @@ class Group(NamedTuple):
 
 @cache
 def cases_of(table: str) -> tuple[Case, ...]:
-    document = yaml.safe_load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"))
+    document = yaml.load((FOLDER / f"{table}.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return tuple(Case(signature, command) for signature, commands in document.items() for command in commands)
 
 

@@ -167,15 +167,6 @@ def test_remote_reporters_run_their_series_and_end_with_a_killed_demo(
     assert demo.eventually(lambda: demo.processes() == [])
 
 
-def test_contradicting_options_are_refused_before_anything_starts(
-    start_demo: Callable[..., DemoProcess],
-) -> None:
-    demo = start_demo("--exit")
-    assert demo.wait() == 1
-    assert "--rounds" in demo.output()
-    assert not (demo.var / "log").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

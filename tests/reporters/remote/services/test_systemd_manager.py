@@ -49,6 +49,7 @@ def reporter(manager: UserManager, pyz: Path, command: str, state: StateDirector
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_the_unit_runs_the_agent_from_boot_on_until_it_is_removed(
     pyz: Path, server: GridServer, state: StateDirectory, tmp_path: Path
 ) -> None:
