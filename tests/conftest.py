@@ -17,6 +17,7 @@ from psycopg import sql
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db import partitions
+from monitor.models.role import UserRole
 from tests import servers
 from tests.databases import postgres_session, using_settings
 
@@ -75,7 +76,10 @@ settings.load_profile("house")
 
 
 # Django's own way truncates every table and makes permissions again: two hundred times a run.
-_KEPT = {"django_migrations", "django_content_type", "auth_permission"}
+_KEPT = {
+    *("django_migrations", "django_content_type", "auth_permission"),
+    *("auth_group", "auth_group_permissions"),  # those of roles, which are made after a migration
+}
 _EMPTY = """
 DO $$
 DECLARE name text; has_rows boolean;
@@ -85,6 +89,9 @@ BEGIN
         EXECUTE format('SELECT EXISTS (SELECT FROM %%I)', name) INTO has_rows;
         IF has_rows THEN EXECUTE format('DELETE FROM %%I', name); END IF;
     END LOOP;
+    DELETE FROM auth_group_permissions USING auth_group
+        WHERE auth_group.id = group_id AND auth_group.name <> ALL ('{%s}');
+    DELETE FROM auth_group WHERE auth_group.name <> ALL ('{%s}');
 END $$
 """
 
@@ -93,7 +100,8 @@ def empty_tables(_: TransactionTestCase | None = None) -> None:
     """Delete all rows after a test that commits. Foreign keys are deferred: the order does not matter."""
     names = set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - _KEPT
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_EMPTY % ",".join(sorted(names)))
+        roles = ",".join(UserRole.values)
+        cursor.execute(_EMPTY % (",".join(sorted(names)), roles, roles))
 
 
 TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
