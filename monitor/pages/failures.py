@@ -25,6 +25,7 @@ from monitor.failures.episodes import mean_to_repair
 from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import Entry
 
 MOST_RUNS = 100
 MOST_EPISODES = 50
@@ -114,6 +115,10 @@ def _query(range_: FailureRange, site: str) -> str:
     return urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value})
 
 
+entries = [
+    Entry("Failures", "Causes", "failures", pages=("failure",)),
+    Entry("Failures", "By series, site and path", "failure_breakdown"),
+]
 urlpatterns = [
     path("failures/", page, name="failures"),
     path("failures/breakdown/", breakdown, name="failure_breakdown"),
