@@ -79,6 +79,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "monitor.pages.http.context.navigation",
                 "monitor.pages.http.context.service_problems",
                 "monitor.pages.http.context.open_alerts",
                 "monitor.pages.http.context.rights",

@@ -201,7 +201,7 @@ def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) ->
         series=np.array(keys, dtype=np.int64),
         group=np.arange(len(keys)),
         details=details,
-        runs=series_runs(visible),
+        runs=series_runs(visible, now),
     )
     return _overview(columns, user, now, holds, order=BY_NAME, sites_a_page=None)
 
@@ -265,7 +265,7 @@ def _overview(
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
     rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds)
     return Overview(
-        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs),
+        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs, now),
         failing_count=int(states.is_failing.sum()),
         maintenance=maintenance,
         outcomes=outcomes_of_last_hour(states, now),

@@ -97,7 +97,10 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
 
 
 def failing_series(
-    states: SeriesStates, sites: Mapping[int, str], runs_by_series: Mapping[int, SeriesRuns]
+    states: SeriesStates,
+    sites: Mapping[int, str],
+    runs_by_series: Mapping[int, SeriesRuns],
+    now: datetime,
 ) -> list[FailingSeries]:
     """Return the first ``MOST_FAILING`` series that fail now.
 
@@ -106,7 +109,7 @@ def failing_series(
     are read.
     """
     keys, culprits = _first_failing(states, list(sites))
-    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys))
+    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys), now)
     return [
         FailingSeries(
             series=runs[key].name,

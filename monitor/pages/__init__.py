@@ -1,8 +1,8 @@
 """The pages: one file each, with its template ``templates/pages/<name>.html``.
 
-A module of this folder that defines ``urlpatterns`` is a page; its ``entries``, if it has any, put it into the
-navigation. ``monitor.pages.http`` holds what the pages share: access, error pages, middleware, navigation and
-template context.
+A module of this folder that defines ``urlpatterns`` is a page; its ``entries``, if it has any, put it into
+the navigation. ``monitor.pages.http`` holds what the pages share: access, error pages, middleware, navigation
+and template context.
 """
 
 from __future__ import annotations

@@ -122,5 +122,5 @@ entries = [
 urlpatterns = [
     path("failures/", page, name="failures"),
     path("failures/breakdown/", breakdown, name="failure_breakdown"),
-    path("failures/<slug:name>/", cause, name="failure"),
+    path("failures/causes/<slug:name>/", cause, name="failure"),
 ]

@@ -23,7 +23,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import SPANS, hold_form_context
 from monitor.pages.http.navigation import Entry
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ LOG_ENTRIES = 100
 
 
 @members_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)

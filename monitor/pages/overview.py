@@ -17,7 +17,7 @@ from monitor.overview import matrix, series_list
 from monitor.pages.http.access import accounts_only, wants_part
 from monitor.pages.http.navigation import Entry
 from monitor.pages.http.paging import page_number
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,6 +27,7 @@ STATES = (series_list.NOT_WORKING, *ENDED)
 
 
 @accounts_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
     """Show the overview; send a user whose roles permit forecasts only to its tokens."""
     if not reads_measurements(request.user):

@@ -20,13 +20,14 @@ from monitor.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.pages.http.access import managers_only, members_only, wants_part
 from monitor.pages.http.navigation import Entry
 from monitor.pages.http.paging import page_number
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 DEFAULT_CAPACITY = 4
 
 
 @members_only
 @require_http_methods(["GET", "HEAD", "POST"])
+@live
 def page(request: HttpRequest) -> HttpResponseBase:
     return _create(request) if request.method == "POST" else _show(request)
 

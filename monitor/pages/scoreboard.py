@@ -120,6 +120,6 @@ def _comparison(forecast: Forecast) -> Comparison:
 
 entries = [Entry("Forecasts", "Accuracy", "scoreboard")]
 urlpatterns = [
-    path("scoreboard/", page, name="scoreboard"),
-    path("scoreboard/<slug:part>.csv", table, name="scoreboard-table"),
+    path("forecasts/accuracy/", page, name="scoreboard"),
+    path("forecasts/accuracy/<slug:part>.csv", table, name="scoreboard-table"),
 ]

@@ -149,8 +149,8 @@ def _version(request: HttpRequest) -> int:
 
 entries = [Entry("Failures", "Signatures", "signatures", pages=("signature-new", "signature-edit"))]
 urlpatterns = [
-    path("signatures/", page, name="signatures"),
-    path("signatures/new/", new, name="signature-new"),
-    path("signatures/edit/<slug:name>/", edit, name="signature-edit"),
-    path("signatures/withdraw/<slug:name>/", withdraw, name="signature-withdraw"),
+    path("failures/signatures/", page, name="signatures"),
+    path("failures/signatures/new/", new, name="signature-new"),
+    path("failures/signatures/edit/<slug:name>/", edit, name="signature-edit"),
+    path("failures/signatures/withdraw/<slug:name>/", withdraw, name="signature-withdraw"),
 ]

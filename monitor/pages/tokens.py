@@ -134,7 +134,7 @@ def _user(request: HttpRequest) -> User:
 
 entries = [Entry("Account", "Tokens", "tokens", permits=lambda user: user.is_authenticated)]
 urlpatterns = [
-    path("tokens/", page, name="tokens"),
-    path("tokens/<int:pk>/rotate/", rotate, name="token-rotate"),
-    path("tokens/<int:pk>/revoke/", revoke, name="token-revoke"),
+    path("account/tokens/", page, name="tokens"),
+    path("account/tokens/<int:pk>/rotate/", rotate, name="token-rotate"),
+    path("account/tokens/<int:pk>/revoke/", revoke, name="token-revoke"),
 ]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import PermissionsMixin
 from django.urls import NoReverseMatch, reverse
 
 from monitor.models.role import reads_measurements
@@ -109,6 +110,11 @@ class Navigation:
     tools: ShownSection | None
     open_section: ShownSection | None
     search_url: str
+
+
+def with_permission(name: str) -> Permission:
+    """Return whether a user has the permission *name*, as a function of the user."""
+    return lambda user: isinstance(user, PermissionsMixin) and user.has_perm(name)
 
 
 def navigation(

@@ -55,7 +55,7 @@ class HashedNameFinder(BaseFinder):
 
 @functools.lru_cache(maxsize=4096)
 def hashed_name(name: str) -> str:
-    """Return *name* with the digest of its content before its last suffix; *name* if there is no such file."""
+    """Return *name* with the digest of its content before its suffix; *name* if there is no such file."""
     path = finders.find(name)
     if not isinstance(path, str) or settings.DEBUG:  # DEBUG: files change while the server runs
         return name
@@ -85,7 +85,7 @@ def write_copies() -> None:
                 partial.rename(copy)
 
 
-class _Compressor(Compressor):
+class _Compressor(Compressor):  # type: ignore[misc]  # untyped
     @staticmethod
     def compress_brotli(data: bytes) -> bytes:
         return bytes(brotli.compress(data, quality=_BROTLI_QUALITY))

@@ -293,5 +293,5 @@ FORMS: dict[str, Values] = {
     "login/": lambda world, place: {"login": "unknown", "password": "x"},
     "reporters/": lambda world, place: {"name": "new", "site": place, "capacity": "1"},
     "reporters/<slug:name>/revoke/": lambda world, place: {"confirmed": world.reporters[place].name},
-    "tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
+    "account/tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
 }  # fmt: skip

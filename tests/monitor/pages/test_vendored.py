@@ -20,7 +20,9 @@ AXE = Path(__file__).parent / "vendor"
 
 
 def test_vendored_files_are_those_of_their_readme() -> None:
-    rows = re.findall(r"^\| `(.+?\.js)` .*`([0-9a-f]{64})` \|$", (VENDORED / "README.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| `(.+?\.js)` .*`([0-9a-f]{64})` \|$", (VENDORED / "README.md").read_text(), re.MULTILINE
+    )
     assert {name: _sha256(VENDORED / name) for name, _ in rows} == dict(rows)
     assert {str(path.relative_to(VENDORED)) for path in VENDORED.rglob("*.js")} == dict(rows).keys()
     assert all((VENDORED / name).with_name("LICENSE").is_file() for name, _ in rows)
@@ -35,7 +37,7 @@ def test_the_name_of_a_static_file_has_the_digest_of_its_content() -> None:
 
 
 def test_the_web_server_sends_compressed_copies_that_browsers_keep(tmp_path: Path) -> None:
-    with override_settings(VAR_DIR=tmp_path):
+    with override_settings(VAR_DIR=tmp_path, WHITENOISE_AUTOREFRESH=False):
         static_files.write_copies()
         server = WhiteNoiseMiddleware(lambda request: None, settings)
     for name in ("monitor/base.css", "vendor/plotly/plotly-basic.min.js"):
