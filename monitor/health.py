@@ -96,11 +96,9 @@ def _low_space() -> list[HealthProblem]:
 
 def _silent_components(now: datetime) -> list[HealthProblem]:
     heartbeats = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    never_seen = [
-        HealthProblem(component, _NEVER_SEEN[component])
-        for component in _NEVER_SEEN
-        if component not in heartbeats and _is_awaited(component, now)
-    ]
+    missing = [component for component in _NEVER_SEEN if component not in heartbeats]
+    awaited = _awaited(now) if missing else set()
+    never_seen = [HealthProblem(each, _NEVER_SEEN[each]) for each in missing if each in awaited]
     return never_seen + [
         HealthProblem(
             component, text.format(age=coarse_seconds((now - heartbeats[component]).total_seconds()))
@@ -110,10 +108,12 @@ def _silent_components(now: datetime) -> list[HealthProblem]:
     ]
 
 
-def _is_awaited(component: str, now: datetime) -> bool:
-    """Return whether series have needed *component* for longer than it may be silent."""
+def _awaited(now: datetime) -> set[str]:
+    """Return the components that scheduled series have needed for longer than they may be silent."""
     series = Series.objects.filter(enabled=True, created_at__lte=now - SILENT_AFTER).exclude(schedule="")
-    return (series.filter(reporter__name=HOME) if component == HOME_REPORTER else series).exists()
+    reporters = set(series.order_by().values_list("reporter__name", flat=True).distinct())
+    home = {HOME_REPORTER} if HOME in reporters else set()
+    return {SCHEDULER, *home} if reporters else set()
 
 
 def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:

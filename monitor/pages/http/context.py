@@ -57,9 +57,9 @@ def rights(request: HttpRequest) -> dict[str, Any]:
 
 
 def service_problems(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``problems``: the problems of the service itself; an empty list for anonymous users."""
+    """Provide ``service_problems``: the problems of the service itself; an empty list for anonymous users."""
 
     def problems() -> list[HealthProblem]:
         return health.problems(timezone.now()) if request.user.is_authenticated else []
 
-    return {"problems": problems}
+    return {"service_problems": problems}

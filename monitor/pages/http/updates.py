@@ -54,7 +54,7 @@ def live(
         if response.status_code == 204 and shown and shown.partition("-")[2] != banner:
             response = HttpResponse(headers={"HX-Reswap": "none"})  # only the banner
         if response.status_code == 200 and isinstance(response, HttpResponse):
-            response.write(render_to_string("parts/live_banner.html", {"problems": problems}))
+            response.write(render_to_string("parts/live_banner.html", {"service_problems": problems}))
         response["ETag"] = f'"{version}-{banner}"'
         return response
 

@@ -1,7 +1,7 @@
 """Every page on every screen, light and dark, over full, empty, huge, stale and broken depots.
 
-The pages come from the registry: a new page is looked at without a change here, unless its URL has an argument
-that ``arguments`` does not know. Screenshots are in ``var/screenshots``.
+The pages come from the registry: a new page is looked at without a change here, unless its URL has an
+argument that ``arguments`` does not know. Screenshots are in ``var/screenshots``.
 """
 
 from __future__ import annotations

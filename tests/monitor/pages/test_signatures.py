@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
-from django.urls import get_resolver
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.failures.classify_runs import classify_runs
-from monitor.failures.loading import PAGES
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -196,12 +194,6 @@ def test_only_users_with_the_permission_change_signatures(
     assert Client().post(f"/failures/signatures/{path}", FORM).status_code == 302
     assert OwnSignature.objects.get().version == 1
     assert "/failures/signatures/edit/jam/" not in text(client, "/failures/signatures/")
-
-
-def test_no_signature_can_have_the_name_of_a_page_of_failures() -> None:
-    routes = [str(pattern.pattern) for pattern in get_resolver().url_patterns]
-    below = [route.removeprefix("failures/") for route in routes if route.startswith("failures/")]
-    assert {route.strip("/") for route in below if route and "<" not in route} == PAGES
 
 
 def test_the_number_of_queries_does_not_depend_on_the_texts(

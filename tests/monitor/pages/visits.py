@@ -70,11 +70,16 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
+        page = self.tab()
+        page.goto(self.base + path)
+        return page
+
+    def tab(self) -> Page:
+        """Open an empty tab, whose console is noted."""
         page = self.context.new_page()
         page.set_default_timeout(DEADLINE_MILLISECONDS)
         page.on("console", self._note)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.goto(self.base + path)
         return page
 
     def _note(self, message: ConsoleMessage) -> None:
@@ -119,7 +124,7 @@ def look(
     finds serious. A screenshot of each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
     """
     visit = visitors.come()
-    page = visit.open("about:blank")
+    page = visit.tab()
     found: list[str] = []
     for screen in screens:
         width, height = SCREENS[screen]
@@ -159,7 +164,8 @@ def _widest(page: Page) -> str:
 def _violations(page: Page) -> list[str]:
     page.evaluate(AXE.read_text(encoding="utf-8"))
     result = page.evaluate(
-        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']}).then(found => found.violations.map(each =>"
+        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']})"
+        ".then(found => found.violations.map(each =>"
         " [each.id, each.impact, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160))]))",
         TAGS,
     )
