@@ -105,6 +105,12 @@
     announce();
   });
 
+  // Where not all entries of a section fit, the current one is shown.
+  for (const current of document.querySelectorAll(".tabs [aria-current]")) {
+    const tabs = current.parentElement;
+    tabs.scrollLeft = current.offsetLeft + current.offsetWidth + tabs.offsetLeft - tabs.clientWidth;
+  }
+
   tick();
   setInterval(tick, TICK_MILLISECONDS);
 })();

@@ -312,11 +312,11 @@ def test_an_open_page_shows_a_database_outage_until_it_is_over(
     connection.settings_dict["HOST"] = str(tmp_path)  # new connections of the web server fail
     try:
         end_other_connections()  # kept connections would last as long as those of the browser
-        expect(page.get_by_text("Database unreachable.")).to_be_visible()
+        expect(page.locator("#banner", has_text="Database unreachable.")).to_be_visible()
         expect(page.locator(".cell", has_text="failed here")).to_be_visible()  # the page keeps its content
     finally:
         connection.settings_dict["HOST"] = place
-    expect(page.get_by_text("Database unreachable.")).to_be_hidden()
+    expect(page.locator("#banner", has_text="Database unreachable.")).to_be_hidden()
 
 
 @pytest.mark.nightly
@@ -324,9 +324,9 @@ def test_an_open_page_shows_an_outage_of_the_web_server(visitors: Visitors, depo
     visit = visitors.come()
     page = visit.open("/")
     visit.context.set_offline(True)
-    expect(page.get_by_text("Web server unreachable.")).to_be_visible()
+    expect(page.locator("#banner", has_text="Web server unreachable.")).to_be_visible()
     visit.context.set_offline(False)
-    expect(page.get_by_text("Web server unreachable.")).to_be_hidden()
+    expect(page.locator("#banner", has_text="Web server unreachable.")).to_be_hidden()
 
 
 def test_a_hidden_tab_sends_no_requests(visitors: Visitors, depot: FilledDepot) -> None:

@@ -55,7 +55,7 @@ def addresses() -> Iterator[str]:
             if part in route and known[part] is not None:
                 argument = re.sub(r"<.*", "", part) + str(known[part])
                 route = route.replace(part, argument)
-        if "<" not in route:
+        if "<" not in route and (not route or route.endswith("/")):  # others are files
             yield f"/{route}{QUERIES.get(str(pattern.pattern), '')}"
 
 
@@ -66,7 +66,7 @@ def shown_pages(session: str) -> list[str]:
     found = []
     for address in addresses():
         answer = browser.get(address)
-        if answer.status_code == 200 and answer.headers.get("Content-Type", "").startswith("text/html"):
+        if answer.status_code == 200 and b"<main" in answer.content:
             found.append(address)
     return found
 
