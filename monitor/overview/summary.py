@@ -54,12 +54,14 @@ class Summary:
         failing_count: the number of all series that fail.
         maintenance: the maintenance in progress.
         outcomes: the number of runs of the last hour, by state.
+        stale_count: the number of series whose last run is older than their schedule allows.
     """
 
     failing: Sequence[FailingSeries]
     failing_count: int
     maintenance: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
+    stale_count: int
 
     @property
     def runs(self) -> int:

@@ -25,12 +25,14 @@ from monitor.models import Alert, Hold, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
 from monitor.models.site import may_manage_somewhere
+from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.reader import time_range
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
+from monitor.series.staleness import Freshness
 from monitor.units import unit_of
 from probes.base import ProbeError
 
@@ -71,6 +73,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
         "now": now,
         "time_range": chosen,
+        "freshness": _freshness(series, now),
         "forms": formats.names(),
         "history": history,
         "segment_changes": segment_changes,
@@ -110,6 +113,11 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
         raise Http404(str(error)) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
+
+
+def _freshness(series: Series, now: datetime) -> Freshness:
+    runs = series_runs(Series.objects.filter(pk=series.pk), now).get(series.pk)
+    return runs.freshness if runs else Freshness.IMPORTED if series.is_imported else Freshness.NEVER_SEEN
 
 
 def _visible(request: HttpRequest, name: str) -> Series:
