@@ -80,7 +80,7 @@ def test_some_pages_look_well(visitors: Visitors, depot: FilledDepot) -> None:
     wrong = look(visitors, "/", "full/overview", schemes=["dark"])
     wrong += look(visitors, "/series/gather-main/", "full/series", screens=["phone"])
     wrong += look(visitors, "/style/", "full/style", schemes=["light"])
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.nightly
@@ -93,4 +93,4 @@ def test_every_page_looks_well(
     wrong = []
     for address in shown_pages(depot.administrator):
         wrong += look(visitors, address, f"{kind}/{name_of(address)}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
