@@ -15,7 +15,7 @@ from django.db.models import Min
 from django.urls import reverse
 
 from monitor.charts import stage_shades
-from monitor.charts.time_range import TimeRange
+from monitor.charts.time_range import PageRange
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.samples.read import Point, histories
 from monitor.forecasts.defaults import METHOD
@@ -99,7 +99,7 @@ class SeriesChart:
         return {**_forecast(self.pending), "time": _time(self.next_slot)}
 
 
-def chart(series: Series, chosen: TimeRange, current: Segment | None) -> SeriesChart:
+def chart(series: Series, chosen: PageRange, current: Segment | None) -> SeriesChart:
     """Return the chart of the *chosen* range.
 
     The chart has runs with their values and forecasts or, for a long range, days. *current* is the segment of
@@ -128,7 +128,7 @@ def chart(series: Series, chosen: TimeRange, current: Segment | None) -> SeriesC
     )
 
 
-def _ended_runs(series: Series, chosen: TimeRange) -> tuple[list[Run], bool]:
+def _ended_runs(series: Series, chosen: PageRange) -> tuple[list[Run], bool]:
     """Return the ended runs of *series* in *chosen*, oldest first, and whether runs were left out.
 
     At most ``MOST_RUNS`` runs are returned; if there are more, the oldest are left out.
@@ -140,7 +140,7 @@ def _ended_runs(series: Series, chosen: TimeRange) -> tuple[list[Run], bool]:
     return runs[:MOST_RUNS][::-1], len(runs) > MOST_RUNS
 
 
-def _days(series: Series, chosen: TimeRange) -> list[ChartDay]:
+def _days(series: Series, chosen: PageRange) -> list[ChartDay]:
     """Return the days on which a run passed, sorted by time."""
     start = chosen.start or _first_slot(series)
     if start is None:

@@ -41,7 +41,7 @@ class InvalidRange(ValueError):
 
 
 @dataclass(frozen=True)
-class TimeRange:
+class PageRange:
     """A range of time.
 
     Attributes:
@@ -90,14 +90,14 @@ class TimeRange:
         return urlencode(self.query)
 
 
-def relative(key: str, now: datetime) -> TimeRange:
+def relative(key: str, now: datetime) -> PageRange:
     """Return the range called *key* that ends at *now*."""
-    return TimeRange(key, now - SPANS[key] if key in SPANS else None, now)
+    return PageRange(key, now - SPANS[key] if key in SPANS else None, now)
 
 
 def parse_range(
     query: Mapping[str, str], now: datetime, clock: tzinfo = UTC, *, default: str = DEFAULT
-) -> TimeRange:
+) -> PageRange:
     """Return the range that *query* asks for, or the *default*.
 
     A time without a zone is one of *clock*, the reader's zone. Only ``from``: the range ends at *now*.
@@ -116,7 +116,7 @@ def parse_range(
         raise InvalidRange(
             f"from: expected a time before {end:%Y-%m-%d %H:%M} UTC, got {start:%Y-%m-%d %H:%M} UTC"
         )
-    return TimeRange("", start, end)
+    return PageRange("", start, end)
 
 
 def _time(name: str, text: str, clock: tzinfo) -> datetime | None:

@@ -45,7 +45,7 @@ from monitor.overview.series_states import (
     standings,
 )
 from monitor.overview.summary import Summary, failing_series, maintenance_at, outcomes_of_last_hour
-from monitor.series.staleness import Freshness
+from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -270,7 +270,7 @@ def _overview(
         failing_count=int(states.is_failing.sum()),
         maintenance=maintenance,
         outcomes=outcomes_of_last_hour(states, now),
-        stale_count=sum(runs.freshness == Freshness.STALE for runs in columns.runs.values()),
+        stale_count=sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
         series=_in_maintenance(columns.details, rows, maintenance),

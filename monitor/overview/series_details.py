@@ -23,7 +23,7 @@ from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
 from monitor.overview.latest import newest_runs, recent_runs, skipped_runs
 from monitor.series.segments import current_metrics
-from monitor.series.staleness import Freshness, allowed_age, freshness
+from monitor.series.staleness import Staleness, allowed_age, freshness
 from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
 SPARKLINE_VALUES = 30
@@ -82,7 +82,7 @@ class SeriesRuns:
     last: LastRun | None
     skipped: LastRun | None
     trend: Sequence[tuple[str, str]]
-    freshness: Freshness
+    freshness: Staleness
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class SeriesCell:
     skipped: str
     fault: Fault
     trend: tuple[tuple[str, Fault], ...]
-    freshness: Freshness
+    freshness: Staleness
 
     @property
     def words(self) -> str:
@@ -110,7 +110,7 @@ class SeriesCell:
     @property
     def is_executed(self) -> bool:
         """Whether a run was executed: its age says how fresh the cell is."""
-        return self.last is not None and self.freshness != Freshness.NEVER_SEEN
+        return self.last is not None and self.freshness != Staleness.NEVER_SEEN
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def series_runs(series: SeriesQuerySet, now: datetime) -> dict[int, SeriesRuns]:
     }
 
 
-def _freshness(series: Series, last: Run | None, now: datetime) -> Freshness:
+def _freshness(series: Series, last: Run | None, now: datetime) -> Staleness:
     last_end = (last.ended_at or last.slot) if last else None
     allowed = allowed_age(series)
     return freshness(last_end, now, allowed_age_seconds=allowed, is_imported=series.is_imported)
@@ -187,7 +187,7 @@ def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, s
         skipped=_skip_reason(runs) if runs else "",
         fault=fault_of(last.state, last.failed_resource) if last else Fault.NONE,
         trend=tuple((str(state), fault_of(state, resource)) for state, resource in trend),
-        freshness=runs.freshness if runs else Freshness.NEVER_SEEN,
+        freshness=runs.freshness if runs else Staleness.NEVER_SEEN,
     )
 
 

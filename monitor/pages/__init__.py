@@ -12,7 +12,7 @@ from importlib import import_module
 
 from django.urls import URLPattern
 
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[list[URLPattern]](__name__, __path__, "urlpatterns", noun="page", shared=("http",))
@@ -20,7 +20,7 @@ load_all = _registry.load_all
 
 
 @functools.cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[NavigationEntry, ...]:
     """Return the entries of the navigation that the pages declare."""
     modules = [import_module(f"{__name__}.{name}") for name in _registry.names()]
     return tuple(entry for module in modules for entry in getattr(module, "entries", ()))

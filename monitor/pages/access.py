@@ -17,7 +17,7 @@ from monitor.access.roles import RoleError
 from monitor.models import Site
 from monitor.models.role import UserRole
 from monitor.pages.http.access import members_only
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 
 USERS_A_PAGE = 100
@@ -76,7 +76,7 @@ def _change(request: HttpRequest) -> HttpResponse:
 
 
 entries = [
-    Entry(
+    NavigationEntry(
         "Operations", "Users and roles", "access", permits=lambda user: getattr(user, "is_superuser", False)
     )
 ]

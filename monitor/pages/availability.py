@@ -25,7 +25,7 @@ from monitor.models import Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RECOMPUTATIONS = 50
 
@@ -121,8 +121,8 @@ def _context(month: date, now: datetime) -> dict[str, object]:
 
 
 entries = [
-    Entry("Reports", "Availability", "availability", pages=("availability-site",)),
-    Entry("Reports", "Recomputations", "availability-recomputations"),
+    NavigationEntry("Reports", "Availability", "availability", pages=("availability-site",)),
+    NavigationEntry("Reports", "Recomputations", "availability-recomputations"),
 ]
 urlpatterns = [
     path("availability/", page, name="availability"),

@@ -25,7 +25,7 @@ from monitor.failures.episodes import mean_to_repair
 from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RUNS = 100
 MOST_EPISODES = 50
@@ -116,8 +116,8 @@ def _query(range_: FailureRange, site: str) -> str:
 
 
 entries = [
-    Entry("Failures", "Causes", "failures", pages=("failure",)),
-    Entry("Failures", "By series, site and path", "failure_breakdown"),
+    NavigationEntry("Failures", "Causes", "failures", pages=("failure",)),
+    NavigationEntry("Failures", "By series, site and path", "failure_breakdown"),
 ]
 urlpatterns = [
     path("failures/", page, name="failures"),

@@ -15,7 +15,7 @@ from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
 from monitor.pages.http.access import accounts_only, wants_part
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current, live
 
@@ -75,5 +75,5 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     }
 
 
-entries = [Entry("Status", "Overview", "overview")]
+entries = [NavigationEntry("Status", "Overview", "overview")]
 urlpatterns = [path("", page, name="overview")]

@@ -18,7 +18,7 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.pages.http.access import managers_only, members_only, wants_part
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current, live
 
@@ -86,5 +86,5 @@ def _form(request: HttpRequest) -> dict[str, Any]:
     return {"may_manage": True, "sites": sites.values_list("name", flat=True), "submitted": submitted}
 
 
-entries = [Entry("Operations", "Reporters", "reporters", pages=("reporter", "reporter-code"))]
+entries = [NavigationEntry("Operations", "Reporters", "reporters", pages=("reporter", "reporter-code"))]
 urlpatterns = [path("reporters/", page, name="reporters")]

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 import probes
 from monitor.charts.series_chart import chart
+from monitor.charts.series_tables import chart_tables
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -32,7 +33,7 @@ from monitor.pages.http.reader import time_range
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
-from monitor.series.staleness import Freshness
+from monitor.series.staleness import Staleness
 from monitor.units import unit_of
 from probes.base import ProbeError
 
@@ -76,6 +77,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "freshness": _freshness(series, now),
         "forms": formats.names(),
         "history": history,
+        "tables": chart_tables(history),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),
@@ -115,9 +117,9 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
 
 
-def _freshness(series: Series, now: datetime) -> Freshness:
+def _freshness(series: Series, now: datetime) -> Staleness:
     runs = series_runs(Series.objects.filter(pk=series.pk), now).get(series.pk)
-    return runs.freshness if runs else Freshness.IMPORTED if series.is_imported else Freshness.NEVER_SEEN
+    return runs.freshness if runs else Staleness.IMPORTED if series.is_imported else Staleness.NEVER_SEEN
 
 
 def _visible(request: HttpRequest, name: str) -> Series:

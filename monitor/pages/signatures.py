@@ -20,7 +20,7 @@ from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.pages.http.access import members_only
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.signature_form import (
     EMPTY,
     Form,
@@ -147,7 +147,7 @@ def _version(request: HttpRequest) -> int:
     return int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else 0
 
 
-entries = [Entry("Failures", "Signatures", "signatures", pages=("signature-new", "signature-edit"))]
+entries = [NavigationEntry("Failures", "Signatures", "signatures", pages=("signature-new", "signature-edit"))]
 urlpatterns = [
     path("failures/signatures/", page, name="signatures"),
     path("failures/signatures/new/", new, name="signature-new"),

@@ -13,7 +13,7 @@ from monitor.charts import stage_shades
 from monitor.charts.time_range import relative
 from monitor.models.run import State
 from monitor.pages.http.access import members_only
-from monitor.series.staleness import Freshness
+from monitor.series.staleness import Staleness
 from monitor.templatetags.components import FilterField
 from probes import CATEGORIES
 
@@ -34,7 +34,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "themes": ("light", "dark"),
         "states": [*State.values],
-        "freshnesses": [*Freshness],
+        "freshnesses": [*Staleness],
         "categories": [(name, [*shades]) for name in (*CATEGORIES, stage_shades.OTHER)],
         "lines": [*range(1, 9)],
         "steps": STEPS,

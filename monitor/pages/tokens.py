@@ -19,7 +19,7 @@ from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
-from monitor.pages.http.navigation import Entry
+from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -132,7 +132,7 @@ def _user(request: HttpRequest) -> User:
     return request.user  # type: ignore[return-value]  # logged in
 
 
-entries = [Entry("Account", "Tokens", "tokens", permits=lambda user: user.is_authenticated)]
+entries = [NavigationEntry("Account", "Tokens", "tokens", permits=lambda user: user.is_authenticated)]
 urlpatterns = [
     path("account/tokens/", page, name="tokens"),
     path("account/tokens/<int:pk>/rotate/", rotate, name="token-rotate"),

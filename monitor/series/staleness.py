@@ -29,7 +29,7 @@ _SAMPLE_FROM = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday
 _SAMPLES = (timedelta(days=8), timedelta(days=64), timedelta(days=800))  # weeks, months, years
 
 
-class Freshness(StrEnum):
+class Staleness(StrEnum):
     """How new the newest result of a series is."""
 
     CURRENT = "current"
@@ -39,22 +39,22 @@ class Freshness(StrEnum):
 
 
 # The position of each in the numbers that ``freshness_codes`` returns.
-CODES = tuple(Freshness)
+CODES = tuple(Staleness)
 
 
 def freshness(
     last_end: datetime | None, now: datetime, *, allowed_age_seconds: float, is_imported: bool = False
-) -> Freshness:
+) -> Staleness:
     """Return the freshness of a series whose newest result that was not skipped ended at *last_end*.
 
     *allowed_age_seconds* is that of ``allowed_age_seconds``.
     """
     if is_imported:
-        return Freshness.IMPORTED
+        return Staleness.IMPORTED
     if last_end is None:
-        return Freshness.NEVER_SEEN
+        return Staleness.NEVER_SEEN
     is_stale = (now - last_end).total_seconds() > allowed_age_seconds
-    return Freshness.STALE if is_stale else Freshness.CURRENT
+    return Staleness.STALE if is_stale else Staleness.CURRENT
 
 
 def freshness_codes(
@@ -64,9 +64,9 @@ def freshness_codes(
 ) -> NDArray[np.int8]:
     """Return ``freshness`` of many series as positions in ``CODES``; the age of one never seen is NaN."""
     conditions = [is_imported, np.isnan(age_seconds), age_seconds > allowed_age_seconds]
-    chosen = [Freshness.IMPORTED, Freshness.NEVER_SEEN, Freshness.STALE]
+    chosen = [Staleness.IMPORTED, Staleness.NEVER_SEEN, Staleness.STALE]
     numbers = [CODES.index(each) for each in chosen]
-    return np.select(conditions, numbers, CODES.index(Freshness.CURRENT)).astype(np.int8)
+    return np.select(conditions, numbers, CODES.index(Staleness.CURRENT)).astype(np.int8)
 
 
 def allowed_age_seconds(

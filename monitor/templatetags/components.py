@@ -16,10 +16,10 @@ from django.utils.safestring import SafeString
 
 from monitor import health, units
 from monitor.charts import svg
-from monitor.charts.time_range import LABELS, PARAMETERS, TimeRange
+from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.health import HealthProblem
 from monitor.ledger.attribution import outcome_label
-from monitor.series.staleness import Freshness
+from monitor.series.staleness import Staleness
 from monitor.templatetags.gridcast import ICONS, ago
 
 register = template.Library()
@@ -76,15 +76,15 @@ def time(context: Mapping[str, Any], when: datetime | None, precision: str = "se
 @register.simple_tag
 def state(value: str, text: str = "") -> SafeString:
     """Show the chip of a state of a run, or of a freshness: its icon and *text*, by default its name."""
-    name = value.replace("_", " ") if value in set(Freshness) else outcome_label(value)
+    name = value.replace("_", " ") if value in set(Staleness) else outcome_label(value)
     return format_html('<span class="chip state s-{}">{}{}</span>', value, ICONS[value], text or name)
 
 
 @register.simple_tag
-def fresh_age(then: datetime | None, now: datetime, freshness: str = Freshness.CURRENT) -> SafeString:
+def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.CURRENT) -> SafeString:
     """Show the age of a result; if it is not current, with the icon and the word of its *freshness*."""
     text = ago(then, now) if then else SafeString("never")
-    if freshness == Freshness.CURRENT:
+    if freshness == Staleness.CURRENT:
         return format_html('<span class="age">{}</span>', text)
     return format_html(
         '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}, {3}</span>',
@@ -153,7 +153,7 @@ def range_query(context: Mapping[str, Any]) -> str:
 
 
 @register.inclusion_tag("parts/range_picker.html", takes_context=True)
-def range_picker(context: Mapping[str, Any], chosen: TimeRange) -> dict[str, Any]:
+def range_picker(context: Mapping[str, Any], chosen: PageRange) -> dict[str, Any]:
     """Choose the time range of the page; all other parameters of the query string are kept."""
     kept = _others(context, [*PARAMETERS, "page"])
     zone = context.get("zone", UTC)
@@ -236,7 +236,7 @@ def _others(context: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str,
 
 def _range_query(context: Mapping[str, Any]) -> str:
     chosen = context.get("time_range")
-    return f"?{chosen.query_string}" if isinstance(chosen, TimeRange) else ""
+    return f"?{chosen.query_string}" if isinstance(chosen, PageRange) else ""
 
 
 def _link(context: Mapping[str, Any], url: str, name: str, kind: str) -> SafeString:

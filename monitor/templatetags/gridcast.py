@@ -27,7 +27,7 @@ from monitor.overview.matrix import MatrixCell
 from monitor.overview.reporters import ReporterState
 from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
-from monitor.series.staleness import Freshness
+from monitor.series.staleness import Staleness
 
 register = template.Library()
 register.filter("humanised", units.humanised)
@@ -50,7 +50,7 @@ register.simple_tag(availability_strip.availability_legend, name="availability_l
 # The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {
     state: SafeString(f'<svg class="icon" aria-hidden="true"><use href="#icon-{state}"/></svg>')
-    for state in [*State.values, *map(str, Freshness)]
+    for state in [*State.values, *map(str, Staleness)]
 }
 
 # The symbols of states in charts.
@@ -156,7 +156,7 @@ def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
     last = shown.last
     if last is None:
         return SafeString('<td class="fresh">no run yet</td>')
-    is_fresh = shown.freshness == Freshness.CURRENT or not shown.is_executed
+    is_fresh = shown.freshness == Staleness.CURRENT or not shown.is_executed
     return format_html(
         '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
         '<span class="status">{}<span class="words">{}{}</span> {}</span>{}{}</a></td>',

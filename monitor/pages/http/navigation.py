@@ -2,7 +2,7 @@
 
 A page declares its entries beside its URLs::
 
-    entries = [Entry("Failures", "Signatures", "signatures", pages=("signature-new", "signature-edit"))]
+    entries = [NavigationEntry("Failures", "Signatures", "signatures", pages=("signature-edit",))]
 
 ``SECTIONS`` has the labels in order. A label that no page declares is not shown.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Section:
+class NavigationSection:
     """A section of the main navigation with the labels of its entries, in order."""
 
     label: str
@@ -33,12 +33,12 @@ class Section:
 
 
 SECTIONS = (
-    Section("Status", ("Overview", "Incidents", "Alerts", "Map", "Public status")),
-    Section("Sites", ("Sites",)),
-    Section("Series", ("Series", "Compare")),
-    Section("Failures", ("Runs", "Causes", "By series, site and path", "Signatures", "Calendar")),
-    Section("Forecasts", ("Ask and rank", "Accuracy")),
-    Section(
+    NavigationSection("Status", ("Overview", "Incidents", "Alerts", "Map", "Public status")),
+    NavigationSection("Sites", ("Sites",)),
+    NavigationSection("Series", ("Series", "Compare")),
+    NavigationSection("Failures", ("Runs", "Causes", "By series, site and path", "Signatures", "Calendar")),
+    NavigationSection("Forecasts", ("Ask and rank", "Accuracy")),
+    NavigationSection(
         "Operations",
         (
             "Maintenance and pauses",
@@ -51,15 +51,15 @@ SECTIONS = (
             "Audit",
         ),
     ),
-    Section("Reports", ("Availability", "Weekly", "Monthly", "Recomputations")),
+    NavigationSection("Reports", ("Availability", "Weekly", "Monthly", "Recomputations")),
 )
-ACCOUNT = Section("Account", ("Account", "Tokens", "Notifications"))
-TOOLS = Section("Tools", ("API", "Help"))
+ACCOUNT = NavigationSection("Account", ("Account", "Tokens", "Notifications"))
+TOOLS = NavigationSection("Tools", ("API", "Help"))
 SEARCH = "search"  # the name of the URL that the search field asks, with the text as ``q``
 
 
 @dataclass(frozen=True)
-class Entry:
+class NavigationEntry:
     """A page in the navigation.
 
     Attributes:
@@ -78,7 +78,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Link:
+class NavigationLink:
     """An entry as a page shows it; *current*: ``page`` if it is this page, ``true`` if it leads to it."""
 
     label: str
@@ -88,11 +88,11 @@ class Link:
 
 @dataclass(frozen=True)
 class ShownSection:
-    """A section as a page shows it. *current*: as in ``Link``."""
+    """A section as a page shows it. *current*: as in ``NavigationLink``."""
 
     label: str
     url: str
-    links: Sequence[Link]
+    links: Sequence[NavigationLink]
     current: str = ""
 
 
@@ -118,7 +118,7 @@ def with_permission(name: str) -> Permission:
 
 
 def navigation(
-    entries: Sequence[Entry], user: AbstractBaseUser | AnonymousUser, url_name: str | None
+    entries: Sequence[NavigationEntry], user: AbstractBaseUser | AnonymousUser, url_name: str | None
 ) -> Navigation:
     """Return the navigation that *user* sees on the page called *url_name*."""
     permitted = [entry for entry in entries if entry.permits(user)]
@@ -133,20 +133,22 @@ def navigation(
     )
 
 
-def _shown(section: Section, entries: Sequence[Entry], url_name: str | None) -> ShownSection | None:
+def _shown(
+    section: NavigationSection, entries: Sequence[NavigationEntry], url_name: str | None
+) -> ShownSection | None:
     """Return *section* with those of *entries* that belong to it, in its order; None if there are none."""
     own = sorted(
         (entry for entry in entries if entry.section == section.label),
         key=lambda entry: section.entries.index(entry.label),
     )
-    links = [Link(entry.label, reverse(entry.url), _current(entry, url_name)) for entry in own]
+    links = [NavigationLink(entry.label, reverse(entry.url), _current(entry, url_name)) for entry in own]
     if not links:
         return None
     current = next((link.current for link in links if link.current), "")
     return ShownSection(section.label, links[0].url, links, "true" if current else "")
 
 
-def _current(entry: Entry, url_name: str | None) -> str:
+def _current(entry: NavigationEntry, url_name: str | None) -> str:
     if entry.url == url_name:
         return "page"
     return "true" if url_name in entry.pages else ""

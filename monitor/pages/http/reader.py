@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 
-from monitor.charts.time_range import DEFAULT, InvalidRange, TimeRange, parse_range, relative
+from monitor.charts.time_range import DEFAULT, InvalidRange, PageRange, parse_range, relative
 from reporters.schedule import InvalidSchedule, find_zone
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _clock(name: str) -> tzinfo | None:
         return None
 
 
-def time_range(request: HttpRequest, now: datetime, *, default: str = DEFAULT) -> TimeRange:
+def time_range(request: HttpRequest, now: datetime, *, default: str = DEFAULT) -> PageRange:
     """Return the range of the query string; if it cannot be read, say so on the page and return *default*."""
     try:
         return parse_range(request.GET.dict(), now, zone(request), default=default)

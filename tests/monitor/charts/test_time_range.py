@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from monitor.charts.time_range import InvalidRange, TimeRange, parse_range
+from monitor.charts.time_range import InvalidRange, PageRange, parse_range
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 BERLIN = timezone(timedelta(hours=1))
@@ -15,21 +15,21 @@ BERLIN = timezone(timedelta(hours=1))
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ({}, TimeRange("7d", NOW - timedelta(days=7), NOW)),
-        ({"range": "24h"}, TimeRange("24h", NOW - timedelta(days=1), NOW)),
-        ({"range": "all"}, TimeRange("all", None, NOW)),
+        ({}, PageRange("7d", NOW - timedelta(days=7), NOW)),
+        ({"range": "24h"}, PageRange("24h", NOW - timedelta(days=1), NOW)),
+        ({"range": "all"}, PageRange("all", None, NOW)),
         (
             {"from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00+01:00"},
-            TimeRange("", datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 1, 23, tzinfo=UTC)),
+            PageRange("", datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 1, 23, tzinfo=UTC)),
         ),
         (
             {"from": "2026-03-01T10:00", "range": "7d"},
-            TimeRange("", datetime(2026, 3, 1, 9, tzinfo=UTC), NOW),
+            PageRange("", datetime(2026, 3, 1, 9, tzinfo=UTC), NOW),
         ),
-        ({"to": "2026-03-01"}, TimeRange("", None, datetime(2026, 2, 28, 23, tzinfo=UTC))),
+        ({"to": "2026-03-01"}, PageRange("", None, datetime(2026, 2, 28, 23, tzinfo=UTC))),
     ],
 )
-def test_a_query_string_means_a_range(query: dict[str, str], expected: TimeRange) -> None:
+def test_a_query_string_means_a_range(query: dict[str, str], expected: PageRange) -> None:
     parsed = parse_range(query, NOW, BERLIN)
     assert parsed == expected
     assert parse_range(parsed.query, NOW) == expected

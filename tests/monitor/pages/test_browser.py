@@ -185,6 +185,7 @@ def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, d
     expect(chart.locator(".ytitle")).to_be_visible()
     colour = "e => e.layout.font.color"
     before = chart.evaluate(colour)
+    page.locator("summary", has_text="operator").click()
     page.get_by_role("button", name="Switch between light and dark").click()
     page.wait_for_function(
         "before => document.querySelector('[data-chart=history]').layout.font.color !== before", arg=before
@@ -292,6 +293,21 @@ def test_every_control_is_reached_by_keyboard_with_a_visible_focus(
     assert reached[0] == "#content"
     assert {"/series/gather-main/", "grid-scroll", f"/runs/{depot.failed.pk}/"} <= set(reached)
     assert set(outlined[: reached.index("grid-scroll")]) == {"solid2px"}
+
+
+def test_escape_and_a_click_outside_close_a_menu(visitors: Visitors) -> None:
+    page = visitors.come("phone").open("/alerts/")
+    menu = page.locator("details.all-sections")
+    menu.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(menu.get_by_role("link", name="Alerts")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("link", name="Alerts")).to_be_hidden()
+    expect(menu.locator("summary")).to_be_focused()
+    menu.locator("summary").click()
+    page.mouse.click(380, 800)
+    expect(menu.get_by_role("link", name="Alerts")).to_be_hidden()
 
 
 def end_other_connections() -> None:

@@ -60,10 +60,10 @@ def test_an_age_that_is_not_current_says_so_in_words() -> None:
 
 
 def test_links_and_pickers_keep_the_range_and_the_filters_of_the_page() -> None:
-    context = {"time_range": relative("24h", NOON)}
-    assert 'href="/series/a/?range=24h"' in rendered('{% series_link "a" %}', **context)
+    day = relative("24h", NOON)
+    assert 'href="/series/a/?range=24h"' in rendered('{% series_link "a" %}', time_range=day)
     assert 'href="/series/a/"' in rendered('{% series_link "a" %}')
-    picker = rendered("{% range_picker time_range %}", "range=24h&site=ncsa&page=3", **context)
+    picker = rendered("{% range_picker time_range %}", "range=24h&site=ncsa&page=3", time_range=day)
     assert '<a href="?site=ncsa&amp;range=7d">7 days</a>' in picker
     assert '<a href="?site=ncsa&amp;range=24h" aria-current="true">24 hours</a>' in picker
     assert '<input type="hidden" name="site" value="ncsa">' in picker

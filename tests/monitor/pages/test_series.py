@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 
 from monitor.charts import series_chart as charts
 from monitor.charts.series_chart import chart
-from monitor.charts.time_range import TimeRange, relative
+from monitor.charts.time_range import PageRange, relative
 from monitor.depot.samples import formats
 from monitor.fleet.assignment import current_assignment
 from monitor.forecasts import refresh
@@ -174,6 +174,18 @@ def test_transfer_rates_have_their_own_chart(grid: Grid, client: Client, now: da
     assert set(rates) == {"transfer.site1-login.bytes_per_second", "transfer.site2-login.bytes_per_second"}
 
 
+def test_the_data_of_each_chart_stand_in_a_table(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.circle, now)
+    text = page(client, "circle-ring")
+    table = re.search(
+        r'<caption class="visually-hidden">Durations of runs by stage(.+?)</table>', text, re.DOTALL
+    )
+    assert table is not None
+    cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", table[1])
+    assert cells[:4] == ["Scheduled (UTC)", "State", "init", "stage_data"]
+    assert {f"{now:%Y-%m-%d %H:%M:%S}", "passed", "1.4 s", "6.8 s"} <= set(cells)
+
+
 def test_a_link_chooses_the_range(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
     builders.passed(grid.gather, now - 90 * minute)
     builders.passed(grid.gather, now)
@@ -214,7 +226,7 @@ def test_no_more_runs_than_a_browser_can_draw_are_sent(
     later = now + minute
     shown = chart(grid.circle, relative("24h", later), None)
     assert (len(shown.runs), shown.cut, shown.runs[-1].slot) == (5, True, now)
-    whole = chart(grid.circle, TimeRange("", now - 4 * minute, later), None)
+    whole = chart(grid.circle, PageRange("", now - 4 * minute, later), None)
     assert (len(whole.runs), whole.cut) == (5, False)
 
 

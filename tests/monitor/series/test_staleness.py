@@ -11,7 +11,7 @@ from monitor.models import Series
 from monitor.series.staleness import (
     CODES,
     UNSCHEDULED,
-    Freshness,
+    Staleness,
     allowed_age,
     allowed_age_seconds,
     freshness,
@@ -44,17 +44,17 @@ def test_the_longest_gap_of_a_schedule(schedule: str, seconds: float | None) -> 
 @pytest.mark.parametrize(
     ("age_seconds", "is_imported", "expected"),
     [
-        (0.0, False, Freshness.CURRENT),
-        (2 * HOUR + 1800, False, Freshness.CURRENT),
-        (2 * HOUR + 1801, False, Freshness.STALE),
-        (-5.0, False, Freshness.CURRENT),  # a clock that is ahead
-        (np.nan, False, Freshness.NEVER_SEEN),
-        (0.0, True, Freshness.IMPORTED),
-        (np.nan, True, Freshness.IMPORTED),
+        (0.0, False, Staleness.CURRENT),
+        (2 * HOUR + 1800, False, Staleness.CURRENT),
+        (2 * HOUR + 1801, False, Staleness.STALE),
+        (-5.0, False, Staleness.CURRENT),  # a clock that is ahead
+        (np.nan, False, Staleness.NEVER_SEEN),
+        (0.0, True, Staleness.IMPORTED),
+        (np.nan, True, Staleness.IMPORTED),
     ],
 )
 def test_a_result_and_many_results_are_judged_alike(
-    age_seconds: float, is_imported: bool, expected: Freshness
+    age_seconds: float, is_imported: bool, expected: Staleness
 ) -> None:
     allowed = allowed_age_seconds("0 * * * *", "UTC", limit_seconds=1800.0)
     last_end = None if np.isnan(age_seconds) else NOW - timedelta(seconds=age_seconds)

@@ -20,7 +20,9 @@ def headers(server: Server, path: str) -> str:
 @pytest.mark.nightly
 def test_static_files_are_compressed_and_kept_for_ever_by_browsers() -> None:
     with serving(GUNICORN, "monitor.wsgi") as server:
-        page = server.answers(b"GET /login/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
+        page = server.answers(
+            b"GET /login/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ).decode()
         (style,) = re.findall(r"/static/monitor/base\.\w{12}\.css", page)
         sent = headers(server, style)
         assert "content-encoding: br" in sent
