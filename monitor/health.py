@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,13 +13,18 @@ from kombu.exceptions import OperationalError
 from monitor.celery import app
 from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
-from monitor.models import Heartbeat, Run
+from monitor.models import Heartbeat, Series
+from monitor.models.reporter import HOME
 from monitor.supervisor.status import ServiceStatus, read_status
 from monitor.units import coarse_seconds
 
 _SILENT = {
     SCHEDULER: "Scheduler: no heartbeat for {age}; no new runs are started.",
     HOME_REPORTER: "Home reporter: no heartbeat for {age}; due runs wait.",
+}
+_NEVER_SEEN = {
+    SCHEDULER: "Scheduler: never seen; no runs are started.",
+    HOME_REPORTER: "Home reporter: never seen; due runs wait.",
 }
 
 
@@ -46,6 +51,11 @@ def problems(now: datetime) -> list[HealthProblem]:
     except DatabaseError:
         return [DEPOT_UNAVAILABLE]
     return [*full, *silent, *_restarting(supervised())]
+
+
+def components(problems: Sequence[HealthProblem]) -> str:
+    """Return the components that have *problems*, as one word; the texts of problems change with the time."""
+    return "+".join(sorted({problem.component for problem in problems}))
 
 
 def supervised() -> Mapping[str, ServiceStatus]:
@@ -86,15 +96,24 @@ def _low_space() -> list[HealthProblem]:
 
 def _silent_components(now: datetime) -> list[HealthProblem]:
     heartbeats = dict(Heartbeat.objects.values_list("name", "seen_at"))
-    if not heartbeats and not Run.objects.exists():
-        return []  # nothing has been started yet
-    return [
+    missing = [component for component in _NEVER_SEEN if component not in heartbeats]
+    awaited = _awaited(now) if missing else set()
+    never_seen = [HealthProblem(each, _NEVER_SEEN[each]) for each in missing if each in awaited]
+    return never_seen + [
         HealthProblem(
             component, text.format(age=coarse_seconds((now - heartbeats[component]).total_seconds()))
         )
         for component, text in _SILENT.items()
         if component in heartbeats and now - heartbeats[component] > SILENT_AFTER
     ]
+
+
+def _awaited(now: datetime) -> set[str]:
+    """Return the components that scheduled series have needed for longer than they may be silent."""
+    series = Series.objects.filter(enabled=True, created_at__lte=now - SILENT_AFTER).exclude(schedule="")
+    reporters = set(series.order_by().values_list("reporter__name", flat=True).distinct())
+    home = {HOME_REPORTER} if HOME in reporters else set()
+    return {SCHEDULER, *home} if reporters else set()
 
 
 def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:

@@ -51,6 +51,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "monitor.pages.http.outage.OutageMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -78,6 +79,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "monitor.pages.http.context.navigation",
                 "monitor.pages.http.context.service_problems",
                 "monitor.pages.http.context.open_alerts",
                 "monitor.pages.http.context.rights",
@@ -153,7 +155,17 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [("plotly", _directory_of("plotly") / "package_data"), NINJA / "static"]
+STATICFILES_DIRS = [NINJA / "static"]
+_STATIC_FILES = "monitor.pages.http.static_files"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": f"{_STATIC_FILES}.HashedNameStorage"},
+}
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    f"{_STATIC_FILES}.HashedNameFinder",
+]
 WHITENOISE_USE_FINDERS = True  # no collectstatic needed
 
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -83,7 +83,8 @@ def ratios(comparisons: Sequence[Comparison], *, label: str) -> SafeString:
         for position, each in enumerate(comparisons)
     ]
     guides = _WIDE if octaves > 1 else _NARROW
-    return _guided(parts, [(_by_ratio(guide.value, octaves), guide.label) for guide in guides], label)
+    heights = [(_by_ratio(guide.value, octaves), guide.label) for guide in guides]
+    return _guided(parts, heights, label, role="group")  # it has links
 
 
 def coverage_bar(share: float | None, nominal: float) -> SafeString:
@@ -116,7 +117,9 @@ def _comparison(shown: Comparison, x: str, octaves: float) -> SafeString:
     )  # fmt: skip
 
 
-def _guided(parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], label: str) -> SafeString:
+def _guided(
+    parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], label: str, *, role: str = "img"
+) -> SafeString:
     """Draw the lines of *guides* (height, label) under *parts*, and their labels above *parts*."""
     under = [
         format_html('<line class="guide" x1="0%" x2="100%" y1="{}%" y2="{}%"/>', y, y) for y, _ in guides
@@ -124,7 +127,7 @@ def _guided(parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], labe
     above = [format_html('<text x="0" y="{}%" dy="-4">{}</text>', y, text) for y, text in guides]
     drawn = format_html_join("", "{}", ((part,) for part in (*under, *parts, *above)))
     size = format_html('width="100%" height="{}"', _HEIGHT)
-    return format_html('<svg class="drawing" {} role="img" aria-label="{}">{}</svg>', size, label, drawn)
+    return format_html('<svg class="drawing" {} role="{}" aria-label="{}">{}</svg>', size, role, label, drawn)
 
 
 def _across(position: int, count: int) -> str:

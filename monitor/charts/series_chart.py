@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,14 @@ from django.db.models import Min
 from django.urls import reverse
 
 from monitor.charts import stage_shades
-from monitor.charts.chart_ranges import ChartRange, begin, ended_runs
+from monitor.charts.time_range import PageRange
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.samples.read import Point, histories
 from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import outcome_label
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
-from monitor.models.run import State
+from monitor.models.run import ENDED, State
 from monitor.series.segment_diff import segment_changes
 from monitor.series.segment_history import Boundary
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from monitor.charts.stage_shades import DrawnStage
     from monitor.models import Series
 
-MOST_POINTS = 20_000  # browsers stall with more SVG points
+MOST_RUNS = 2000  # of a chart by run: its traces have a point for each
+BY_DAY_FROM = timedelta(days=45)
 TOTAL = "total.seconds"
 RATE = "bytes_per_second"
-_PER_RUN = 5  # points of a run beside its stages: total, state and three of its forecast
 _REASON_CHARACTERS = 300
 
 
@@ -53,7 +53,7 @@ class ChartDay:
 class SeriesChart:
     """The history of one series by run, or by day for a long range.
 
-    *cut* means that older runs were left out, because browsers cannot draw more than ``MOST_POINTS``.
+    *cut* means that older runs were left out, because a chart has at most ``MOST_RUNS``.
     """
 
     runs: Sequence[Run]
@@ -99,19 +99,18 @@ class SeriesChart:
         return {**_forecast(self.pending), "time": _time(self.next_slot)}
 
 
-def chart(series: Series, chosen: ChartRange, now: datetime, current: Segment | None) -> SeriesChart:
+def chart(series: Series, chosen: PageRange, current: Segment | None) -> SeriesChart:
     """Return the chart of the *chosen* range.
 
     The chart has runs with their values and forecasts or, for a long range, days. *current* is the segment of
     the next run.
     """
-    if chosen.by_day:
-        return SeriesChart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, chosen, now))
+    if chosen.span is None or chosen.span > BY_DAY_FROM:
+        return SeriesChart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, chosen))
     metrics = dict(Metric.objects.filter(segment__series=series).values_list("name", "unit"))
     shown = stage_shades.of_probe(series.probe, _measured_stages(metrics))
     rates = sorted(name for name, unit in metrics.items() if unit == RATE)
-    at_most = MOST_POINTS // (len(shown) + len(rates) + _PER_RUN)
-    runs, cut = ended_runs(series, chosen, now, at_most=at_most)
+    runs, cut = _ended_runs(series, chosen)
     points = _points(series, runs, [*(_metric(stage.name) for stage in shown), TOTAL, *rates])
     segments = _segments(points, runs)
     return SeriesChart(
@@ -129,19 +128,36 @@ def chart(series: Series, chosen: ChartRange, now: datetime, current: Segment | 
     )
 
 
-def _days(series: Series, chosen: ChartRange, now: datetime) -> list[ChartDay]:
+def _ended_runs(series: Series, chosen: PageRange) -> tuple[list[Run], bool]:
+    """Return the ended runs of *series* in *chosen*, oldest first, and whether runs were left out.
+
+    At most ``MOST_RUNS`` runs are returned; if there are more, the oldest are left out.
+    """
+    ended = Run.objects.filter(series=series, state__in=ENDED, slot__lt=chosen.end).order_by("-slot")
+    if chosen.start is not None:
+        ended = ended.filter(slot__gte=chosen.start)
+    runs = list(ended[: MOST_RUNS + 1])
+    return runs[:MOST_RUNS][::-1], len(runs) > MOST_RUNS
+
+
+def _days(series: Series, chosen: PageRange) -> list[ChartDay]:
     """Return the days on which a run passed, sorted by time."""
-    start = begin(series, chosen, now)
+    start = chosen.start or _first_slot(series)
     if start is None:
         return []
     totals = Metric.objects.filter(segment__series=series, name=TOTAL)
     days = [
         ChartDay(metric.segment_id, day.start, day.passed, day.mean, day.min, day.max)
         for metric in totals
-        for day in statistics_by(metric, start, now, "day").buckets
+        for day in statistics_by(metric, start, chosen.end, "day").buckets
         if day.mean is not None and day.min is not None and day.max is not None
     ]
     return sorted(days, key=lambda day: (day.time, day.segment))
+
+
+def _first_slot(series: Series) -> datetime | None:
+    first: datetime | None = series.runs.ended().aggregate(Min("slot"))["slot__min"]
+    return first
 
 
 def _metric(stage: str) -> str:

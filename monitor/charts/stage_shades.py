@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import probes
 from probes.base import ProbeError
 
-SHADES = 3
+SHADES = 8
 OTHER = "other"  # the category of stages that the probe no longer has
 
 

@@ -47,13 +47,15 @@ def _stroke(run: tuple[str, Fault]) -> tuple[str, float]:
     return _PASSED if state == State.PASSED else _STROKES.get(fault, _NOT_RUN)
 
 
-def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) -> SafeString:
+def sparkline(values: Sequence[float], label: str = "", *, width: int = 160, height: int = 24) -> SafeString:
     """Draw a line through *values*, oldest first, with a dot at the newest value.
 
-    With fewer than two values, draw nothing.
+    With fewer than two values, draw nothing. Of more values than pixels, the extremes are kept. *label*
+    describes the line to screen readers; without it, they skip the line.
     """
     if len(values) < 2:
         return SafeString("")
+    values = extremes(values, width)
     low, high = min(values), max(values)
     scale = (height - 4) / (high - low) if high > low else 0.0
     step = (width - 4) / (len(values) - 1)
@@ -61,10 +63,30 @@ def sparkline(values: Sequence[float], *, width: int = 160, height: int = 24) ->
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     x, y = points[-1]
     return format_html(
-        '<svg class="sparkline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" aria-hidden="true">'
+        '<svg class="sparkline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" {described}>'
         '<polyline points="{line}"/><circle cx="{x}" cy="{y}" r="2"/></svg>',
-        w=width, h=height, line=line, x=f"{x:.1f}", y=f"{y:.1f}",
+        w=width, h=height, line=line, x=f"{x:.1f}", y=f"{y:.1f}", described=_described(label),
     )  # fmt: skip
+
+
+def extremes(values: Sequence[float], at_most: int) -> Sequence[float]:
+    """Return *values*, or the lowest and the highest of each of equal groups, in order, and the newest.
+
+    The result has at most *at_most* values, of at least three.
+    """
+    if len(values) <= at_most:
+        return values
+    groups = (at_most - 1) // 2
+    kept: list[float] = []
+    for number in range(groups):
+        group = range(number * len(values) // groups, (number + 1) * len(values) // groups)
+        ends = {min(group, key=values.__getitem__), max(group, key=values.__getitem__)}
+        kept += [values[position] for position in sorted(ends)]
+    return [*kept, values[-1]]
+
+
+def _described(label: str) -> SafeString:
+    return format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
 
 
 _HOUR_WIDTH = 5

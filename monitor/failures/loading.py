@@ -14,7 +14,6 @@ from monitor.yamlfile.entry import Entry
 from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
 from monitor.yamlfile.validation import DASHED, faults
 
-PAGES = frozenset({"breakdown"})  # the addresses of these pages are like that of a signature
 _MOST_PATTERNS = 50  # of one signature
 _MOST_CHARACTERS = 1000  # of one pattern
 
@@ -30,8 +29,6 @@ def _checked_pattern(pattern: str) -> str:
 def _checked_name(name: str) -> str:
     if name == UNKNOWN:
         raise ValueError(f"{UNKNOWN} is what no signature matches; use another name")
-    if name in PAGES:
-        raise ValueError(f"{name} is the name of a page of failures; use another name")
     return name
 
 

@@ -45,6 +45,7 @@ from monitor.overview.series_states import (
     standings,
 )
 from monitor.overview.summary import Summary, failing_series, maintenance_at, outcomes_of_last_hour
+from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -201,7 +202,7 @@ def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) ->
         series=np.array(keys, dtype=np.int64),
         group=np.arange(len(keys)),
         details=details,
-        runs=series_runs(visible),
+        runs=series_runs(visible, now),
     )
     return _overview(columns, user, now, holds, order=BY_NAME, sites_a_page=None)
 
@@ -265,10 +266,11 @@ def _overview(
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
     rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds)
     return Overview(
-        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs),
+        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs, now),
         failing_count=int(states.is_failing.sum()),
         maintenance=maintenance,
         outcomes=outcomes_of_last_hour(states, now),
+        stale_count=sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
         series=_in_maintenance(columns.details, rows, maintenance),

@@ -23,6 +23,7 @@ from monitor.models.run import State
 from monitor.models.series import SeriesQuerySet
 from monitor.overview.latest import newest_runs, recent_runs, skipped_runs
 from monitor.series.segments import current_metrics
+from monitor.series.staleness import Staleness, allowed_age, freshness
 from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
 SPARKLINE_VALUES = 30
@@ -74,12 +75,14 @@ class SeriesRuns:
         last: the newest run that was not skipped.
         skipped: the newest slot, if it was skipped.
         trend: a pair (state, failed resource) for each of the newest runs, oldest first.
+        freshness: that of *last*.
     """
 
     name: str
     last: LastRun | None
     skipped: LastRun | None
     trend: Sequence[tuple[str, str]]
+    freshness: Staleness
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class SeriesCell:
         last: the newest run; if every slot was skipped, the newest slot.
         skipped: why the newest slot was skipped, if no run has ended yet or the site's policy skipped it.
         trend: a pair (state, fault) for each of the newest runs, oldest first.
+        freshness: that of the newest run that was not skipped.
     """
 
     series: str
@@ -97,10 +101,16 @@ class SeriesCell:
     skipped: str
     fault: Fault
     trend: tuple[tuple[str, Fault], ...]
+    freshness: Staleness
 
     @property
     def words(self) -> str:
         return outcome_label(self.last.state, self.fault) if self.last else "no run yet"
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether a run was executed: its age says how fresh the cell is."""
+        return self.last is not None and self.freshness != Staleness.NEVER_SEEN
 
 
 @dataclass(frozen=True)
@@ -127,9 +137,10 @@ class SeriesDetails:
     has_no_agent: bool
 
 
-def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
+def series_runs(series: SeriesQuerySet, now: datetime) -> dict[int, SeriesRuns]:
     """Return the runs of each of *series* by primary key; series without an ended run are absent."""
     recent = recent_runs(series)
+    scheduled = {each.pk: each for each in Series.objects.filter(pk__in=recent).select_related("leader")}
     newest, skipped = newest_runs(recent), skipped_runs(recent)
     return {
         key: SeriesRuns(
@@ -137,9 +148,17 @@ def series_runs(series: SeriesQuerySet) -> dict[int, SeriesRuns]:
             LastRun.of(newest[key]) if key in newest else None,
             LastRun.of(skipped[key]) if key in skipped else None,
             each.trend,
+            _freshness(scheduled[key], newest.get(key), now),
         )
         for key, each in recent.items()
+        if key in scheduled  # not deleted since
     }
+
+
+def _freshness(series: Series, last: Run | None, now: datetime) -> Staleness:
+    last_end = (last.ended_at or last.slot) if last else None
+    allowed = allowed_age(series)
+    return freshness(last_end, now, allowed_age_seconds=allowed, is_imported=series.is_imported)
 
 
 def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
@@ -168,6 +187,7 @@ def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, s
         skipped=_skip_reason(runs) if runs else "",
         fault=fault_of(last.state, last.failed_resource) if last else Fault.NONE,
         trend=tuple((str(state), fault_of(state, resource)) for state, resource in trend),
+        freshness=runs.freshness if runs else Staleness.NEVER_SEEN,
     )
 
 

@@ -143,7 +143,7 @@ def _lines(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:
     visible = Series.objects.filter(pk__in=keys)
     rows = latest.latest(visible, now)
     means = dict(zip(rows.series.tolist(), rows.means.tolist(), strict=True))
-    runs = series_runs(visible)
+    runs = series_runs(visible, now)
     failed_sites = sites_of_failures(runs)
     by_key = {series.pk: series for series in visible.select_related("suite")}
     lines = []

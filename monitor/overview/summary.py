@@ -54,12 +54,14 @@ class Summary:
         failing_count: the number of all series that fail.
         maintenance: the maintenance in progress.
         outcomes: the number of runs of the last hour, by state.
+        stale_count: the number of series whose last run is older than their schedule allows.
     """
 
     failing: Sequence[FailingSeries]
     failing_count: int
     maintenance: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
+    stale_count: int
 
     @property
     def runs(self) -> int:
@@ -97,7 +99,10 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
 
 
 def failing_series(
-    states: SeriesStates, sites: Mapping[int, str], runs_by_series: Mapping[int, SeriesRuns]
+    states: SeriesStates,
+    sites: Mapping[int, str],
+    runs_by_series: Mapping[int, SeriesRuns],
+    now: datetime,
 ) -> list[FailingSeries]:
     """Return the first ``MOST_FAILING`` series that fail now.
 
@@ -106,7 +111,7 @@ def failing_series(
     are read.
     """
     keys, culprits = _first_failing(states, list(sites))
-    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys))
+    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys), now)
     return [
         FailingSeries(
             series=runs[key].name,

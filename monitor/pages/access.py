@@ -17,6 +17,7 @@ from monitor.access.roles import RoleError
 from monitor.models import Site
 from monitor.models.role import UserRole
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 
 USERS_A_PAGE = 100
@@ -74,4 +75,9 @@ def _change(request: HttpRequest) -> HttpResponse:
     return redirect("access")
 
 
+entries = [
+    NavigationEntry(
+        "Operations", "Users and roles", "access", permits=lambda user: getattr(user, "is_superuser", False)
+    )
+]
 urlpatterns = [path("access/", page, name="access")]

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
     from typing import Any
@@ -105,6 +106,7 @@ class ConfirmByPassword(ReauthenticateView):  # type: ignore[misc]  # allauth ha
 
 change_password = ChangePassword.as_view()
 
+entries = [NavigationEntry("Account", "Account", "account", permits=lambda user: user.is_authenticated)]
 urlpatterns = [
     path("account/", account, name="account"),
     path("account/", account, name="mfa_index"),

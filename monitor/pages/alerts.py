@@ -13,13 +13,15 @@ from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.updates import digest_of, is_current, live
 
 MOST_OPEN = 500
 MOST_CLOSED = 50
 
 
 @members_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
     visible = Alert.objects.visible_to(request.user)
     is_open = listed(visible.open().order_by("-opened_at", "-pk")[:MOST_OPEN])
@@ -70,6 +72,7 @@ def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("alerts")
 
 
+entries = [NavigationEntry("Status", "Alerts", "alerts")]
 urlpatterns = [
     path("alerts/", page, name="alerts"),
     path("alerts/<int:pk>/acknowledge/", acknowledge, name="alert-acknowledge"),

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from monitor.models import AuditEvent
 from monitor.models.audit_event import VIEW_AUDIT, AuditOutcome
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry, with_permission
 
 EVENTS_A_PAGE = 100
 MOST_ID = 2**63
@@ -42,4 +43,5 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/audit.html", context)
 
 
+entries = [NavigationEntry("Operations", "Audit", "audit", permits=with_permission(VIEW_AUDIT))]
 urlpatterns = [path("audit/", page, name="audit")]

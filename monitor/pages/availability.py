@@ -25,6 +25,7 @@ from monitor.models import Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RECOMPUTATIONS = 50
 
@@ -119,6 +120,10 @@ def _context(month: date, now: datetime) -> dict[str, object]:
     }
 
 
+entries = [
+    NavigationEntry("Reports", "Availability", "availability", pages=("availability-site",)),
+    NavigationEntry("Reports", "Recomputations", "availability-recomputations"),
+]
 urlpatterns = [
     path("availability/", page, name="availability"),
     path("availability/recomputations/", recomputations, name="availability-recomputations"),

@@ -25,6 +25,7 @@ from monitor.failures.episodes import mean_to_repair
 from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RUNS = 100
 MOST_EPISODES = 50
@@ -114,8 +115,12 @@ def _query(range_: FailureRange, site: str) -> str:
     return urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value})
 
 
+entries = [
+    NavigationEntry("Failures", "Causes", "failures", pages=("failure",)),
+    NavigationEntry("Failures", "By series, site and path", "failure_breakdown"),
+]
 urlpatterns = [
     path("failures/", page, name="failures"),
     path("failures/breakdown/", breakdown, name="failure_breakdown"),
-    path("failures/<slug:name>/", cause, name="failure"),
+    path("failures/causes/<slug:name>/", cause, name="failure"),
 ]

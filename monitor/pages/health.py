@@ -29,7 +29,7 @@ def banner(request: HttpRequest) -> HttpResponse:
     """Return the banner of an open page; checks the broker as well."""
     broker = health.broker_problem()
     problems = [*health.problems(timezone.now()), *([broker] if broker else [])]
-    return render(request, "parts/banner.html", {"problems": problems})
+    return render(request, "parts/banner.html", {"service_problems": problems})
 
 
 urlpatterns = [

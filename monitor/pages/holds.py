@@ -22,7 +22,8 @@ from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import SPANS, hold_form_context
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ LOG_ENTRIES = 100
 
 
 @members_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)
@@ -157,6 +159,7 @@ def _until(request: HttpRequest, now: datetime) -> datetime | None:
     return now + timedelta(hours=int(hours)) if hours else None
 
 
+entries = [NavigationEntry("Operations", "Maintenance and pauses", "holds", pages=("hold",))]
 urlpatterns = [
     path("holds/", page, name="holds"),
     path("holds/<slug:kind>/<slug:name>/", scope_page, name="hold"),

@@ -21,6 +21,7 @@ from monitor.failures.incidents import earlier
 from monitor.models import Alert, Incident, IncidentSeries, Series
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RESOLVED = 50
 MOST_EVENTS = 200
@@ -112,6 +113,7 @@ _ACTIONS: dict[str, Callable[[int, str, str, datetime], Incident]] = {
 }
 _NEED_TEXT = ("comment", "resolve")
 
+entries = [NavigationEntry("Status", "Incidents", "incidents", pages=("incident",))]
 urlpatterns = [
     path("incidents/", page, name="incidents"),
     path("incidents/<int:pk>/", incident, name="incident"),

@@ -15,8 +15,9 @@ from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
 from monitor.pages.http.access import accounts_only, wants_part
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,6 +27,7 @@ STATES = (series_list.NOT_WORKING, *ENDED)
 
 
 @accounts_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
     """Show the overview; send a user whose roles permit forecasts only to its tokens."""
     if not reads_measurements(request.user):
@@ -73,4 +75,5 @@ def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     }
 
 
+entries = [NavigationEntry("Status", "Overview", "overview")]
 urlpatterns = [path("", page, name="overview")]

@@ -21,13 +21,14 @@ from monitor.overview import reporter_details as details
 from monitor.overview.reporters import list_reporters, server_archive_sha256
 from monitor.overview.site_policy import policy_lines
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
 @members_only
+@live
 def page(request: HttpRequest, name: str) -> HttpResponse:
     context = _context(request, _find(request, name), timezone.now())
     if is_current(request, context["digest"]):

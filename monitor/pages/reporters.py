@@ -18,14 +18,16 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.pages.http.access import managers_only, members_only, wants_part
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.updates import digest_of, is_current, live
 
 DEFAULT_CAPACITY = 4
 
 
 @members_only
 @require_http_methods(["GET", "HEAD", "POST"])
+@live
 def page(request: HttpRequest) -> HttpResponseBase:
     return _create(request) if request.method == "POST" else _show(request)
 
@@ -84,4 +86,5 @@ def _form(request: HttpRequest) -> dict[str, Any]:
     return {"may_manage": True, "sites": sites.values_list("name", flat=True), "submitted": submitted}
 
 
+entries = [NavigationEntry("Operations", "Reporters", "reporters", pages=("reporter", "reporter-code"))]
 urlpatterns = [path("reporters/", page, name="reporters")]

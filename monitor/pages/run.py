@@ -18,6 +18,7 @@ from monitor.ledger.attribution import outcome_label
 from monitor.models import ChainRecord, ConflictingReport, RawReport, Run
 from monitor.models.run import State
 from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.updates import live
 
 if TYPE_CHECKING:
     import uuid
@@ -48,6 +49,7 @@ class StageProgress:
 
 
 @members_only
+@live
 def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Show a run; htmx reloads its content until the run has ended."""
     run = _visible(request, pk)

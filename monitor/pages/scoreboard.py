@@ -17,6 +17,7 @@ from monitor.forecasts import scoreboard as service
 from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter
 from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.units import humanised
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def _comparison(forecast: Forecast) -> Comparison:
     )
 
 
+entries = [NavigationEntry("Forecasts", "Accuracy", "scoreboard")]
 urlpatterns = [
-    path("scoreboard/", page, name="scoreboard"),
-    path("scoreboard/<slug:part>.csv", table, name="scoreboard-table"),
+    path("forecasts/accuracy/", page, name="scoreboard"),
+    path("forecasts/accuracy/<slug:part>.csv", table, name="scoreboard-table"),
 ]

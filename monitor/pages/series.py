@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
-from monitor.charts.chart_ranges import RANGES, begin, named
 from monitor.charts.series_chart import chart
+from monitor.charts.series_tables import chart_tables
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -26,11 +26,14 @@ from monitor.models import Alert, Hold, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
 from monitor.models.site import may_manage_somewhere
+from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
-from monitor.pages.http.updates import digest_of, is_current
+from monitor.pages.http.reader import time_range
+from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
+from monitor.series.staleness import Staleness
 from monitor.units import unit_of
 from probes.base import ProbeError
 
@@ -53,15 +56,16 @@ class ParameterValue:
 
 
 @members_only
+@live
 def page(request: HttpRequest, name: str) -> HttpResponse:
     series = _visible(request, name)
     now = timezone.now()
-    chosen = named(request.GET.get("range", ""))
+    chosen = time_range(request, now)
     live = _live_context(series, now)
     if is_current(request, live["digest"]):
         return HttpResponse(status=204)
     stands = live["stands"]
-    history = chart(series, chosen, now, stands.current)
+    history = chart(series, chosen, stands.current)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
         **live,
@@ -69,10 +73,11 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "may_run": may_manage_somewhere(request.user)
         and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
         "now": now,
-        "chosen": chosen,
-        "ranges": RANGES,
+        "time_range": chosen,
+        "freshness": _freshness(series, now),
         "forms": formats.names(),
         "history": history,
+        "tables": chart_tables(history),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),
@@ -103,14 +108,18 @@ def queue_run(request: HttpRequest, name: str) -> HttpResponse:
 def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse:
     """Download the values of the charts as a file."""
     series = _visible(request, name)
-    chosen = named(request.GET.get("range", ""))
-    start = begin(series, chosen, timezone.now())
+    chosen = time_range(request, timezone.now())
     try:
-        file = export(series, form, start=start, label=chosen.key)
+        file = export(series, form, start=chosen.start, end=chosen.end, label=chosen.file_label)
     except UnknownFormat as error:
         raise Http404(str(error)) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
+
+
+def _freshness(series: Series, now: datetime) -> Staleness:
+    runs = series_runs(Series.objects.filter(pk=series.pk), now).get(series.pk)
+    return runs.freshness if runs else Staleness.IMPORTED if series.is_imported else Staleness.NEVER_SEEN
 
 
 def _visible(request: HttpRequest, name: str) -> Series:

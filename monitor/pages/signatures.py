@@ -20,6 +20,7 @@ from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.signature_form import (
     EMPTY,
     Form,
@@ -146,9 +147,10 @@ def _version(request: HttpRequest) -> int:
     return int(version) if version.isascii() and version.isdecimal() and len(version) < 10 else 0
 
 
+entries = [NavigationEntry("Failures", "Signatures", "signatures", pages=("signature-new", "signature-edit"))]
 urlpatterns = [
-    path("signatures/", page, name="signatures"),
-    path("signatures/new/", new, name="signature-new"),
-    path("signatures/edit/<slug:name>/", edit, name="signature-edit"),
-    path("signatures/withdraw/<slug:name>/", withdraw, name="signature-withdraw"),
+    path("failures/signatures/", page, name="signatures"),
+    path("failures/signatures/new/", new, name="signature-new"),
+    path("failures/signatures/edit/<slug:name>/", edit, name="signature-edit"),
+    path("failures/signatures/withdraw/<slug:name>/", withdraw, name="signature-withdraw"),
 ]

@@ -19,6 +19,7 @@ from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -131,8 +132,9 @@ def _user(request: HttpRequest) -> User:
     return request.user  # type: ignore[return-value]  # logged in
 
 
+entries = [NavigationEntry("Account", "Tokens", "tokens", permits=lambda user: user.is_authenticated)]
 urlpatterns = [
-    path("tokens/", page, name="tokens"),
-    path("tokens/<int:pk>/rotate/", rotate, name="token-rotate"),
-    path("tokens/<int:pk>/revoke/", revoke, name="token-revoke"),
+    path("account/tokens/", page, name="tokens"),
+    path("account/tokens/<int:pk>/rotate/", rotate, name="token-rotate"),
+    path("account/tokens/<int:pk>/revoke/", revoke, name="token-revoke"),
 ]

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState
 from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry, with_permission
 from monitor.webhooks import destination
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
@@ -87,6 +88,7 @@ def repeat(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("webhooks")
 
 
+entries = [NavigationEntry("Operations", "Webhooks", "webhooks", permits=with_permission(MANAGE_WEBHOOKS))]
 urlpatterns = [
     path("webhooks/", page, name="webhooks"),
     path("webhooks/<slug:name>/test/", test, name="webhook-test"),

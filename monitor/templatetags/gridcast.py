@@ -20,12 +20,14 @@ from monitor.availability.recompute import describe_change
 from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
+from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 from monitor.overview import series_states
 from monitor.overview.matrix import MatrixCell
 from monitor.overview.reporters import ReporterState
 from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
+from monitor.series.staleness import Staleness
 
 register = template.Library()
 register.filter("humanised", units.humanised)
@@ -36,7 +38,7 @@ register.filter("percent", units.percent)
 register.filter("tenths_of_percent", units.tenths_of_percent)
 register.filter("change_words", describe_change)
 register.filter("words", attribution.outcome_label)
-register.filter("sparkline", svg.sparkline)
+register.filter("line", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
@@ -48,7 +50,7 @@ register.simple_tag(availability_strip.availability_legend, name="availability_l
 # The icons of parts/icons.html: a shape per state, so that colour is not needed to distinguish them.
 ICONS = {
     state: SafeString(f'<svg class="icon" aria-hidden="true"><use href="#icon-{state}"/></svg>')
-    for state in State.values
+    for state in [*State.values, *map(str, Staleness)]
 }
 
 # The symbols of states in charts.
@@ -154,14 +156,16 @@ def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
     last = shown.last
     if last is None:
         return SafeString('<td class="fresh">no run yet</td>')
+    is_fresh = shown.freshness == Staleness.CURRENT or not shown.is_executed
     return format_html(
         '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
-        '<span class="status">{}<span class="words">{}</span> {}</span>{}{}</a></td>',
-        shown.fault,
-        last.state,
+        '<span class="status">{}<span class="words">{}{}</span> {}</span>{}{}</a></td>',
+        shown.fault if is_fresh else Fault.NONE,
+        last.state if is_fresh else shown.freshness,
         _run_url(last.run),
         format_html(' title="{}"', reason) if (reason := shown.skipped or last.reason) else "",
-        ICONS[last.state],
+        ICONS[last.state if is_fresh else shown.freshness],
+        "" if is_fresh else f"{shown.freshness}, last ",
         shown.words,
         ago(last.at, now),
         format_html('<span class="rule">{}</span>', shown.skipped) if shown.skipped else "",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from monitor import health
+from monitor import pages as all_pages
 from monitor.models import Alert
 from monitor.models.role import reads_measurements
 from monitor.models.site import may_manage_somewhere
+from monitor.pages.http import reader
+from monitor.pages.http.navigation import Navigation
+from monitor.pages.http.navigation import navigation as navigation_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -17,9 +23,24 @@ if TYPE_CHECKING:
     from monitor.health import HealthProblem
 
 
+def navigation(request: HttpRequest) -> dict[str, Any]:
+    """Provide ``navigation``, and the reader's time zone as ``zone`` and ``zone_name``."""
+
+    def shown() -> Navigation:
+        match = request.resolver_match
+        return navigation_of(all_pages.entries(), request.user, match.url_name if match else None)
+
+    return {
+        "navigation": SimpleLazyObject(shown),
+        "zone": reader.zone(request),
+        "zone_name": reader.zone_name(request),
+    }
+
+
 def open_alerts(request: HttpRequest) -> dict[str, Any]:
     """Provide ``open_alerts``: the number of open alerts without acknowledgement that the user may see."""
 
+    @functools.cache
     def count() -> int:
         return Alert.objects.visible_to(request.user).open().filter(acknowledged_at=None).count()
 
@@ -36,9 +57,9 @@ def rights(request: HttpRequest) -> dict[str, Any]:
 
 
 def service_problems(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``problems``: the problems of the service itself; an empty list for anonymous users."""
+    """Provide ``service_problems``: the problems of the service itself; an empty list for anonymous users."""
 
     def problems() -> list[HealthProblem]:
         return health.problems(timezone.now()) if request.user.is_authenticated else []
 
-    return {"problems": problems}
+    return {"service_problems": problems}

@@ -1,19 +1,64 @@
-"""Updates of open pages: htmx sends the digest of a page's content, and gets 204 if the page is current."""
+"""Updates of open pages: htmx asks for a part of the page, at most once in ten seconds.
+
+A page is ``live``: its part is answered with an ETag, which is the version of the depot. While it is the
+same, the answer is 304 and nothing is computed. If the depot has changed but the page has not, the page
+answers 204 (``is_current``). The banner comes along in the same answer.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import msgspec
+from django.http import HttpResponse, HttpResponseNotModified
+from django.template.loader import render_to_string
+from django.utils import timezone
 
+from monitor import health
+from monitor.overview.version import depot_version
 from monitor.pages.http.access import wants_part
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from datetime import datetime
 
+    from django.http import HttpRequest, HttpResponseBase
 
+Arguments = ParamSpec("Arguments")
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=repr, order="deterministic")
+
+
+def live(
+    view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
+    """Answer requests for a part of the page with its version and the banner; without a change, with 304.
+
+    The version is read before the content: a change between the two is shown by the next update.
+    """
+
+    @wraps(view)
+    def versioned(
+        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponseBase:
+        if not wants_part(request):
+            return view(request, *args, **kwargs)
+        now = timezone.now()
+        problems = health.problems(now)
+        version, banner = _version(request, now), health.components(problems)
+        shown = request.headers.get("If-None-Match", "").removeprefix("W/").strip('"')
+        if shown == f"{version}-{banner}":
+            return HttpResponseNotModified()
+        response = view(request, *args, **kwargs)
+        if response.status_code == 204 and shown and shown.partition("-")[2] != banner:
+            response = HttpResponse(headers={"HX-Reswap": "none"})  # only the banner
+        if response.status_code == 200 and isinstance(response, HttpResponse):
+            response.write(render_to_string("parts/live_banner.html", {"service_problems": problems}))
+        response["ETag"] = f'"{version}-{banner}"'
+        return response
+
+    return versioned
 
 
 def digest_of(content: object) -> str:
@@ -24,3 +69,7 @@ def digest_of(content: object) -> str:
 def is_current(request: HttpRequest, digest: str) -> bool:
     """Return whether *request* is an update of a page that already shows the content with this *digest*."""
     return wants_part(request) and request.GET.get("seen") == digest
+
+
+def _version(request: HttpRequest, now: datetime) -> str:
+    return digest_of([request.path, sorted(request.GET.items()), request.user.pk, depot_version(now)])

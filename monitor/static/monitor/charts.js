@@ -1,4 +1,4 @@
-// Draws the charts of a series from the data in the page (#chart-data).
+// Draws the charts of a series from the data in the page (#chart-data). Plotly is loaded after the first paint.
 "use strict";
 (() => {
   const SYMBOLS = {
@@ -7,6 +7,7 @@
   };
   const RATE_UNITS = [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]];
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
+  const KEY_STEP = 0.2; // of the shown time, for each press of an arrow
   const HALF_RANGE = 5 * 60000; // milliseconds before and after a single run
   const FROM_NOTHING = { rangemode: "tozero" };
   const BAR_OF_GAP = 0.8;
@@ -158,7 +159,7 @@
     const width = widths(reached.map((i) => milliseconds(x[i])));
     return data.stages.map((stage) => ({
       type: "bar", name: stage.name, x: reached.map((i) => x[i]), y: reached.map((i) => data.seconds[stage.name][i]), width,
-      marker: { color: colour(`c-${stage.category}-${stage.shade}`), line: { width: 0 } },
+      marker: { color: colour(`c-${stage.category}-${stage.shade}`), line: { width: 0.5, color: colour("surface") } },
       hovertemplate: "%{y:.2f} s",
     }));
   }
@@ -234,7 +235,7 @@
     const [paused, crossed] = [pauseMarks(times), boundaryMarks(data, times, element.clientWidth - 64)];
     const body = getComputedStyle(document.body);
     return {
-      barmode: "stack", hovermode: "x unified", showlegend: false, dragmode: "zoom",
+      uirevision: data.range ?? location.search, barmode: "stack", hovermode: "x unified", showlegend: false, dragmode: "zoom",
       margin: { l: 52, r: 12, t: crossed.shapes.length ? 24 : 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: body.fontFamily, size: 12, color: colour("ink") },
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
@@ -316,10 +317,21 @@
     return Plotly.react(element, traces, layout(element, axis("Duration (s)", FROM_NOTHING), { runs: [], boundaries: [] }, { xaxis }), CONFIG);
   }
 
-  // Scroll to the chosen range where not all of them fit.
-  function showRange() {
-    const chosen = document.querySelector(".segments [aria-current]");
-    chosen.parentElement.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - chosen.parentElement.clientWidth;
+  // Arrows move along the time axis, + and - zoom, 0 shows all.
+  function moveByKey(event) {
+    const element = event.currentTarget;
+    const [from, to] = element._fullLayout.xaxis.range.map((time) => milliseconds(String(time)));
+    const width = to - from;
+    const ranges = {
+      ArrowLeft: [from - KEY_STEP * width, to - KEY_STEP * width],
+      ArrowRight: [from + KEY_STEP * width, to + KEY_STEP * width],
+      "+": [from + KEY_STEP * width, to - KEY_STEP * width],
+      "-": [from - KEY_STEP * width, to + KEY_STEP * width],
+    };
+    if (event.key === "0") Plotly.relayout(element, { "xaxis.autorange": true });
+    else if (ranges[event.key]) Plotly.relayout(element, { "xaxis.range": ranges[event.key].map(utc) });
+    else return;
+    event.preventDefault();
   }
 
   const DRAWERS = { history, days, rates };
@@ -328,6 +340,7 @@
   function linkRuns(element) {
     if (linked.has(element)) return;
     linked.add(element);
+    element.addEventListener("keydown", moveByKey);
     element.on("plotly_click", (event) => {
       const run = values().runs.find((each) => each.slot.startsWith(String(event.points[0].x).slice(0, 22)));
       if (run) location.assign(run.url);
@@ -346,10 +359,19 @@
     }
   }
 
+  const source = document.currentScript.dataset.plotly;
+  const redraw = () => window.Plotly && draw();
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id === "live") draw();
+    if (event.detail.target.id === "live") redraw();
   });
-  document.addEventListener("themechange", draw);
-  showRange();
-  draw();
+  document.addEventListener("themechange", redraw);
+
+  // After the first paint: the page can be read before Plotly has been loaded.
+  function load() {
+    const script = document.createElement("script");
+    script.src = source;
+    script.addEventListener("load", draw);
+    document.head.append(script);
+  }
+  requestAnimationFrame(() => setTimeout(load));
 })();

@@ -1,4 +1,4 @@
-// Open pages stay current: htmx polls for updates, ages keep counting, and scrolling and focus are kept.
+// Open pages stay current: htmx polls for updates, and ages keep counting. Menus close; a key leads to the search.
 "use strict";
 (() => {
   const TICK_MILLISECONDS = 1000;
@@ -18,15 +18,26 @@
     return seconds > -1 ? "due now" : `overdue by ${age(-seconds).replace(" ago", "")}`;
   }
 
+  // An age counts from the moment at which its number arrived, also if an update gave the element a new one.
   function tick() {
     for (const element of document.querySelectorAll("time[data-age], time[data-due]")) {
-      if (!arrived.has(element)) arrived.set(element, performance.now());
-      const since = (performance.now() - arrived.get(element)) / 1000;
       const { age: seconds, due: until } = element.dataset;
+      const number = until ?? seconds;
+      if (arrived.get(element)?.number !== number) arrived.set(element, { number, at: performance.now() });
+      const since = (performance.now() - arrived.get(element).at) / 1000;
       const text = until === undefined ? age(Number(seconds) + since) : due(Number(until) - since);
       if (element.textContent !== text) element.textContent = text;
     }
   }
+
+  // The version of what is shown goes along; while it is the same, the answer is 304.
+  let version = `"-${document.querySelector("#banner [data-state]")?.dataset.state ?? ""}"`;
+  document.addEventListener("htmx:configRequest", (event) => {
+    event.detail.headers["If-None-Match"] = version;
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    version = event.detail.xhr.getResponseHeader("ETag") ?? version;
+  });
 
   // A hidden tab sends no requests; it asks at once when it becomes visible.
   document.addEventListener("htmx:beforeRequest", (event) => {
@@ -36,27 +47,48 @@
     if (!document.hidden) document.body.dispatchEvent(new Event("back"));
   });
 
-  // Content is replaced: keep scroll positions, open details and the focus.
-  let kept = null;
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const target = event.detail.target;
-    const focused = target.contains(document.activeElement) ? document.activeElement : null;
-    kept = {
-      scrolled: [...target.querySelectorAll(".scroll[id]")].map((box) => [box.id, box.scrollLeft, box.scrollTop]),
-      opened: [...target.querySelectorAll("details[id][open]")].map((details) => details.id),
-      focus: focused && (focused.id ? `#${focused.id}` : focused.href && `a[href="${focused.getAttribute("href")}"]`),
-    };
-  });
+  // Updates change only what differs, so that scroll positions, focus and selection stay. What the reader opened stays open.
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+
   document.addEventListener("htmx:afterSwap", (event) => {
-    for (const [id, left, top] of kept?.scrolled ?? []) document.getElementById(id)?.scrollTo(left, top);
-    for (const id of kept?.opened ?? []) document.getElementById(id)?.setAttribute("open", "");
-    if (kept?.focus && document.activeElement === document.body) {
-      document.querySelector(kept.focus)?.focus({ preventScroll: true });
-    }
-    kept = null;
     tick();
     if (event.detail.target.id !== "banner") lastUpdate = new Date();
     showLastUpdate();
+  });
+  document.addEventListener("htmx:afterSettle", announce);
+
+  // Screen readers hear of a change of state, not of each update: of the components at fault, and of [data-announce].
+  const stateOf = () => document.querySelector("#banner [data-state]")?.dataset.state ?? "";
+  const pageOf = () => document.querySelector("[data-announce]")?.dataset.announce ?? "";
+  let [state, page] = [stateOf(), pageOf()];
+  function announce() {
+    const [newState, newPage] = [stateOf(), pageOf()];
+    const parts = [];
+    if (newState !== state) parts.push(document.querySelector("#banner .banner")?.textContent ?? "gridcast has no problem.");
+    if (newPage !== page) parts.push(newPage);
+    [state, page] = [newState, newPage];
+    if (parts.length) document.getElementById("announcement").textContent = parts.join(" ").replace(/\s+/g, " ").trim();
+  }
+
+  // Escape and a click outside close menus; / focuses the search.
+  const openMenus = () => document.querySelectorAll("details.menu[open]");
+  document.addEventListener("click", (event) => {
+    for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      for (const menu of openMenus()) {
+        menu.open = false;
+        if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+      }
+    }
+    const isTyping = event.target.matches("input, select, textarea, [contenteditable]");
+    const search = document.getElementById("search");
+    if (event.key === "/" && search && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    }
   });
 
   function showLastUpdate() {
@@ -70,7 +102,14 @@
     const text = document.getElementById("web-unreachable").content.cloneNode(true);
     document.getElementById("banner").replaceChildren(text);
     showLastUpdate();
+    announce();
   });
+
+  // Where not all entries of a section fit, the current one is shown.
+  for (const current of document.querySelectorAll(".tabs [aria-current]")) {
+    const tabs = current.parentElement;
+    tabs.scrollLeft = current.offsetLeft + current.offsetWidth + tabs.offsetLeft - tabs.clientWidth;
+  }
 
   tick();
   setInterval(tick, TICK_MILLISECONDS);

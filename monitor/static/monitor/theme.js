@@ -1,6 +1,7 @@
-// Set light or dark before the first paint: the choice stored on this device, else its preference.
+// Before the first paint: light or dark, as stored on this device, else as it prefers; and the time zone.
 "use strict";
 (() => {
+  const YEAR_SECONDS = 365 * 24 * 3600;
   const root = document.documentElement;
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";
@@ -8,13 +9,25 @@
   const stored = localStorage.getItem("theme");
   if (stored) root.dataset.theme = stored;
   prefersDark.addEventListener("change", changed);
+
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !/(^|; )timezone=/.test(document.cookie)) {
+    document.cookie = `timezone=${zone}; path=/; max-age=${YEAR_SECONDS}; samesite=lax`;
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
-    const toggle = document.querySelector("[data-theme-toggle]");
-    toggle.hidden = false;
-    toggle.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      localStorage.setItem("theme", root.dataset.theme);
-      changed();
-    });
+    for (const toggle of document.querySelectorAll("[data-theme-toggle]")) {
+      toggle.hidden = false;
+      toggle.addEventListener("click", () => {
+        root.dataset.theme = isDark() ? "light" : "dark";
+        localStorage.setItem("theme", root.dataset.theme);
+        changed();
+      });
+    }
+    for (const button of document.querySelectorAll("[data-browser-zone]")) {
+      button.hidden = !zone;
+      button.value = zone ?? "";
+      button.querySelector("span").textContent = zone;
+    }
   });
 })();

@@ -223,12 +223,12 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
+        "account": {"pk": token if "tokens" in path else 1},
         "tokens": {"pk": token},
-        "account": {"pk": 1},
         "holds": {"kind": "series", "name": values["series"], "hold": world.holds[place].pk},
         "availability": {"name": place, "recomputation": 2**40},
         "failures": {"name": "jam", "signature": "jam"},
-        "signatures": {"name": "jam"},
+        "forecasts": {"part": "methods"},
         "scoreboard": {"part": "methods"},
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
@@ -293,5 +293,5 @@ FORMS: dict[str, Values] = {
     "login/": lambda world, place: {"login": "unknown", "password": "x"},
     "reporters/": lambda world, place: {"name": "new", "site": place, "capacity": "1"},
     "reporters/<slug:name>/revoke/": lambda world, place: {"confirmed": world.reporters[place].name},
-    "tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
+    "account/tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
 }  # fmt: skip

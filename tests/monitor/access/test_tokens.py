@@ -228,16 +228,16 @@ def test_a_user_issues_rotates_and_revokes_a_token_on_the_page(operator: User) -
     browser = Client()
     browser.force_login(operator)
     form = {"name": "nightly", "scopes": ["read", "run"], "days": "30"}
-    page = browser.post("/tokens/", form)
+    page = browser.post("/account/tokens/", form)
     (token,) = ApiToken.objects.all()
     assert "no-store" in page["Cache-Control"]
     text = page.context["issued"].text
     assert text in page.content.decode()
     assert call(text).json()["token"]["scopes"] == ["read", "run"]
-    assert text not in browser.get("/tokens/").content.decode()
-    new = browser.post(f"/tokens/{token.pk}/rotate/").context["issued"]
-    assert browser.post(f"/tokens/{new.token.pk}/revoke/").status_code == 302
+    assert text not in browser.get("/account/tokens/").content.decode()
+    new = browser.post(f"/account/tokens/{token.pk}/rotate/").context["issued"]
+    assert browser.post(f"/account/tokens/{new.token.pk}/revoke/").status_code == 302
     assert call(new.text).status_code == 401
-    refused = browser.post("/tokens/", {**form, "days": "never"})
+    refused = browser.post("/account/tokens/", {**form, "days": "never"})
     assert (refused.status_code, ApiToken.objects.count()) == (409, 2)
     assert "only an administrator issues a token that writes" in refused.content.decode().lower()

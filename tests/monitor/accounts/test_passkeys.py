@@ -87,6 +87,7 @@ def visitor(chromium: Browser, live_server: LiveServer) -> Iterator[Visitor]:
 
 def test_a_passkey_logs_in_without_the_password(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=True)
+    visitor.page.locator("header summary").last.click()
     visitor.press("Log out")
     visitor.open("/login/?next=/account/")
     visitor.press("Log in with a passkey")
@@ -97,6 +98,7 @@ def test_a_passkey_logs_in_without_the_password(visitor: Visitor, reader: User) 
 
 def test_a_security_key_is_the_second_factor(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=False)
+    visitor.page.locator("header summary").last.click()
     visitor.press("Log out")
     visitor.log_in(reader)
     expect(visitor.page.get_by_role("heading", name="Second factor")).to_be_visible()
@@ -107,6 +109,7 @@ def test_a_security_key_is_the_second_factor(visitor: Visitor, reader: User) -> 
 @pytest.mark.nightly
 def test_a_device_that_does_not_recognise_its_user_does_not_log_in(visitor: Visitor, reader: User) -> None:
     visitor.add_passkey(reader, passwordless=True)
+    visitor.page.locator("header summary").last.click()
     visitor.press("Log out")
     visitor.verifies(user=False)
     visitor.press("Log in with a passkey")
@@ -122,6 +125,7 @@ def test_a_passkey_is_renamed_confirmed_by_and_removed(visitor: Visitor, reader:
     visitor.page.get_by_label("Name").fill("Old laptop")
     visitor.press("Rename")
     expect(visitor.page.get_by_text("Old laptop")).to_be_visible()
+    visitor.page.locator("header summary").last.click()
     visitor.press("Log out")
     visitor.press("Log in with a passkey")
     expect(visitor.page).to_have_url(f"{visitor.url}/")

@@ -11,7 +11,8 @@ from monitor.charts import svg
 from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 
-STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/overview.css").read_text(encoding="utf-8")
+SHEETS = Path(settings.BASE_DIR, "monitor/static/monitor")
+STYLES = "".join((SHEETS / name).read_text(encoding="utf-8") for name in ("base.css", "overview.css"))
 PASSED = (State.PASSED, Fault.NONE)
 
 

@@ -104,7 +104,6 @@ def test_an_edited_signature_judges_history_again_and_its_change_is_recorded(jam
     [
         ("Jam!", {}, "name", "expected a name"),
         ("unknown", {}, "name", "unknown is what no signature matches"),
-        ("breakdown", {}, "name", "the name of a page"),
         ("jam", {"title": ""}, "title", "expected"),
         ("jam", {"category": "weather"}, "category", "weather"),
         ("jam", {"category": ""}, "category", "'user'"),

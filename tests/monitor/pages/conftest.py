@@ -1,9 +1,11 @@
-"""A small grid, and browsers of users with different permissions."""
+"""A small grid, filled depots, and browsers of users with different permissions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,6 +14,13 @@ from django.utils import timezone
 
 from monitor.models import Resource, Series
 from tests.monitor.pages import builders
+from tests.waiting import eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from pytest_django.live_server_helper import LiveServer
+
+    from tests.monitor.pages.visits import FilledDepot, Visitors
 
 
 @dataclass(frozen=True)
@@ -62,3 +71,40 @@ def runner(db: None) -> Client:
     browser = Client()
     browser.force_login(builders.user("runner", may_run=True))
     return browser
+
+
+@pytest.fixture(scope="module")
+def stored_depots() -> dict[str, FilledDepot]:
+    """The depots of a module that were built already, by name."""
+    return {}
+
+
+@pytest.fixture
+def depot(
+    request: pytest.FixtureRequest,
+    stored_depots: dict[str, FilledDepot],
+    chromium: Browser,
+    live_server: LiveServer,
+) -> FilledDepot:
+    """The full depot, or the one of ``depots.BUILDERS`` that an indirect parameter names."""
+    from tests.monitor.pages import depots
+
+    name = getattr(request, "param", "full")
+    if name in stored_depots:
+        stored_depots[name].restore()
+    else:
+        stored_depots[name] = depots.BUILDERS[name]()
+        stored_depots[name].store()
+    return stored_depots[name]
+
+
+@pytest.fixture
+def visitors(chromium: Browser, live_server: LiveServer, depot: FilledDepot) -> Iterator[Visitors]:
+    """Browsers of the operator of the depot."""
+    from tests.monitor.pages.visits import Visitors, is_web_idle
+
+    arrived = Visitors(chromium, live_server.url, depot.session)
+    yield arrived
+    for context in arrived.open_contexts:
+        context.close()
+    assert eventually(is_web_idle)  # a request that still reads a table would block emptying it

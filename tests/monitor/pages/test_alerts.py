@@ -76,7 +76,9 @@ def test_every_page_shows_the_number_of_open_alerts(
 ) -> None:
     assert 'class="count"' not in text(client, path)
     alert(rule, grid.gather, now)
-    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in text(client, path)
+    assert '<span class="count">1<span class="visually-hidden"> open alert</span></span>' in text(
+        client, path
+    )
 
 
 def test_a_series_with_an_open_alert_is_marked(
@@ -159,7 +161,9 @@ def test_alerts_of_reporters_are_counted_too(
 ) -> None:
     home = Reporter.objects.get(name="home")
     Alert.objects.create(rule=rule, reporter=home, since=now, opened_at=now, text="it lags")
-    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in text(client, path)
+    assert '<span class="count">1<span class="visually-hidden"> open alert</span></span>' in text(
+        client, path
+    )
 
 
 def test_an_alert_of_an_invisible_series_cannot_be_acknowledged(
@@ -208,5 +212,5 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
             opened = alert(other, grid.gather, now)
             Notification.objects.create(alert=opened, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)
-        with django_assert_num_queries(13):  # three for the roles and permissions of the user
+        with django_assert_num_queries(15):  # three for the roles and permissions of the user
             client.get(PATH, headers=HTMX)

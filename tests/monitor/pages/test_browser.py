@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
-from django.db import connection, transaction
-from django.test import Client
+from django.db import connection
 from django.utils import timezone
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
-from pytest_django import DjangoDbBlocker
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
-from monitor.alerts import evaluate
 from monitor.failures import own_signatures
 from monitor.failures.classify_runs import classify_runs
 from monitor.ledger import heartbeats, transitions
-from monitor.models import Alert, AlertRule, Hold, MaintenanceWindow, Run, Series, Site
+from monitor.models import Hold, Run, Series
 from monitor.models.run import State
-from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
-from tests.monitor.pages.chromium import CHROMIUM, DEADLINE_MILLISECONDS
-from tests.waiting import eventually
+from tests.monitor.pages.chromium import CHROMIUM
+from tests.monitor.pages.visits import SCHEMES, SCREENS, FilledDepot, Visitors, overflow
 
-SCREENS = {"phone": (390, 844), "desk": (1280, 800)}
-SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 MINUTE = timedelta(minutes=1)
 
 pytestmark = [
@@ -39,198 +29,20 @@ pytestmark = [
 ]
 
 
-@dataclass
-class PageSet:
-    """A small grid with a history, stored once as the rows of its tables; each test restores them.
-
-    Gather has failed twice, also in its last run; Circle has no runs. A site is in maintenance, another
-    window is planned. One alert is open, another is resolved. *session* is the cookie of a logged-in
-    operator.
-    """
-
-    session: str
-    failed: Run
-    passed: Run
-    rows: dict[str, bytes] = field(default_factory=dict)
-
-    def store(self) -> None:
-        with connection.cursor() as cursor:
-            for table in connection.introspection.django_table_names(only_existing=True, include_views=False):
-                with cursor.copy(f"COPY (SELECT * FROM {table}) TO STDOUT") as copy:
-                    self.rows[table] = b"".join(bytes(block) for block in copy)
-
-    def restore(self) -> None:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL session_replication_role = replica")  # no triggers: rows are complete
-            for table, rows in self.rows.items():
-                cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")
-                if rows and not cursor.fetchone()[0]:
-                    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
-                        copy.write(rows)
-
-
-@pytest.fixture(scope="module")
-def page_set(chromium: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[PageSet]:
-    with django_db_blocker.unblock():
-        stored = build_page_set()
-        stored.store()
-        yield stored
-
-
-def build_page_set() -> PageSet:
-    resources = builders.sites(4)
-    gather = builders.gather("gather-main", resources)
-    builders.circle("circle-ring", resources[:3])
-    trouble = builders.Trouble(
-        "transfer_data", "site2-login", "cannot connect to site2.example.org:22: Connection refused " * 3
-    )
-    until = timezone.now() - MINUTE / 2
-    runs = builders.history(gather, 9, until=until, troubles={4: trouble, 8: trouble})
-    builders.not_run(gather, until - MINUTE, State.MISSED, "no reporter claimed it within 120 s")
-    title = "new disks for all users' home directories " * 4
-    here = MaintenanceWindow.objects.create(
-        name="disks", title=title, schedule="* * * * *", duration_seconds=60
-    )
-    here.sites.set(Site.objects.filter(name__in=["site4"]))
-    MaintenanceWindow.objects.create(name="network", schedule="0 8 * * tue", duration_seconds=14400)
-    AlertRule.objects.create(name="every-failure", everything=True, condition="failures_in_row", threshold=1)
-    classify_runs(timezone.now())
-    evaluate.evaluate(timezone.now())
-    opened = Alert.objects.get()
-    silent = AlertRule.objects.create(name="silent", condition="silent_seconds", threshold=60, enabled=False)
-    Alert.objects.create(
-        rule=silent,
-        series=gather,
-        since=until,
-        opened_at=until,
-        closed_at=until,
-        opened_by=runs[-1],
-        text=opened.text,
-    )
-    build_reporter(resources[0].site)
-    operator = builders.user("operator", may_run=True)
-    permissions = Permission.objects.filter(codename__in=["manage_reporters", "manage_signatures"])
-    operator.user_permissions.add(*permissions)
-    session = Client()
-    session.force_login(operator)
-    return PageSet(session.cookies["sessionid"].value, failed=runs[-1], passed=runs[-2])
-
-
-def build_reporter(site: Site) -> None:
-    """Create an agent that has something to say in every field, at length."""
-    now, long = timezone.now(), "a-word-that-does-not-end" * 10
-    reporter = reporter_rows.enrolled("site1-login-with-a-long-name", now - 90 * MINUTE, site=site.name)
-    reporter_rows.key(reporter, now - 200 * MINUTE, revoked_at=now - 90 * MINUTE, revoked_by=long[:150])
-    rules = {"probes": {"forbid": ["madbench", "gather"]}, "hours": {"forbid": ["mon-fri 08:00-18:00"]}}
-    rules["caps"] = {"concurrent_runs": 1, "scratch_bytes": 10**10}  # type: ignore[dict-item]
-    reporter_rows.status(
-        reporter,
-        now - MINUTE,
-        hostname=long[:200],
-        assignment_version=7,
-        assignment_error=long,
-        policy_status="in_force",
-        policy_sha256="cafe" * 16,
-        policy_error=long,
-        policy_summary={"disclosure": "full", "approval": "ask", "timezone": "Europe/Berlin", "rules": rules},
-        pending_approvals=2,
-        spool_records=123_456,
-        spool_bytes=5 * 10**9,
-        spool_oldest_at=now - 200 * MINUTE,
-        dropped_records=17,
-        clock_offset_seconds=-41.5,
-        clock_bound_seconds=0.3,
-        messages=[{"at": now.isoformat(), "level": "warning", "text": f"refused assignment 8: {long}"}],
-    )
-    for _ in range(2):
-        reporter_rows.record(reporter_rows.chain(reporter, now, declared=1000), 0, now)
-    rule = AlertRule.objects.create(name="lags", condition="lag_seconds", threshold=600, everything=True)
-    Alert.objects.create(rule=rule, reporter=reporter, since=now, opened_at=now, text=f"it lags {long}")
-
-
-@pytest.fixture
-def watched(page_set: PageSet, live_server: LiveServer) -> PageSet:
-    """The page set, as it was built."""
-    page_set.restore()
-    return page_set
-
-
-@dataclass
-class Visit:
-    """A logged-in browser; *complaints* are the warnings and errors of its console."""
-
-    context: BrowserContext
-    base: str
-    complaints: list[str] = field(default_factory=list)
-
-    def open(self, path: str) -> Page:
-        page = self.context.new_page()
-        page.set_default_timeout(DEADLINE_MILLISECONDS)
-        page.on("console", self._note)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.goto(self.base + path)
-        return page
-
-    def _note(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            self.complaints.append(message.text)
-
-
-@dataclass
-class Visitors:
-    browser: Browser
-    base: str
-    session: str
-    open_contexts: list[BrowserContext] = field(default_factory=list)
-
-    def come(self, screen: str = "desk", *, with_scripts: bool = True) -> Visit:
-        width, height = SCREENS[screen]
-        context = self.browser.new_context(
-            viewport={"width": width, "height": height}, java_script_enabled=with_scripts
-        )
-        self.open_contexts.append(context)
-        context.add_cookies([{"name": "sessionid", "value": self.session, "url": self.base}])
-        return Visit(context, self.base)
-
-
-@pytest.fixture
-def visitors(chromium: Browser, live_server: LiveServer, watched: PageSet) -> Iterator[Visitors]:
-    arrived = Visitors(chromium, live_server.url, watched.session)
-    yield arrived
-    for context in arrived.open_contexts:
-        context.close()
-    assert eventually(is_web_idle)  # a request that still reads a table would block emptying it
-
-
-def is_web_idle() -> bool:
-    """Return whether the web server runs no statement; pages that are closed may have sent requests."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND state <> 'idle'"
-        )
-        return bool(cursor.fetchone()[0] == 0)
-
-
-def paths(watched: PageSet) -> list[str]:
-    runs = [f"/runs/{run.pk}/" for run in (watched.failed, watched.passed)]
+def paths(depot: FilledDepot) -> list[str]:
+    runs = [f"/runs/{run.pk}/" for run in (depot.failed, depot.passed)]
     of_series = ["/series/gather-main/", "/series/gather-main/?range=1y", "/series/circle-ring/"]
     reporters = ["/reporters/", "/reporters/home/", "/reporters/site1-login-with-a-long-name/"]
     holds = ["/holds/", "/holds/site/site2/"]
-    causes = ["/failures/?range=90d", "/failures/connection-refused/?range=90d"]
+    causes = ["/failures/?range=90d", "/failures/causes/connection-refused/?range=90d"]
     failures = [*causes, *(f"/failures/breakdown/?by={by}&range=90d" for by in ("series", "path"))]
     return ["/", *of_series, *runs, "/alerts/", *failures, *holds, *reporters, "/login/", "/no-such-page"]
 
 
-def overflow(page: Page) -> int:
-    """Return by how many pixels the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
-
-
-def test_every_page_fits_every_screen_without_console_errors(visitors: Visitors, watched: PageSet) -> None:
+def test_every_page_fits_every_screen_without_console_errors(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come()
     page = visit.open("/")  # one tab for all: each tab is a process that compiles all scripts
-    for path in paths(watched):
+    for path in paths(depot):
         page.goto(visit.base + path)
         expect(page.locator("main h1").first).to_be_attached()
         fits_every_screen(page)
@@ -238,7 +50,7 @@ def test_every_page_fits_every_screen_without_console_errors(visitors: Visitors,
 
 
 @pytest.fixture
-def unnamed(watched: PageSet) -> None:
+def unnamed(depot: FilledDepot) -> None:
     """Three runs of Circle that failed by a hostile text without spaces, and an own signature at length."""
     circle, now, long = (
         Series.objects.get(name="circle-ring"),
@@ -256,7 +68,7 @@ def unnamed(watched: PageSet) -> None:
 
 def test_a_proposal_is_accepted_in_the_browser(visitors: Visitors, unnamed: None) -> None:
     visit = visitors.come()
-    page = visit.open("/signatures/")
+    page = visit.open("/failures/signatures/")
     fits_every_screen(page)
     page.get_by_role("link", name="Review").click()
     fits_every_screen(page)
@@ -286,7 +98,7 @@ def fits_every_screen(page: Page) -> None:
             assert overflow(page) <= 0, (page.url, screen, scheme)
 
 
-def test_text_has_enough_contrast_in_light_and_dark(visitors: Visitors, watched: PageSet) -> None:
+def test_text_has_enough_contrast_in_light_and_dark(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/")
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
@@ -312,7 +124,7 @@ def _luminance(page: Page, name: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_charts_have_axes_with_units_and_every_kind_of_trace(visitors: Visitors, watched: PageSet) -> None:
+def test_charts_have_axes_with_units_and_every_kind_of_trace(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come()
     page = visit.open("/series/gather-main/")
     history, rates = page.locator("[data-chart=history]"), page.locator("[data-chart=rates]")
@@ -327,7 +139,7 @@ def test_charts_have_axes_with_units_and_every_kind_of_trace(visitors: Visitors,
 
 
 @pytest.fixture
-def changed(watched: PageSet) -> Series:
+def changed(depot: FilledDepot) -> Series:
     """Gather passed twice with a hundred times the data."""
     gather = Series.objects.get(name="gather-main")
     gather.parameters = {**gather.parameters, "file_bytes": 100_000_000}
@@ -355,7 +167,7 @@ def test_no_line_crosses_a_boundary_and_its_label_says_what_changed(
 
 
 @pytest.mark.nightly
-def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, watched: PageSet) -> None:
+def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
     mark = page.locator("[data-chart=history] .scatterlayer .trace .point").last
     expect(mark).to_be_visible()
@@ -367,12 +179,13 @@ def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, watched
 
 
 @pytest.mark.nightly
-def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, watched: PageSet) -> None:
+def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
     chart = page.locator("[data-chart=history]")
     expect(chart.locator(".ytitle")).to_be_visible()
     colour = "e => e.layout.font.color"
     before = chart.evaluate(colour)
+    page.locator("summary", has_text="operator").click()
     page.get_by_role("button", name="Switch between light and dark").click()
     page.wait_for_function(
         "before => document.querySelector('[data-chart=history]').layout.font.color !== before", arg=before
@@ -381,17 +194,17 @@ def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, w
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-def test_an_open_overview_shows_a_new_run(visitors: Visitors, watched: PageSet) -> None:
+def test_an_open_overview_shows_a_new_run(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come()
     page = visit.open("/")
     expect(page.get_by_text("Failing now")).to_be_visible()
-    builders.passed(watched.failed.series, timezone.now())
+    builders.passed(depot.failed.series, timezone.now())
     expect(page.get_by_text("All passing")).to_be_visible()
     assert visit.complaints == []
 
 
-def test_ages_keep_counting_between_updates(visitors: Visitors, watched: PageSet) -> None:
-    builders.passed(watched.failed.series, timezone.now())  # an age of seconds: minutes change too rarely
+def test_ages_keep_counting_between_updates(visitors: Visitors, depot: FilledDepot) -> None:
+    builders.passed(depot.failed.series, timezone.now())  # an age of seconds: minutes change too rarely
     page = visitors.come().open("/")
     ages = page.locator(".cell time").all_text_contents()
     page.wait_for_function(
@@ -402,19 +215,19 @@ def test_ages_keep_counting_between_updates(visitors: Visitors, watched: PageSet
     )
 
 
-def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, watched: PageSet) -> None:
+def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come("phone").open("/")
     grid = page.locator("#grid-scroll")
     grid.evaluate("element => element.scrollTo(120, 0)")
     page.get_by_role("link", name="gather-main").last.focus()
-    builders.passed(watched.failed.series, timezone.now())
+    builders.passed(depot.failed.series, timezone.now())
     expect(page.get_by_text("All passing")).to_be_visible()
     assert grid.evaluate("element => element.scrollLeft") == 120
     assert page.evaluate("document.activeElement.textContent") == "gather-main"
 
 
 @pytest.mark.nightly
-def test_an_open_chart_draws_a_new_run(visitors: Visitors, watched: PageSet) -> None:
+def test_an_open_chart_draws_a_new_run(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/circle-ring/")
     expect(page.get_by_text("No run has ended in this range.")).to_be_visible()
     run = builders.passed(Series.objects.get(name="circle-ring"), timezone.now())
@@ -422,7 +235,7 @@ def test_an_open_chart_draws_a_new_run(visitors: Visitors, watched: PageSet) -> 
     expect(page.locator(f'a[href="/runs/{run.pk}/"]')).to_be_visible()
 
 
-def test_run_now_shows_the_run_until_it_ends(visitors: Visitors, watched: PageSet) -> None:
+def test_run_now_shows_the_run_until_it_ends(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
     page.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("heading", name="Waiting for the reporter")).to_be_visible()
@@ -435,7 +248,7 @@ def test_run_now_shows_the_run_until_it_ends(visitors: Visitors, watched: PageSe
     expect(page.get_by_role("heading", name="Passed")).to_be_visible()
 
 
-def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, watched: PageSet) -> None:
+def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come("phone", with_scripts=False).open("/series/gather-main/")
     page.locator("summary", has_text="Pause").click()
     page.get_by_label("Reason").fill("disk <swap>")
@@ -451,7 +264,7 @@ def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, wat
     assert (hold.ended_by, hold.ended_why) == ("operator", "new disks")
 
 
-def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: PageSet) -> None:
+def test_pages_can_be_read_without_javascript(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come(with_scripts=False)
     overview = visit.open("/")
     expect(overview.locator(".cell", has_text="failed here")).to_be_visible()
@@ -465,7 +278,7 @@ def test_pages_can_be_read_without_javascript(visitors: Visitors, watched: PageS
 
 
 def test_every_control_is_reached_by_keyboard_with_a_visible_focus(
-    visitors: Visitors, watched: PageSet
+    visitors: Visitors, depot: FilledDepot
 ) -> None:
     page = visitors.come().open("/")
     reached, outlined = [], []
@@ -478,8 +291,23 @@ def test_every_control_is_reached_by_keyboard_with_a_visible_focus(
         reached.append(where)
         outlined.append(outline)
     assert reached[0] == "#content"
-    assert {"/series/gather-main/", "grid-scroll", f"/runs/{watched.failed.pk}/"} <= set(reached)
+    assert {"/series/gather-main/", "grid-scroll", f"/runs/{depot.failed.pk}/"} <= set(reached)
     assert set(outlined[: reached.index("grid-scroll")]) == {"solid2px"}
+
+
+def test_escape_and_a_click_outside_close_a_menu(visitors: Visitors) -> None:
+    page = visitors.come("phone").open("/alerts/")
+    menu = page.locator("details.all-sections")
+    menu.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(menu.get_by_role("link", name="Alerts")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("link", name="Alerts")).to_be_hidden()
+    expect(menu.locator("summary")).to_be_focused()
+    menu.locator("summary").click()
+    page.mouse.click(380, 800)
+    expect(menu.get_by_role("link", name="Alerts")).to_be_hidden()
 
 
 def end_other_connections() -> None:
@@ -492,7 +320,7 @@ def end_other_connections() -> None:
 
 
 def test_an_open_page_shows_a_database_outage_until_it_is_over(
-    visitors: Visitors, watched: PageSet, tmp_path: Path
+    visitors: Visitors, depot: FilledDepot, tmp_path: Path
 ) -> None:
     heartbeats.record("beat", timezone.now() + timedelta(hours=1))
     page = visitors.come().open("/")
@@ -500,24 +328,24 @@ def test_an_open_page_shows_a_database_outage_until_it_is_over(
     connection.settings_dict["HOST"] = str(tmp_path)  # new connections of the web server fail
     try:
         end_other_connections()  # kept connections would last as long as those of the browser
-        expect(page.get_by_text("Database unreachable.")).to_be_visible()
+        expect(page.locator("#banner", has_text="Database unreachable.")).to_be_visible()
         expect(page.locator(".cell", has_text="failed here")).to_be_visible()  # the page keeps its content
     finally:
         connection.settings_dict["HOST"] = place
-    expect(page.get_by_text("Database unreachable.")).to_be_hidden()
+    expect(page.locator("#banner", has_text="Database unreachable.")).to_be_hidden()
 
 
 @pytest.mark.nightly
-def test_an_open_page_shows_an_outage_of_the_web_server(visitors: Visitors, watched: PageSet) -> None:
+def test_an_open_page_shows_an_outage_of_the_web_server(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come()
     page = visit.open("/")
     visit.context.set_offline(True)
-    expect(page.get_by_text("Web server unreachable.")).to_be_visible()
+    expect(page.locator("#banner", has_text="Web server unreachable.")).to_be_visible()
     visit.context.set_offline(False)
-    expect(page.get_by_text("Web server unreachable.")).to_be_hidden()
+    expect(page.locator("#banner", has_text="Web server unreachable.")).to_be_hidden()
 
 
-def test_a_hidden_tab_sends_no_requests(visitors: Visitors, watched: PageSet) -> None:
+def test_a_hidden_tab_sends_no_requests(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/")
     is_hidden = "Object.defineProperty(document, 'hidden', {configurable: true, get: () => %s})"
     page.evaluate(is_hidden % "true")

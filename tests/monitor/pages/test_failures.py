@@ -55,14 +55,21 @@ def test_each_cause_has_its_title_category_counts_and_intervals(
     classify_runs(now)
     shown = text(client, "/failures/?range=24h")
     assert shown.index("No space left on the device") < shown.index("SSH refuses the login")
-    for part in ("storage, critical", "not counted", "25 %", "33", "2 failed, from", "/failures/disk-full/"):
+    for part in (
+        "storage, critical",
+        "not counted",
+        "25 %",
+        "33",
+        "2 failed, from",
+        "/failures/causes/disk-full/",
+    ):
         assert part in shown, part
 
 
 def test_a_cause_shows_what_helps_and_its_runs(grid: Grid, client: Client, now: datetime) -> None:
     run = failed(grid, now)
     classify_runs(now)
-    shown = text(client, "/failures/disk-full/")
+    shown = text(client, "/failures/causes/disk-full/")
     for part in ("Free space", "counts against the site", f"/runs/{run.pk}/", "transfer_ring", "site2-login"):
         assert part in shown, part
     assert "&lt;b&gt;" in shown
@@ -77,7 +84,7 @@ def test_times_between_failures_and_to_repair_have_units(grid: Grid, client: Cli
     shown = text(client, "/failures/?range=24h")
     assert "20 min <small>1 outage</small>" in shown
     assert "10 min <small>1 repaired</small>" in shown
-    assert "10 min <small>1 repaired</small>" in text(client, "/failures/disk-full/?range=24h")
+    assert "10 min <small>1 repaired</small>" in text(client, "/failures/causes/disk-full/?range=24h")
 
 
 def test_too_few_failures_have_no_means(grid: Grid, client: Client, now: datetime) -> None:
@@ -87,7 +94,7 @@ def test_too_few_failures_have_no_means(grid: Grid, client: Client, now: datetim
     assert '<span title="No outage began after a passed run of this range">' in shown
     assert '<span title="No outage ended in this range">' in shown
     assert '<span title="No passed run ended an episode in this range">' in text(
-        client, "/failures/disk-full/"
+        client, "/failures/causes/disk-full/"
     )
 
 
@@ -112,7 +119,7 @@ def test_a_breakdown_has_rates_and_causes(
     for part in (
         *parts,
         "67 %",
-        "/failures/disk-full/?range=24h",
+        "/failures/causes/disk-full/?range=24h",
         f'aria-current="page">{by.capitalize() if by != "nonsense" else "Series"}<',
     ):
         assert part in shown, part
@@ -128,15 +135,15 @@ def test_a_breakdown_without_visible_runs_says_so(grid: Grid, client: Client, no
 
 
 def test_no_signature_has_the_name_of_another_page() -> None:
-    views = {resolve(f"/failures/{signature.name}/").url_name for signature in shipped()}
+    views = {resolve(f"/failures/causes/{signature.name}/").url_name for signature in shipped()}
     assert views == {"failure"}
 
 
 def test_unknown_causes_are_linked(grid: Grid, client: Client, now: datetime) -> None:
     failed(grid, now, "the cat ate the cable")
     classify_runs(now)
-    assert "/failures/unknown/" in text(client, "/failures/")
-    assert "the cat ate the cable" in text(client, "/failures/unknown/")
+    assert "/failures/causes/unknown/" in text(client, "/failures/")
+    assert "the cat ate the cable" in text(client, "/failures/causes/unknown/")
 
 
 def test_failures_that_are_not_classified_yet_are_shown_as_such(
@@ -152,7 +159,7 @@ def test_the_site_and_the_range_choose_the_runs(grid: Grid, client: Client, now:
     assert "No runs" in text(client, "/failures/?range=24h")
     assert "No space left" in text(client, "/failures/?range=7d&site=site1")
     assert "No series at site4 ran" in text(client, "/failures/?range=7d&site=site4")
-    assert "No run of a series at site4 failed" in text(client, "/failures/disk-full/?site=site4")
+    assert "No run of a series at site4 failed" in text(client, "/failures/causes/disk-full/?site=site4")
 
 
 @pytest.mark.parametrize("query", ["range=never", "site=%00", "site=%F0%9F%98%80&range="])
@@ -161,7 +168,7 @@ def test_an_invalid_filter_is_ignored(grid: Grid, client: Client, query: str) ->
 
 
 def test_an_unknown_signature_is_not_found(grid: Grid, client: Client) -> None:
-    text(client, "/failures/nothing/", status=404)
+    text(client, "/failures/causes/nothing/", status=404)
 
 
 def test_a_user_sees_only_the_failures_of_visible_series(grid: Grid, client: Client, now: datetime) -> None:
@@ -169,7 +176,7 @@ def test_a_user_sees_only_the_failures_of_visible_series(grid: Grid, client: Cli
     classify_runs(now)
     grid.circle.suite.viewers.add(Group.objects.create(name="others"))
     assert "No runs" in text(client, "/failures/")
-    assert str(run.pk) not in text(client, "/failures/disk-full/")
+    assert str(run.pk) not in text(client, "/failures/causes/disk-full/")
 
 
 def test_the_page_of_a_run_names_the_cause_and_what_helps(grid: Grid, client: Client, now: datetime) -> None:
@@ -177,7 +184,7 @@ def test_the_page_of_a_run_names_the_cause_and_what_helps(grid: Grid, client: Cl
     assert "No space left on the device" not in text(client, f"/runs/{run.pk}/")
     classify_runs(now)
     shown = text(client, f"/runs/{run.pk}/")
-    assert "/failures/disk-full/" in shown
+    assert "/failures/causes/disk-full/" in shown
     assert "Free space" in shown
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.ledger import heartbeats
+from monitor.models import Series
 from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from tests.monitor.pages.conftest import Grid
 
@@ -75,3 +76,11 @@ def test_an_unreadable_status_file_breaks_no_page(
 ) -> None:
     supervisor_file.write_text(content)  # type: ignore[attr-defined]
     assert client.get("/").status_code == 200
+
+
+def test_a_component_that_was_never_seen_raises_the_banner(grid: Grid, client: Client) -> None:
+    assert client.get("/banner/").content.strip() == b""  # it may still start
+    Series.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    text = client.get("/banner/").content.decode()
+    assert "Scheduler: never seen" in text
+    assert "Home reporter: never seen" in text

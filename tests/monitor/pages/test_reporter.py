@@ -196,7 +196,7 @@ def test_open_alerts_are_shown_and_counted_in_the_navigation(
     Alert.objects.create(rule=rule, reporter=ncsa, since=now, opened_at=now, text="it lags")
     shown = text(client)
     assert "It lags" in shown
-    assert '<span class="count">1<span class="visually-hidden"> open</span></span>' in shown
+    assert '<span class="count">1<span class="visually-hidden"> open alert</span></span>' in shown
 
 
 @pytest.mark.parametrize("summary", [[], "text", 7, None, {"rules": 7}, {"rules": {"caps": {"x": 1e300}}}])

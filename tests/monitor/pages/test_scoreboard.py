@@ -34,7 +34,7 @@ from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders
 
-PATH = "/scoreboard/"
+PATH = "/forecasts/accuracy/"
 STYLES = Path(settings.BASE_DIR, "monitor/static/monitor/scoreboard.css").read_text(encoding="utf-8")
 
 
@@ -109,7 +109,9 @@ def test_the_filters_are_in_the_address(browser: Client, scored: Metric) -> None
     page = browser.get(PATH, {"site": "site-of-here", "range": "90d"}).content.decode()
     assert 'value="site-of-here"' in page
     assert '<option value="90d" selected>' in page
-    assert f"scoreboard/times.csv?site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}" in page
+    assert (
+        f"forecasts/accuracy/times.csv?site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}" in page
+    )
     assert "No scored forecasts" in text(browser, "?site=site-of-there")
     assert "change the filters" in text(browser, "?metric=total_core.seconds")
 

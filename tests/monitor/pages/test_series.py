@@ -17,8 +17,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from monitor.charts import series_chart as charts
-from monitor.charts.chart_ranges import RANGES, named
 from monitor.charts.series_chart import chart
+from monitor.charts.time_range import PageRange, relative
 from monitor.depot.samples import formats
 from monitor.fleet.assignment import current_assignment
 from monitor.forecasts import refresh
@@ -174,6 +174,18 @@ def test_transfer_rates_have_their_own_chart(grid: Grid, client: Client, now: da
     assert set(rates) == {"transfer.site1-login.bytes_per_second", "transfer.site2-login.bytes_per_second"}
 
 
+def test_the_data_of_each_chart_stand_in_a_table(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.circle, now)
+    text = page(client, "circle-ring")
+    table = re.search(
+        r'<caption class="visually-hidden">Durations of runs by stage(.+?)</table>', text, re.DOTALL
+    )
+    assert table is not None
+    cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", table[1])
+    assert cells[:4] == ["Scheduled (UTC)", "State", "init", "stage_data"]
+    assert {f"{now:%Y-%m-%d %H:%M:%S}", "passed", "1.4 s", "6.8 s"} <= set(cells)
+
+
 def test_a_link_chooses_the_range(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
     builders.passed(grid.gather, now - 90 * minute)
     builders.passed(grid.gather, now)
@@ -195,34 +207,27 @@ def test_a_long_range_is_drawn_by_day(grid: Grid, client: Client, now: datetime,
         pytest.approx(11.2),
         pytest.approx(33.6),
     )
-    assert len(chart_data(page(client, "gather-main", range="2y"))["days"]) == len(ages) + 1
+    assert len(chart_data(page(client, "gather-main", range="all"))["days"]) == len(ages) + 1
     assert chart_data(page(client, "gather-main", range="30d"))["days"] == []
 
 
-def test_an_unknown_range_is_the_default() -> None:
-    assert named("yesteryear") == RANGES[0]
+def test_an_unknown_range_is_refused_with_the_default_shown(grid: Grid, client: Client) -> None:
+    text = page(client, "gather-main", range="yesteryear")
+    assert "expected one of 1h, 24h, 7d, 30d, 90d, 1y, all" in text
+    assert "Showing 7d." in text
 
 
-@pytest.mark.parametrize("stretch", [named("200"), named("24h")])
-def test_no_more_points_than_a_browser_can_draw_are_sent(
-    grid: Grid, now: datetime, minute: timedelta, monkeypatch: pytest.MonkeyPatch, stretch: Any
+def test_no_more_runs_than_a_browser_can_draw_are_sent(
+    grid: Grid, now: datetime, minute: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charts, "MOST_POINTS", 60)
+    monkeypatch.setattr(charts, "MOST_RUNS", 5)
     for number in range(8):
-        builders.passed(grid.circle, now - number * minute)
-    shown = chart(grid.circle, stretch, now, None)
-    sent = len(shown.runs) * (len(shown.stages) + len(shown.rates) + 5)
-    assert 0 < sent <= 60
-    assert shown.cut
-    assert shown.runs[-1].slot == now
-
-
-def test_a_complete_range_is_not_called_cut(grid: Grid, now: datetime, minute: timedelta) -> None:
-    for number in range(60):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
-    shown = chart(grid.circle, named("50"), now, None)
-    assert len(shown.runs) == 50
-    assert not shown.cut
+    later = now + minute
+    shown = chart(grid.circle, relative("24h", later), None)
+    assert (len(shown.runs), shown.cut, shown.runs[-1].slot) == (5, True, now)
+    whole = chart(grid.circle, PageRange("", now - 4 * minute, later), None)
+    assert (len(whole.runs), whole.cut) == (5, False)
 
 
 def test_the_csv_has_every_value_with_its_unit_and_outcome(

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import InterfaceError, OperationalError, connection
 
-from monitor.charts.chart_ranges import ChartRange, begin
 from monitor.depot.samples.export import ExportTimeout, export, values
 from monitor.depot.samples.formats.base import UnknownFormat, Value
 from monitor.ingest.service import ingest, ingest_all
-from monitor.models import Run, Series
+from monitor.models import Series
 from monitor.models.run import State
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, failed_circle_report
@@ -143,14 +142,6 @@ def idle_transactions() -> int:
 def ended(session: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
-
-
-def test_an_export_starts_with_the_first_run_of_a_chart_range(runs: Series, noon: datetime) -> None:
-    now = noon + 5 * MINUTE
-    newest = (ChartRange("2", "", newest=2), ChartRange("9", "", newest=9))
-    assert [begin(runs, stretch, now) for stretch in newest] == [noon + 2 * MINUTE, None]
-    assert begin(runs, ChartRange("1h", "", span=60 * MINUTE), now) == now - 60 * MINUTE
-    assert Run.objects.count() == 5
 
 
 def test_an_unknown_format_is_refused_before_reading(runs: Series) -> None:

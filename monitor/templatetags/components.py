@@ -1,0 +1,243 @@
+"""Components of pages: `/style` shows each of them, and the head of each says its arguments."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from monitor import health, units
+from monitor.charts import svg
+from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
+from monitor.health import HealthProblem
+from monitor.ledger.attribution import outcome_label
+from monitor.series.staleness import Staleness
+from monitor.templatetags.gridcast import ICONS, ago
+
+register = template.Library()
+_FORMATS = {"second": "%Y-%m-%d %H:%M:%S", "minute": "%Y-%m-%d %H:%M", "day": "%Y-%m-%d"}
+_BESIDE = {"second": "%H:%M:%S", "minute": "%H:%M", "day": ""}
+
+
+@dataclass(frozen=True)
+class FilterField:
+    """A field of a filter form: *options*, pairs of value and label, or a text with *suggestions*."""
+
+    name: str
+    label: str
+    value: str = ""
+    options: Sequence[tuple[str, str]] = ()
+    suggestions: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class RangeLink:
+    label: str
+    query: str
+    is_current: bool
+
+
+@register.filter
+def banner_state(problems: Sequence[HealthProblem]) -> str:
+    """Return what the banner is about, the components; screen readers hear of a change."""
+    return health.components(problems)
+
+
+@register.simple_tag(takes_context=True)
+def time(context: Mapping[str, Any], when: datetime | None, precision: str = "second") -> SafeString:
+    """Format a time in the reader's zone, with UTC beside; *precision*: second, minute or day."""
+    if when is None:
+        return SafeString("&ndash;")
+    utc = when.astimezone(UTC)
+    local = when.astimezone(context.get("zone", UTC))
+    beside = SafeString("")
+    if _BESIDE[precision]:
+        is_utc = local.utcoffset() == utc.utcoffset()
+        day = "" if local.date() == utc.date() else f"{utc:%m-%d} "
+        beside = format_html(
+            ' <span class="zone">{} UTC</span>', "" if is_utc else day + utc.strftime(_BESIDE[precision])
+        )
+    return format_html(
+        '<time datetime="{}">{}{}</time>',
+        utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        local.strftime(_FORMATS[precision]),
+        beside,
+    )
+
+
+@register.simple_tag
+def state(value: str, text: str = "") -> SafeString:
+    """Show the chip of a state of a run, or of a freshness: its icon and *text*, by default its name."""
+    name = value.replace("_", " ") if value in set(Staleness) else outcome_label(value)
+    return format_html('<span class="chip state s-{}">{}{}</span>', value, ICONS[value], text or name)
+
+
+@register.simple_tag
+def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.CURRENT) -> SafeString:
+    """Show the age of a result; if it is not current, with the icon and the word of its *freshness*."""
+    text = ago(then, now) if then else SafeString("never")
+    if freshness == Staleness.CURRENT:
+        return format_html('<span class="age">{}</span>', text)
+    return format_html(
+        '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}, {3}</span>',
+        str(freshness),
+        ICONS[freshness],
+        freshness.replace("_", " "),
+        text,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def site_link(context: Mapping[str, Any], name: str) -> SafeString:
+    """Link a site by its name to its page, in the time range of this page."""
+    return _link(context, reverse("availability-site", args=[name]), name, "site")
+
+
+@register.simple_tag(takes_context=True)
+def series_link(context: Mapping[str, Any], name: str) -> SafeString:
+    """Link a series by its name to its page, in the time range of this page."""
+    return _link(context, reverse("series", args=[name]), name, "series")
+
+
+@register.simple_tag(takes_context=True)
+def run_link(context: Mapping[str, Any], run: uuid.UUID, slot: datetime) -> SafeString:
+    """Link a run by its scheduled time to its page."""
+    return format_html('<a class="run" href="{}">{}</a>', reverse("run", args=[run]), time(context, slot))
+
+
+@register.simple_tag
+def sparkline(values: Sequence[float], label: str, unit: str = "seconds") -> SafeString:
+    """Draw *values*, oldest first; screen readers hear *label* with the lowest, highest and newest value."""
+    if len(values) < 2:
+        return SafeString("")
+    low, high, newest = (units.humanised(value, unit) for value in (min(values), max(values), values[-1]))
+    return svg.sparkline(values, f"{label}: {low} to {high}, newest {newest}")
+
+
+@register.simple_tag(takes_context=True)
+def query(context: Mapping[str, Any], **changes: object) -> str:
+    """Return the query string of this page with *changes*; None or an empty text removes a parameter."""
+    kept = context["request"].GET.copy()
+    kept.pop("seen", None)
+    for name, value in changes.items():
+        kept.pop(name, None)
+        if value not in (None, ""):
+            kept[name] = str(value)
+    return str(kept.urlencode())
+
+
+@register.simple_tag(takes_context=True)
+def live(context: Mapping[str, Any], digest: str = "") -> SafeString:
+    """Return the attributes of the part of a page that updates itself; *digest*: of the content it shows.
+
+    The view of the page is decorated by ``monitor.pages.http.updates.live``; the page leaves its block
+    ``banner_polls`` empty, because the banner comes along.
+    """
+    asked = query(context, seen=digest)
+    url = f"{context['request'].path}{'?' if asked else ''}{asked}"
+    return format_html('hx-get="{}" hx-trigger="every 10s, back from:body" hx-swap="morph:outerHTML"', url)
+
+
+@register.simple_tag(takes_context=True)
+def range_query(context: Mapping[str, Any]) -> str:
+    """Return the time range of this page as a query string with its question mark; empty without a range."""
+    return _range_query(context)
+
+
+@register.inclusion_tag("parts/range_picker.html", takes_context=True)
+def range_picker(context: Mapping[str, Any], chosen: PageRange) -> dict[str, Any]:
+    """Choose the time range of the page; all other parameters of the query string are kept."""
+    kept = _others(context, [*PARAMETERS, "page"])
+    zone = context.get("zone", UTC)
+    times = {"from": chosen.start, "to": None if chosen.is_relative else chosen.end}
+    return {
+        "range": chosen,
+        "links": [
+            RangeLink(label, urlencode([*kept, ("range", key)]), key == chosen.key)
+            for key, label in LABELS.items()
+        ],
+        "kept": kept,
+        "zone_name": context.get("zone_name", "UTC"),
+        **{
+            name: f"{moment.astimezone(zone):%Y-%m-%dT%H:%M}" if moment else ""
+            for name, moment in times.items()
+        },
+    }
+
+
+@register.inclusion_tag("parts/pages.html", takes_context=True)
+def pager(context: Mapping[str, Any], page: int, pages: int) -> dict[str, Any]:
+    """Link the previous and the next page of a list, with the rest of the query string."""
+    return {
+        "page": page,
+        "pages": pages,
+        "earlier": query(context, page=page - 1) if page > 1 else "",
+        "later": query(context, page=page + 1) if page < pages else "",
+    }
+
+
+@register.inclusion_tag("parts/filter_form.html", takes_context=True)
+def filter_form(context: Mapping[str, Any], fields: Sequence[FilterField], label: str) -> dict[str, Any]:
+    """Show a form that filters the page by *fields*; other parameters, such as the time range, are kept."""
+    names = [field.name for field in fields]
+    kept = _others(context, [*names, "page"])
+    return {
+        "fields": fields,
+        "label": label,
+        "kept": kept,
+        "cleared": urlencode(kept),
+        "is_filtered": any(context["request"].GET.get(name) for name in names),
+    }
+
+
+@register.simple_tag(takes_context=True)
+def sort_header(context: Mapping[str, Any], label: str, key: str, order: str, kind: str = "") -> SafeString:
+    """Show the head of a column that sorts by *key*; *order* is the order in force, ``-key`` descending.
+
+    *kind* is the class of the cell, such as ``number``.
+    """
+    direction = {key: "ascending", f"-{key}": "descending"}.get(order, "none")
+    following = f"-{key}" if order == key else key
+    return format_html(
+        '<th scope="col" class="{}" aria-sort="{}"><a href="?{}">{}</a></th>',
+        kind,
+        direction,
+        query(context, order=following, page=None),
+        label,
+    )
+
+
+@register.inclusion_tag("parts/table_behind.html")
+def table_behind(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str, download: str = ""
+) -> dict[str, Any]:
+    """Show the values of a chart as a table that opens; *download* is the URL of all of them."""
+    return {"columns": columns, "rows": rows, "caption": caption, "download": download}
+
+
+def _others(context: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the parameters of the query string of this page without *names*."""
+    parameters = context["request"].GET
+    return [
+        (name, value)
+        for name, values in parameters.lists()
+        if name not in {*names, "seen"}
+        for value in values
+    ]
+
+
+def _range_query(context: Mapping[str, Any]) -> str:
+    chosen = context.get("time_range")
+    return f"?{chosen.query_string}" if isinstance(chosen, PageRange) else ""
+
+
+def _link(context: Mapping[str, Any], url: str, name: str, kind: str) -> SafeString:
+    return format_html('<a class="{}" href="{}{}">{}</a>', kind, url, _range_query(context), name)

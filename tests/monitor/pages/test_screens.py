@@ -1,0 +1,96 @@
+"""Every page on every screen, light and dark, over full, empty, huge, stale and broken depots.
+
+The pages come from the registry: a new page is looked at without a change here, unless its URL has an
+argument that ``arguments`` does not know. Screenshots are in ``var/screenshots``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from monitor import pages
+from monitor.models import Incident, Run, Series, Site
+from tests.monitor.pages import depots
+from tests.monitor.pages.chromium import CHROMIUM
+from tests.monitor.pages.visits import FilledDepot, Visitors, look
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH"),
+]
+QUERIES = {
+    "failures/": "?range=90d",
+    "failures/breakdown/": "?by=series&range=90d",
+    "series/<slug:name>/": "?range=30d",
+}
+
+
+def arguments() -> dict[str, object]:
+    """Return an object of the depot by the part of a route that has an argument; a depot may have none."""
+    run, series, site = Run.objects.first(), Series.objects.first(), Site.objects.first()
+    return {
+        "runs/<uuid:pk>": run and run.pk,
+        "series/<slug:name>": series and series.name,
+        "incidents/<int:pk>": getattr(Incident.objects.first(), "pk", None),
+        "reporters/<slug:name>": series and "home",
+        "sites/<slug:name>": site and site.name,
+        "failures/causes/<slug:name>": "unknown",
+        "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
+        "failures/signatures/edit/<slug:name>": None,
+        "account/passkeys/<int:pk>": None,
+        "runs/<uuid:pk>/conflicts/<int:number>": None,
+    }
+
+
+def addresses() -> Iterator[str]:
+    """Yield the address of each page that has an object to show."""
+    known = arguments()
+    for pattern in (each for patterns in pages.load_all().values() for each in patterns):
+        route = str(pattern.pattern)
+        for part in sorted(known, key=len, reverse=True):
+            if part in route and known[part] is not None:
+                argument = re.sub(r"<.*", "", part) + str(known[part])
+                route = route.replace(part, argument)
+        if "<" not in route and (not route or route.endswith("/")):  # others are files
+            yield f"/{route}{QUERIES.get(str(pattern.pattern), '')}"
+
+
+def shown_pages(session: str) -> list[str]:
+    """Return the addresses that answer with a page: others are downloads, or accept forms only."""
+    browser = Client(headers={"Accept": "text/html"})
+    browser.cookies["sessionid"] = session
+    found = []
+    for address in addresses():
+        answer = browser.get(address)
+        if answer.status_code == 200 and b"<main" in answer.content:
+            found.append(address)
+    return found
+
+
+def name_of(address: str) -> str:
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "", address.partition("?")[0])
+    return re.sub(r"[^a-z]+", "-", path).strip("-") or "overview"
+
+
+def test_some_pages_look_well(visitors: Visitors, depot: FilledDepot) -> None:
+    wrong = look(visitors, "/", "full/overview", schemes=["dark"])
+    wrong += look(visitors, "/series/gather-main/", "full/series", screens=["phone"])
+    wrong += look(visitors, "/style/", "full/style", schemes=["light"])
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("depot", [*depots.BUILDERS], indirect=True)
+def test_every_page_looks_well(
+    visitors: Visitors, depot: FilledDepot, request: pytest.FixtureRequest
+) -> None:
+    kind = request.node.callspec.params["depot"]
+    visitors.session = depot.administrator
+    wrong = []
+    for address in shown_pages(depot.administrator):
+        wrong += look(visitors, address, f"{kind}/{name_of(address)}")
+    assert not wrong, "\n".join(wrong)
