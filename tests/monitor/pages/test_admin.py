@@ -27,7 +27,7 @@ def administrator(db: None) -> Client:
 def test_every_list_and_form_opens(grid: Grid, administrator: Client, now: datetime) -> None:
     builders.history(grid.circle, 3, until=now)  # the first forecasts need three runs
     ApiToken.objects.issue(builders.user("program"), "scheduler", ["read"])
-    statuses = {}
+    statuses: dict[str, int] = {}
     for model in (model for model in admin.site._registry if model._meta.app_label == "monitor"):
         name = f"admin:monitor_{model.__name__.lower()}"
         urls = [reverse(f"{name}_changelist")]
