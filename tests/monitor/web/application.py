@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from monitor.web.limits import Limits, TransferPace
@@ -38,8 +39,13 @@ class CrowdedWorker(BufferedWorker):
 
 
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers."""
+    """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers.
+
+    ``/waits?FIFO`` is answered after another process has opened the FIFO for writing.
+    """
     path = environ["PATH_INFO"]
+    if path == "/waits":
+        Path(environ["QUERY_STRING"]).read_bytes()
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     if path in {"/parts", "/fails"}:
