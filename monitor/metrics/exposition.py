@@ -70,10 +70,10 @@ class AnswerCache:
             self._answers.popitem(last=False)
 
 
-_cache = AnswerCache()
+CACHE = AnswerCache()
 
 
-def expose(request: ScrapeRequest, media_type: str, cache: AnswerCache = _cache) -> bytes:
+def expose(request: ScrapeRequest, media_type: str, cache: AnswerCache = CACHE) -> bytes:
     """Return the metrics in *media_type*, ``TEXT`` or ``OPENMETRICS``, compressed by gzip.
 
     Raises:

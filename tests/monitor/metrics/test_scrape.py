@@ -28,7 +28,7 @@ from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.metrics import definitions as of
 from monitor.metrics.definitions import DEFINITIONS
-from monitor.metrics.exposition import MOST_SCRAPES, AnswerCache, ScrapesBusy
+from monitor.metrics.exposition import CACHE, MOST_SCRAPES, AnswerCache, ScrapesBusy
 from monitor.metrics.text_format import OPENMETRICS, TEXT, Family, compressed, decompressed
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.role import UserRole
@@ -359,10 +359,11 @@ def test_an_answer_is_kept_for_some_seconds(settings: Any, seconds: float, made:
     assert len(calls) == made
 
 
-def test_few_scrapes_wait_for_the_one_that_collects_and_share_its_answer(settings: Any) -> None:
+def test_few_scrapes_wait_for_the_one_that_collects_and_share_its_answer(
+    client: Client, settings: Any
+) -> None:
     settings.GRIDCAST_METRICS_VALID_SECONDS = 60.0
-    cache, may_end = AnswerCache(), threading.Event()
-    made: list[int] = []
+    may_end, made = threading.Event(), []
 
     def make() -> bytes:
         made.append(1)
@@ -370,10 +371,12 @@ def test_few_scrapes_wait_for_the_one_that_collects_and_share_its_answer(setting
         return b"answer"
 
     with ThreadPoolExecutor(MOST_SCRAPES + 2) as pool:
-        scrapes = [pool.submit(cache.get, ("key",), make) for _ in range(MOST_SCRAPES + 2)]
+        scrapes = [pool.submit(CACHE.get, ("key",), make) for _ in range(MOST_SCRAPES + 2)]
         assert eventually(lambda: sum(scrape.done() for scrape in scrapes) == 2)
+        refused = client.get("/metrics")
         may_end.set()
-    refused = [scrape.exception() for scrape in scrapes if scrape.exception()]
-    assert [type(error) for error in refused] == [ScrapesBusy, ScrapesBusy]
+    assert (refused.status_code, refused.json()["code"], refused["Retry-After"]) == (503, "busy", "5")
+    errors = [scrape.exception() for scrape in scrapes if scrape.exception()]
+    assert [type(error) for error in errors] == [ScrapesBusy, ScrapesBusy]
     assert len(made) == 1
-    assert cache.get(("another",), lambda: b"next") == b"next"
+    assert client.get("/metrics").status_code == 200
