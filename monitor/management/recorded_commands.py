@@ -77,8 +77,9 @@ def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **optio
     Raises:
         CommandError: the event cannot be written, so nothing is changed.
     """
-    has_depot = not {tuple(argv[1:2]), tuple(argv[1:3])} & WITHOUT_DEPOT
-    is_in_parts = argv[1] in IN_PARTS or not has_depot
+    words = _words(argv)
+    has_depot = not {tuple(words[:1]), tuple(words[:2])} & WITHOUT_DEPOT
+    is_in_parts = words[0] in IN_PARTS or not has_depot
     if is_in_parts and has_depot:
         _insert(argv, "begun")
     try:
@@ -98,11 +99,16 @@ def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **optio
 
 def changes(argv: Sequence[str]) -> bool:
     """Return whether the command of *argv* changes something."""
-    words = [word for word in argv[1:] if not word.startswith("-")]
+    words = _words(argv)
     if not words or words[0] not in CHANGING:
         return False
     verbs = CHANGING[words[0]]
     return not verbs or bool(set(verbs) & set(words[1:2]))
+
+
+def _words(argv: Sequence[str]) -> Sequence[str]:
+    """Return the command, its verb, and what follows."""
+    return [word for word in argv[1:] if not word.startswith("-")]
 
 
 def _exit_status(error: BaseException) -> int:

@@ -72,7 +72,8 @@ class AuditMiddleware:
                 if _is_recorded(request):
                     transaction.set_rollback(True)
             elif trail.changes or (_is_recorded(request) and _is_attributed(request)):
-                audit.record(_actor(request), _action(request, status, AuditOutcome.DONE), now, trail)
+                actor = _actor(request) if request.user.is_authenticated else _denied_actor(request)
+                audit.record(actor, _action(request, status, AuditOutcome.DONE), now, trail)
         self._denials.flush(now)
         if _is_denied(request, status):
             self._denials.add(_denied_actor(request), _action(request, status, AuditOutcome.DENIED), now)
