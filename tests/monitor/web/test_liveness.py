@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.monitor.web.application import BIG
-from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving, slow_clients
+from tests.monitor.web.clients import THREADS, Server, gunicorn_with, received_until, serving, slow_clients
 
 APPLICATION = "tests.monitor.web.application:application"
 HOST = b" HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -21,12 +21,15 @@ def server() -> Iterator[Server]:
         yield web
 
 
-def test_liveness_is_answered_while_all_threads_wait(server: Server, tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    with slow_clients(server, b"GET /waits?" + bytes(fifo) + HOST), server.connect() as probe:
-        probe.sendall(b"GET /healthz" + HOST)
-        received = received_until(probe, b"alive\n")
+def test_liveness_is_answered_while_all_threads_wait(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        request = b"GET /waits?%d" % listener.getsockname()[1] + HOST
+        with slow_clients(server, request), contextlib.ExitStack() as waiting:
+            for _ in range(THREADS):
+                waiting.enter_context(listener.accept()[0])
+            with server.connect() as probe:
+                probe.sendall(b"GET /healthz" + HOST)
+                received = received_until(probe, b"alive\n")
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"Connection: keep-alive\r\n" in received
 
