@@ -5,18 +5,17 @@ import gc
 import os
 import sys
 
-from django.core.management import execute_from_command_line
 from django.db.utils import OperationalError, ProgrammingError
 
 from monitor.env import InvalidVariable
-from monitor.management import recorded_commands
+from monitor.management.recorded_commands import RecordingUtility
 
 NO_TABLE = "42P01"  # PostgreSQL's code
 
 
 def main() -> None:
     try:
-        recorded_commands.run(execute_from_command_line, sys.argv)
+        RecordingUtility(sys.argv).execute()
     except KeyboardInterrupt:
         sys.exit(130)
     except (InvalidVariable, OSError, OperationalError, ProgrammingError) as error:

@@ -14,11 +14,15 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from redis import Redis
 from redis.exceptions import RedisError
+
+from monitor import valkey
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 logger = logging.getLogger(__name__)
 KEY = "gridcast:counters"
@@ -101,9 +105,7 @@ class SharedCounters:
 
 def connect() -> Redis:
     """Return a client of the broker's server; it connects with the first command."""
-    url: str = settings.CELERY_BROKER_URL
-    options: dict[str, Any] = {"socket_timeout": SERVER_SECONDS, "socket_connect_timeout": SERVER_SECONDS}
-    return Redis.from_url(url.replace("redis+socket://", "unix://", 1), **options)
+    return valkey.connect(settings.CELERY_BROKER_URL, within_seconds=SERVER_SECONDS)
 
 
 counters = SharedCounters(connect)

@@ -345,7 +345,15 @@ def suspect_window_seconds() -> int:
 
 def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
     """Return the networks whose hosts may read /metrics without a token."""
-    name = "GRIDCAST_METRICS_ALLOW"
+    return networks("GRIDCAST_METRICS_ALLOW")
+
+
+def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks that the variable *name* lists.
+
+    Raises:
+        InvalidVariable: an entry is neither an address nor a network.
+    """
     texts = [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
     try:
         return tuple(map(ip_network, texts))

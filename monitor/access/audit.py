@@ -1,15 +1,16 @@
 """The audit record (docs/access.md): one event for a request or command that changes something or is denied.
 
-The middleware of pages and API, and ``manage.py``, write the events.
+The middleware of pages and API, and ``manage.py``, write the events: that of a change in the transaction that
+makes it, that of a denial or failure in one of its own.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.db import Error
+from django.db import Error, transaction
 
 from monitor.access.audit_trail import Trail
 from monitor.models import AuditEvent
@@ -41,7 +42,7 @@ class Action:
     status: int
 
 
-def write(
+def record(
     actor: Actor,
     action: Action,
     now: datetime,
@@ -49,10 +50,11 @@ def write(
     *,
     at: datetime | None = None,
     repeats: int = 1,
-) -> AuditEvent | None:
-    """Write the event; if the database refuses it, log it as an error and return None.
+) -> AuditEvent:
+    """Insert the event in the caller's transaction; *repeats* attempts between *at* and *now* are one event.
 
-    *repeats* attempts between *at* and *now* are one event.
+    Raises:
+        Error: the database refuses it. The caller must not commit the change.
     """
     event = AuditEvent(
         at=at or now,
@@ -69,13 +71,20 @@ def write(
         status=action.status,
         changes=changes.as_json() if changes else [],
     )
+    event.save(force_insert=True)
+    return event
+
+
+def write(actor: Actor, action: Action, now: datetime, **options: Any) -> AuditEvent | None:
+    """Write an event without a change, as ``record``; if the database refuses it, log it and return None."""
     try:
-        event.save(force_insert=True)
+        with transaction.atomic():
+            return record(actor, action, now, **options)
     except Error as error:
         reason = str(error).partition("\n")[0]
-        logger.error("not in the audit record: %s %s: %s", event, event.target, reason)
+        event = f"{actor.user or 'anonymous'}: {action.action} {action.outcome} {action.target}"
+        logger.error("not in the audit record: %s: %s", event, reason)
         return None
-    return event
 
 
 def _text(value: str, characters: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from monitor.env import InvalidVariable
+from monitor.env import InvalidVariable, networks
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
 
 
 def session_seconds() -> int:
@@ -76,7 +79,7 @@ class RemoteUser:
     """
 
     header: str
-    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    networks: tuple[IPv4Network | IPv6Network, ...]
     role: str
 
 
@@ -89,16 +92,10 @@ def remote_user() -> RemoteUser | None:
     header = os.environ.get("GRIDCAST_REMOTE_USER_HEADER", "")
     if not header:
         return None
-    text = os.environ.get("GRIDCAST_REMOTE_USER_PROXIES", "")
-    try:
-        networks = tuple(ipaddress.ip_network(entry.strip()) for entry in text.split(",") if entry.strip())
-    except ValueError as error:
-        raise InvalidVariable(
-            f"GRIDCAST_REMOTE_USER_PROXIES: expected addresses or networks: {error}"
-        ) from None
-    if not networks:
+    proxies = networks("GRIDCAST_REMOTE_USER_PROXIES")
+    if not proxies:
         raise InvalidVariable(
             "GRIDCAST_REMOTE_USER_HEADER is set: expected the addresses of the proxies that may send it in"
             " GRIDCAST_REMOTE_USER_PROXIES, such as 127.0.0.1,::1"
         )
-    return RemoteUser(header, networks, os.environ.get("GRIDCAST_REMOTE_USER_ROLE", ""))
+    return RemoteUser(header, proxies, os.environ.get("GRIDCAST_REMOTE_USER_ROLE", ""))

@@ -16,7 +16,6 @@ from django.utils.functional import cached_property
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
-PAUSE_SECONDS = 5.0  # between two attempts to reach a server that did not answer
 ANSWER_SECONDS = 3.0
 MOST_IN_MEMORY = 100_000  # by default a few hundred other names would push a counter out
 
@@ -46,9 +45,8 @@ class ValkeyCache(BaseCache):
         self, location: str, params: dict[str, Any], steady: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(params)
-        url = location.replace("redis+socket://", "unix://").replace("virtual_host=", "db=")
-        self._valkey = _Valkey(url, params)
-        self._memory = LocMemCache(url, {**params, "OPTIONS": {"MAX_ENTRIES": MOST_IN_MEMORY}})
+        self._valkey = _Valkey(location, params)
+        self._memory = LocMemCache(location, {**params, "OPTIONS": {"MAX_ENTRIES": MOST_IN_MEMORY}})
         self._steady = steady
         self._retry_at = steady()
 
@@ -81,12 +79,14 @@ class ValkeyCache(BaseCache):
         """Do nothing: the server is also the broker, and Django would empty the database."""
 
     def _ask(self, call: Callable[[BaseCache], Answer]) -> Answer:
-        import redis  # noqa: PLC0415 - slow to import, and few processes use the cache
+        from redis import RedisError  # noqa: PLC0415 - slow to import, and few processes use the cache
+
+        from monitor.valkey import PAUSE_SECONDS  # noqa: PLC0415 - see above
 
         if self._steady() >= self._retry_at:
             try:
                 return call(self._valkey)
-            except (redis.ConnectionError, redis.TimeoutError) as error:
+            except RedisError as error:
                 self._retry_at = self._steady() + PAUSE_SECONDS
                 logger.warning("Valkey is unreachable: failed logins are counted in each process: %s", error)
         return call(self._memory)
@@ -97,13 +97,7 @@ class _Valkey(RedisCache):
 
     @cached_property
     def _cache(self) -> RedisCacheClient:
-        from redis.backoff import NoBackoff  # noqa: PLC0415 - see above
-        from redis.retry import Retry  # noqa: PLC0415
+        from monitor import valkey  # noqa: PLC0415 - see above
 
-        return RedisCacheClient(
-            self._servers,  # type: ignore[attr-defined]  # missing in the stubs
-            serializer=JsonValues,
-            retry=Retry(NoBackoff(), 0),
-            socket_timeout=ANSWER_SECONDS,
-            socket_connect_timeout=ANSWER_SECONDS,
-        )
+        servers = [valkey.server_url(url) for url in self._servers]  # type: ignore[attr-defined]  # missing in the stubs
+        return RedisCacheClient(servers, serializer=JsonValues, **valkey.options(ANSWER_SECONDS))

@@ -161,7 +161,6 @@ def _series(request: HttpRequest, name: str) -> Series:
 
 
 def _ping(request: HttpRequest, series: Series, signal: str, rid: str) -> PingOut | HttpResponse:
-    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
     try:
         check_reported(series)
     except NotReported as error:

@@ -20,43 +20,46 @@ LEAST_FAILURES = 3  # in a row, of all series together
 EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
 
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
-# decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. A series
-# may bind a resource in several roles. The outcomes pft are results about the grid; a skipped slot (s) does
-# not interrupt failures.
+# decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
+# outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
+# resource in several roles, but counts once.
 _RESULTS = f"""
 WITH visible AS MATERIALIZED (
     SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
-), bound AS (
-    SELECT DISTINCT binding.resource_id, binding.series_id
-    FROM monitor_binding AS binding
-    WHERE binding.resource_id IN (SELECT id FROM monitor_resource WHERE name = ANY (%(resources)b))
-), evidence AS (
-    SELECT bound.resource_id, latest.state, latest.ended_at, latest.outcomes, latest.slots,
+), evidence AS MATERIALIZED (
+    SELECT resource.name, latest.series_id, trail, latest.ended_at,
         CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}') THEN latest.slot
             ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END AS result_at,
         CASE WHEN failed_resources <> '{{}}' THEN (
-            SELECT max(run.slot) FROM monitor_resource AS resource,
-                unnest(slots, failed_resources) AS run (slot, failed)
-            WHERE resource.id = bound.resource_id AND failed = resource.name) END AS failed_at,
-        CASE WHEN state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND failed_resource = (
-                SELECT name FROM monitor_resource WHERE id = bound.resource_id)
-            THEN substring(outcomes FROM '[fts]+$') END AS trail
-    FROM bound
-    JOIN monitor_series AS series ON series.id = bound.series_id
-    JOIN monitor_latestrun AS latest ON latest.series_id = bound.series_id
-    WHERE (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
+            SELECT max(run.slot) FROM unnest(slots, failed_resources) AS run (slot, failed)
+            WHERE failed = resource.name) END AS failed_at,
+        CASE WHEN trail IS NOT NULL THEN slots[length(outcomes) - length(trail) + 1] END AS failing_since,
+        latest.state = '{State.PASSED}' AS is_passed
+    FROM monitor_resource AS resource
+    JOIN monitor_binding AS binding ON binding.resource_id = resource.id
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}')
+            AND failed_resource = resource.name THEN substring(outcomes FROM '[fts]+$') END AS trail
+    ) AS failure
+    WHERE resource.name = ANY (%(resources)b) AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
+), failing AS (
+    SELECT name, sum(length(replace(trail, 's', '')))::bigint AS failures,
+        min(failing_since) AS failing_since, max(ended_at) AS failure_ended_at
+    FROM (
+        SELECT DISTINCT ON (name, series_id) name, trail, failing_since, ended_at FROM evidence
+        WHERE trail IS NOT NULL
+    ) AS failed
+    GROUP BY name
 ), results AS (
-    SELECT resource_id,
-        coalesce(sum(length(replace(trail, 's', ''))), 0)::bigint AS failures,
-        min(slots[length(outcomes) - length(trail) + 1]) AS failing_since,
-        max(ended_at) FILTER (WHERE trail IS NOT NULL) AS failure_ended_at,
-        max(ended_at) FILTER (WHERE state = '{State.PASSED}') AS passed_at,
-        max(failed_at) AS failed_at,
+    SELECT name, max(ended_at) FILTER (WHERE is_passed) AS passed_at, max(failed_at) AS failed_at,
         max(result_at) AS result_at
-    FROM evidence GROUP BY resource_id
+    FROM evidence GROUP BY name
 )
-SELECT resource.name, failures, failing_since, failure_ended_at, passed_at, failed_at, result_at
-FROM results JOIN monitor_resource AS resource ON resource.id = results.resource_id
+SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_ended_at, passed_at, failed_at,
+    result_at
+FROM results LEFT JOIN failing ON failing.name = results.name
 """  # noqa: S608  # constants of this module
 
 

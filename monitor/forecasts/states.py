@@ -45,6 +45,7 @@ _LOCK = """
 SELECT {key} AS key, {columns} FROM {table} WHERE {key} = ANY (%(keys)b::bigint[]) ORDER BY {key} FOR UPDATE
 """
 _WRITE = "UPDATE {table} SET {columns} WHERE {key} = %(key)b"
+_WAITED_FOR = "is_requested = is_requested AND %(is_behind)b"  # until everything is read
 _AFTER_RESET = {"state": None, "versions": None, "used_until": None, "used": None, "is_behind": True}
 
 
@@ -100,8 +101,10 @@ def load(kind: type[Learned], packed: bytes | memoryview) -> Learned:
 def write(states: type[LearnedState], rows: Sequence[StateRow]) -> None:
     """Write the learned part of *rows*; ``StateUpdate.publish`` writes the answers."""
     if rows:
-        columns = ", ".join(f"{name} = %({name})b" for name in _COLUMNS[states])
-        execute_each(_format(_WRITE, states, columns), map(vars, rows))
+        columns = [f"{name} = %({name})b" for name in _COLUMNS[states]]
+        if states is ForecastState:
+            columns.append(_WAITED_FOR)
+        execute_each(_format(_WRITE, states, ", ".join(columns)), map(vars, rows))
 
 
 def reset(states: type[LearnedState], keys: Collection[int]) -> None:

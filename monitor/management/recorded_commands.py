@@ -1,14 +1,25 @@
-"""Write the audit record of commands: ``manage.py`` calls ``run`` with its arguments."""
+"""Write the audit record of commands: ``manage.py`` finds its commands here."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from django.core.management import ManagementUtility
+from django.core.management.base import CommandError
+from django.db import DataError, IntegrityError, InternalError, OperationalError, transaction
 from django.utils import timezone
 
-from monitor.access.audit_trail import Trail, audit_trail
+from monitor.access.audit_trail import audit_trail
 from monitor.management.caller import caller_name
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
+    from monitor.access.audit import Action
 
 ANY: Collection[str] = ()  # every call of the command changes something
 # The commands that change something, with the verbs that do. A test asks for a decision on every command.
@@ -43,43 +54,88 @@ READING = {
     "stats",
     "testbed",
 }
-MISUSED = 2  # the exit status of a call with invalid options
+# These commit their work in parts, wait for others to continue it, or start jobs elsewhere: one event is
+# written before their work, and one after it.
+IN_PARTS = {"depot", "failures", "forecasts", "hold", "import", "reporter", "run"}
+# These do not need the depot that has the record: ``init`` writes a file, and a restored depot begins empty.
+WITHOUT_DEPOT = {("init",), ("depot", "restore")}
 
 
-def run(execute: Callable[[list[str]], None], argv: list[str]) -> None:
-    """Execute the command of *argv*; if it changes something, write an event with its exit status."""
-    if not changes(argv):
-        execute(argv)
-        return
-    with audit_trail() as trail:
-        try:
-            execute(argv)
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else 1
-            if status != MISUSED:
-                _write(argv, status, trail)
-            raise
-        _write(argv, 0, trail)
+class RecordingUtility(ManagementUtility):
+    """Django's command line, which writes an event for each command that changes something."""
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        command = super().fetch_command(subcommand)
+        if changes(self.argv):
+            command.execute = partial(record, command.execute, self.argv)  # type: ignore[method-assign]
+        return command
+
+
+def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **options: Any) -> Any:
+    """Call *execute* for the command of *argv*, and write its event in the same transaction.
+
+    Raises:
+        CommandError: the event cannot be written, so nothing is changed.
+    """
+    words = _words(argv)
+    has_depot = not {tuple(words[:1]), tuple(words[:2])} & WITHOUT_DEPOT
+    is_in_parts = words[0] in IN_PARTS or not has_depot
+    if is_in_parts and has_depot:
+        _insert(argv, "begun")
+    try:
+        with audit_trail() as trail, contextlib.nullcontext() if is_in_parts else transaction.atomic():
+            result = execute(*args, **options)
+            if not is_in_parts:
+                _insert(argv, "done", changes=trail)
+    except OperationalError:  # without the depot; ``manage.py`` says what to do
+        raise
+    except BaseException as error:
+        _write(argv, "failed", _exit_status(error))
+        raise
+    if is_in_parts:
+        _write(argv, "done", changes=trail)
+    return result
 
 
 def changes(argv: Sequence[str]) -> bool:
     """Return whether the command of *argv* changes something."""
-    words = [word for word in argv[1:] if not word.startswith("-")]
-    if not words or words[0] not in CHANGING or {"-h", "--help"} & set(argv):
+    words = _words(argv)
+    if not words or words[0] not in CHANGING:
         return False
     verbs = CHANGING[words[0]]
     return not verbs or bool(set(verbs) & set(words[1:2]))
 
 
-def _write(argv: Sequence[str], status: int, trail: Trail) -> None:
-    from monitor.access import audit  # noqa: PLC0415  # the models are loaded by the command
-    from monitor.models.audit_event import AuditChannel, AuditOutcome  # noqa: PLC0415
+def _words(argv: Sequence[str]) -> Sequence[str]:
+    """Return the command, its verb, and what follows."""
+    return [word for word in argv[1:] if not word.startswith("-")]
 
-    action = audit.Action(
-        channel=AuditChannel.COMMAND,
-        action=f"manage.py {argv[1]}",
-        target=shlex.join(argv[2:]),
-        outcome=AuditOutcome.FAILED if status else AuditOutcome.DONE,
-        status=status,
-    )
-    audit.write(audit.Actor(caller_name()), action, timezone.now(), trail)
+
+def _exit_status(error: BaseException) -> int:
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return error.returncode if isinstance(error, CommandError) else 1
+
+
+def _insert(argv: Sequence[str], outcome: str, **options: Any) -> None:
+    from monitor.access import audit  # noqa: PLC0415  # Django has loaded the models by now
+
+    try:
+        with transaction.atomic():
+            audit.record(audit.Actor(caller_name()), _action(argv, outcome, 0), timezone.now(), **options)
+    except (IntegrityError, DataError, InternalError) as error:
+        reason = str(error).partition("\n")[0]
+        detail = f"nothing is changed, because the audit record cannot be written: {reason}"
+        raise CommandError(detail) from error
+
+
+def _write(argv: Sequence[str], outcome: str, status: int = 0, **options: Any) -> None:
+    from monitor.access import audit  # noqa: PLC0415  # see above
+
+    audit.write(audit.Actor(caller_name()), _action(argv, outcome, status), timezone.now(), **options)
+
+
+def _action(argv: Sequence[str], outcome: str, status: int) -> Action:
+    from monitor.access.audit import Action  # noqa: PLC0415  # see above
+
+    return Action("command", f"manage.py {argv[1]}", shlex.join(argv[2:]), outcome, status)

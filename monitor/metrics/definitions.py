@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
 
 from monitor.ingest import counts
 from monitor.traces import export as traces
@@ -30,28 +22,18 @@ class Group(StrEnum):
     FORECASTS = "forecasts"
 
 
-_FAMILIES: dict[str, Any] = {
-    "gauge": GaugeMetricFamily,
-    "counter": CounterMetricFamily,
-    "histogram": HistogramMetricFamily,
-    "info": InfoMetricFamily,
-}
-
-
 @dataclass(frozen=True)
 class MetricDefinition:
-    """A metric; *name* is as in queries, except that a histogram has ``_bucket``, ``_sum`` and ``_count``."""
+    """A metric; *name* is as in queries, except that a histogram has ``_bucket``, ``_sum`` and ``_count``.
+
+    *kind*: gauge, counter, histogram or info.
+    """
 
     group: Group
     kind: str
     name: str
     meaning: str
     labels: Sequence[str] = ()
-
-    def family(self) -> Any:
-        """Return an empty family of prometheus_client; the ``add_metric`` of its class adds samples."""
-        name = self.name.removesuffix("_total").removesuffix("_info")
-        return _FAMILIES[self.kind](name, self.meaning, labels=self.labels)
 
 
 def _gauge(group: Group, name: str, meaning: str, *labels: str) -> MetricDefinition:
@@ -154,7 +136,7 @@ CLOCK_OFFSET = _gauge(
 )
 
 SITE_STATE = _gauge(
-    _S,
+    Group.SITES,
     "gridcast_site_state",
     "1 for the present state: up, held, maintenance, down, unknown.",
     "site",

@@ -7,86 +7,97 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
-from prometheus_client import exposition
-from prometheus_client.openmetrics import exposition as openmetrics
 
 from monitor.metrics import definitions as of
 from monitor.metrics import reporters, requests, series, service, sites
 from monitor.metrics.definitions import Group
 from monitor.metrics.scope import ScrapeScope
+from monitor.metrics.text_format import Family, compressed
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from monitor.metrics.scope import ScrapeRequest
 
 logger = logging.getLogger(__name__)
 MOST_ANSWERS = 8  # that are kept
+MOST_SCRAPES = 3  # in a process: one collects, the others wait for it; 16 threads serve everything else, too
 
-TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text"  # in the order of preference
-_ENCODERS: dict[str, tuple[Callable[[Any], bytes], str]] = {
-    TEXT: (exposition.generate_latest, exposition.CONTENT_TYPE_PLAIN_0_0_4),
-    OPENMETRICS: (openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST),
-}
+
+class ScrapesBusy(Exception):
+    """``MOST_SCRAPES`` scrapes are already being answered."""
 
 
 class AnswerCache:
-    """Keeps the newest answers for some seconds; concurrent scrapes wait for the one that collects."""
+    """Keeps the newest answers for some seconds; one scrape at a time collects, and few may wait for it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(MOST_SCRAPES)
+        self._collecting = threading.Lock()
         self._answers: OrderedDict[tuple[object, ...], tuple[float, bytes]] = OrderedDict()
 
     def get(self, key: tuple[object, ...], make: Callable[[], bytes]) -> bytes:
-        with self._lock:
-            made_at, answer = self._answers.pop(key, (float("-inf"), b""))
-            if self._clock() - made_at >= settings.GRIDCAST_METRICS_VALID_SECONDS:
-                made_at, answer = self._clock(), make()
-            self._answers[key] = made_at, answer
-            while len(self._answers) > MOST_ANSWERS:
-                self._answers.popitem(last=False)
+        """Return the valid answer for *key*, or make one.
+
+        Raises:
+            ScrapesBusy: there is no valid answer, and enough scrapes wait for one.
+        """
+        if (answer := self._valid(key)) is not None:
             return answer
-
-
-_cache = AnswerCache()
-
-
-def expose(request: ScrapeRequest, media_type: str, cache: AnswerCache = _cache) -> tuple[bytes, str]:
-    """Return the metrics in *media_type*, ``TEXT`` or ``OPENMETRICS``, and their Content-Type."""
-    encode, content_type = _ENCODERS[media_type]
-    body = cache.get((*request.key, media_type), lambda: encode(_Collected(request)))
-    return body, content_type
-
-
-class _Collected:
-    """A collector of prometheus_client for one scrape."""
-
-    def __init__(self, request: ScrapeRequest) -> None:
-        self._request = request
-
-    def collect(self) -> Iterator[Metric]:
-        scope = ScrapeScope(self._request, timezone.now(), settings.GRIDCAST_METRICS_MAX_SERIES)
-        groups = self._request.groups
-        if Group.SERVICE in groups:
-            yield from service.collect_without_depot()
-        if Group.REQUESTS in groups:
-            yield from requests.collect()
+        if not self._places.acquire(blocking=False):
+            raise ScrapesBusy
         try:
-            yield from list(_of_depot(scope))
-        except DatabaseError as error:
-            logger.warning("cannot collect metrics from the database: %s", error)
-            family = of.DEPOT_UP.family()
-            family.add_metric([], 0)
-            yield family
+            with self._collecting:
+                if (answer := self._valid(key)) is None:  # else made while this scrape waited
+                    answer = make()
+                    self._keep(key, answer)
+                return answer
+        finally:
+            self._places.release()
+
+    def _valid(self, key: tuple[object, ...]) -> bytes | None:
+        made_at, answer = self._answers.get(key, (float("-inf"), b""))
+        return answer if self._clock() - made_at < settings.GRIDCAST_METRICS_VALID_SECONDS else None
+
+    def _keep(self, key: tuple[object, ...], answer: bytes) -> None:
+        self._answers.pop(key, None)
+        self._answers[key] = self._clock(), answer  # a slow scrape does not expire while others wait for it
+        while len(self._answers) > MOST_ANSWERS:
+            self._answers.popitem(last=False)
 
 
-def _of_depot(scope: ScrapeScope) -> Iterator[Metric]:
+CACHE = AnswerCache()
+
+
+def expose(request: ScrapeRequest, media_type: str, cache: AnswerCache = CACHE) -> bytes:
+    """Return the metrics in *media_type*, ``TEXT`` or ``OPENMETRICS``, compressed by gzip.
+
+    Raises:
+        ScrapesBusy: see ``AnswerCache``.
+    """
+    return cache.get((*request.key, media_type), lambda: compressed(_collect(request), media_type))
+
+
+def _collect(request: ScrapeRequest) -> Iterator[Family]:
+    scope = ScrapeScope(request, timezone.now(), settings.GRIDCAST_METRICS_MAX_SERIES)
+    if Group.SERVICE in request.groups:
+        yield from service.collect_without_depot()
+    if Group.REQUESTS in request.groups:
+        yield from requests.collect()
+    try:
+        yield from list(_of_depot(scope))
+    except DatabaseError as error:
+        logger.warning("cannot collect metrics from the database: %s", error)
+        depot_up = Family(of.DEPOT_UP)
+        depot_up.add(0)
+        yield depot_up
+
+
+def _of_depot(scope: ScrapeScope) -> Iterator[Family]:
     groups = scope.request.groups
     if Group.SERVICE in groups:
         yield from service.collect(scope)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from monitor.metrics import definitions as of
 from monitor.metrics.definitions import MetricDefinition
+from monitor.metrics.text_format import Family
 from monitor.models import ReporterStatus
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from monitor.metrics.scope import ScrapeScope
 
 
@@ -25,12 +24,12 @@ _VALUES: Sequence[tuple[MetricDefinition, Callable[[ReporterStatus], float | Non
 )
 
 
-def collect(scope: ScrapeScope) -> Iterator[Metric]:
+def collect(scope: ScrapeScope) -> Iterator[Family]:
     rows = ReporterStatus.objects.filter(reporter__in=scope.reporters()).select_related("reporter")
     statuses = list(rows.order_by("reporter__name"))
     for definition, value in _VALUES:
-        family = definition.family()
+        family = Family(definition)
         for status in statuses:
             if (number := value(status)) is not None:
-                family.add_metric([status.reporter.name], number)
+                family.add(number, status.reporter.name)
         yield family

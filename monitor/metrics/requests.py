@@ -6,26 +6,25 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from prometheus_client.utils import floatToGoString
 from redis.exceptions import RedisError
 
 from monitor.counters import counters
 from monitor.metrics import definitions as of
+from monitor.metrics.text_format import Family, labelled, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponseBase
-    from prometheus_client.core import Metric
 
     from monitor.counters import Counter
     from monitor.metrics.definitions import MetricDefinition
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_LE = (*map(floatToGoString, BOUNDS), "+Inf")
+_LE = (*map(number, BOUNDS), "+Inf")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKET, _SUM = f"{of.REQUEST_SECONDS.name}_bucket", f"{of.REQUEST_SECONDS.name}_sum"
 _COUNTERS = (
@@ -69,7 +68,7 @@ def _route(request: HttpRequest) -> str:
     return static if request.path_info.startswith(static) else "none"
 
 
-def collect() -> Iterator[Metric]:
+def collect() -> Iterator[Family]:
     """Yield the counters of all processes; nothing while the server that holds them is unavailable."""
     try:
         counts = counters.read()
@@ -80,24 +79,25 @@ def collect() -> Iterator[Metric]:
     yield _histogram(counts)
 
 
-def _counter(definition: MetricDefinition, counts: Mapping[Counter, float]) -> Any:
-    family = definition.family()
+def _counter(definition: MetricDefinition, counts: Mapping[Counter, float]) -> Family:
+    family = Family(definition)
     for (name, *labels), count in sorted(counts.items()):
         if name == definition.name:
-            family.add_metric(labels, count)
+            family.add(count, *labels)
     return family
 
 
-def _histogram(counts: Mapping[Counter, float]) -> Any:
-    family = of.REQUEST_SECONDS.family()
+def _histogram(counts: Mapping[Counter, float]) -> Family:
+    family = Family(of.REQUEST_SECONDS)
     buckets: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for (name, *labels), count in counts.items():
+    for (name, *values), count in counts.items():
         if name == _BUCKET:
-            buckets[labels[0]][labels[1]] = count
+            buckets[values[0]][values[1]] = count
     for route, numbers in sorted(buckets.items()):
-        total, cumulated = 0.0, []
+        labels, total = labelled(of.REQUEST_SECONDS.labels, [route]), 0.0
         for bound in _LE:
             total += numbers.get(bound, 0.0)
-            cumulated.append((bound, total))
-        family.add_metric([route], cumulated, sum_value=counts.get((_SUM, route), 0.0))
+            family.add_labelled(total, f'{labels},le="{bound}"', "_bucket")
+        family.add_labelled(total, labels, "_count")
+        family.add_labelled(counts.get((_SUM, route), 0.0), labels, "_sum")
     return family

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from monitor.availability.site_states import site_states
 from monitor.metrics.definitions import Group
+from monitor.metrics.text_format import labelled
 from monitor.models import Binding, Reporter, Series, Site
 from monitor.models.role import keep_roles
 
@@ -105,6 +106,11 @@ class ScrapeScope:
         columns = "pk", "name", "suite__name", "probe", "reporter__name"
         rows = self.series().order_by("name").values_list(*columns)[: self.limit]
         return {key: Described(*names) for key, *names in rows}
+
+    @cached_property
+    def labels(self) -> Mapping[int, str]:
+        """The labels ``series`` and ``suite`` of the described series, as text, by primary key."""
+        return {key: labelled(("series", "suite"), each[:2]) for key, each in self.described.items()}
 
     @property
     def keys(self) -> Sequence[int]:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from monitor.forecasts.quantiles import quantile
 from monitor.metrics import definitions as of
 from monitor.metrics import series_sql
 from monitor.metrics.definitions import Group
+from monitor.metrics.text_format import Family, escaped
 from monitor.models.run import State
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from monitor.metrics.scope import ScrapeScope
     from monitor.metrics.series_sql import SeriesResult
 
 _TOTALS = {"total.seconds": "total", "total_essential.seconds": "essential", "total_core.seconds": "core"}
 
 
-def collect(scope: ScrapeScope) -> Iterator[Metric]:
+def collect(scope: ScrapeScope) -> Iterator[Family]:
     """Yield the families of the groups that are asked for; nothing is read for the others."""
     groups = scope.request.groups
     newest: Sequence[SeriesResult] = []
@@ -39,79 +37,77 @@ def collect(scope: ScrapeScope) -> Iterator[Metric]:
         yield from _forecasts(scope)
 
 
-def _sizes(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Metric]:
+def _sizes(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Family]:
     counts = Counter(each.state for each in newest if each.state)
-    by_state = of.SERIES_COUNT.family()
+    by_state = Family(of.SERIES_COUNT)
     for state in State:
         if counts[state]:
-            by_state.add_metric([state], counts[state])
-    by_state.add_metric(["none"], len(scope.described) - counts.total())
+            by_state.add(counts[state], state)
+    by_state.add(len(scope.described) - counts.total(), "none")
     yield by_state
     for definition, number in (
         (of.SERIES_EXPORTED, len(scope.described)),
         (of.SERIES_LEFT_OUT, scope.total - len(scope.described)),
     ):
-        family = definition.family()
-        family.add_metric([], number)
+        family = Family(definition)
+        family.add(number)
         yield family
 
 
-def _info(scope: ScrapeScope) -> Any:
-    family, sites = of.SERIES_INFO.family(), series_sql.sites(scope.keys)
+def _info(scope: ScrapeScope) -> Family:
+    family, sites = Family(of.SERIES_INFO), series_sql.sites(scope.keys)
     for key, series in scope.described.items():
-        values = [series.name, series.suite, series.probe, series.reporter, sites.get(key, "")]
-        family.add_metric([], dict(zip(of.SERIES_INFO.labels, values, strict=True)))
+        family.add(1, series.name, series.suite, series.probe, series.reporter, sites.get(key, ""))
     return family
 
 
-def _states(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Metric]:
-    states, passed = of.SERIES_STATE.family(), of.SERIES_PASSED.family()
+def _states(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Family]:
+    states, passed = Family(of.SERIES_STATE), Family(of.SERIES_PASSED)
     for each in newest:
         if each.state:
-            name, suite, *_ = scope.described[each.series]
-            states.add_metric([name, suite, each.state], 1)
-            passed.add_metric([name, suite], each.state == State.PASSED)
+            labels = scope.labels[each.series]
+            states.add_labelled(1, f'{labels},state="{each.state}"')
+            passed.add_labelled(each.state == State.PASSED, labels)
     yield from (states, passed)
 
 
-def _times(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Metric]:
-    results, ages, successes = (each.family() for each in (of.LAST_RESULT, of.RESULT_AGE, of.LAST_SUCCESS))
+def _times(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Family]:
+    results, ages, successes = Family(of.LAST_RESULT), Family(of.RESULT_AGE), Family(of.LAST_SUCCESS)
+    now = scope.now.timestamp()
     for each in newest:
-        labels = scope.described[each.series][:2]
+        labels = scope.labels[each.series]
         if each.ended_at is not None:
-            results.add_metric(labels, each.ended_at.timestamp())
-            ages.add_metric(labels, max((scope.now - each.ended_at).total_seconds(), 0.0))
+            results.add_labelled(each.ended_at, labels)
+            ages.add_labelled(max(now - each.ended_at, 0.0), labels)
         if each.success_end is not None:
-            successes.add_metric(labels, each.success_end.timestamp())
+            successes.add_labelled(each.success_end, labels)
     yield from (results, ages, successes)
 
 
-def _durations(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Any:
-    family = of.DURATION.family()
+def _durations(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Family:
+    family = Family(of.DURATION)
     for series, metric, value in series_sql.totals(newest):
-        name, suite, *_ = scope.described[series]
-        family.add_metric([name, suite, _TOTALS[metric]], value)
+        family.add_labelled(value, f'{scope.labels[series]},total="{_TOTALS[metric]}"')
     return family
 
 
-def _stages(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Metric]:
-    family, left_out = of.STAGE.family(), of.STAGES_LEFT_OUT.family()
+def _stages(scope: ScrapeScope, newest: Sequence[SeriesResult]) -> Iterator[Family]:
+    family, left_out = Family(of.STAGE), Family(of.STAGES_LEFT_OUT)
     numbers: Counter[int] = Counter()
     for series, metric, value in series_sql.stages(newest):
         numbers[series] += 1
         if numbers[series] <= series_sql.MOST_STAGES:
-            name, suite, *_ = scope.described[series]
-            family.add_metric([name, suite, metric.removeprefix("stage.").removesuffix(".seconds")], value)
-    left_out.add_metric([], sum(number > series_sql.MOST_STAGES for number in numbers.values()))
+            stage = metric.removeprefix("stage.").removesuffix(".seconds")
+            family.add_labelled(value, f'{scope.labels[series]},stage="{escaped(stage)}"')
+    left_out.add(sum(number > series_sql.MOST_STAGES for number in numbers.values()))
     yield from (family, left_out)
 
 
-def _forecasts(scope: ScrapeScope) -> Iterator[Metric]:
-    family, probabilities = of.FORECAST.family(), of.SUCCESS.family()
-    for series, quantiles in series_sql.forecasts(scope.keys, scope.now):
-        name, suite, *_ = scope.described[series]
-        for level in series_sql.LEVELS:
-            family.add_metric([name, suite, f"{level:g}"], quantile(quantiles, level))
+def _forecasts(scope: ScrapeScope) -> Iterator[Family]:
+    family, probabilities = Family(of.FORECAST), Family(of.SUCCESS)
+    for series, *quantiles in series_sql.forecasts(scope.keys, scope.now):
+        for level, value in zip(series_sql.LEVELS, quantiles, strict=True):
+            family.add_labelled(value, f'{scope.labels[series]},quantile="{level:g}"')
     for series, probability in series_sql.success_probabilities(scope.keys):
-        probabilities.add_metric(scope.described[series][:2], probability)
+        probabilities.add_labelled(probability, scope.labels[series])
     yield from (family, probabilities)

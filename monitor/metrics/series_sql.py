@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.db import binary
 from monitor.overview import latest_sql
 from monitor.overview.latest import STATE_OR_SKIPPED
@@ -15,8 +16,8 @@ LEVELS = (0.05, 0.1, 0.5, 0.9, 0.95)  # of exported quantiles
 
 # The newest passed run lies in the hour before hours_end, so the statement reads one index entry per series.
 _RESULTS = f"""
-SELECT latest.series_id, {STATE_OR_SKIPPED}, coalesce(latest.ended_at, latest.slot), latest.metric,
-    success.time, success.known_at
+SELECT latest.series_id, {STATE_OR_SKIPPED}, date_part('epoch', coalesce(latest.ended_at, latest.slot)),
+    latest.metric, date_part('epoch', success.time), date_part('epoch', success.known_at)
 FROM {latest_sql.current_rows("series_id = ANY (%b)")} AS latest
 LEFT JOIN LATERAL (
     SELECT time, known_at FROM monitor_sample AS sample WHERE sample.metric_id = latest.metric AND passed
@@ -24,29 +25,33 @@ LEFT JOIN LATERAL (
     ORDER BY time DESC LIMIT 1
 ) AS success ON true
 """  # noqa: S608 - constants
+# LIMIT 1 keeps the planner from reading all samples between the oldest and the newest passed run.
 _VALUES = """
 SELECT success.series, metric.name, sample.value
-FROM unnest(%b::bigint[], %b::bigint[], %b::timestamptz[]) AS success (series, headline, time)
+FROM unnest(%b::bigint[], %b::bigint[], %b::float8[]) AS success (series, headline, epoch)
 JOIN monitor_metric AS headline ON headline.id = success.headline
 CROSS JOIN LATERAL (
     SELECT id, name FROM monitor_metric WHERE segment_id = headline.segment_id AND {condition}
     ORDER BY name LIMIT {most}
 ) AS metric
-JOIN monitor_sample AS sample ON sample.metric_id = metric.id AND sample.time = success.time
-WHERE sample.time BETWEEN %b AND %b
+CROSS JOIN LATERAL (
+    SELECT value FROM monitor_sample WHERE metric_id = metric.id AND time = to_timestamp(success.epoch)
+        AND time BETWEEN to_timestamp(%b) AND to_timestamp(%b) LIMIT 1
+) AS sample
 """
 _TOTALS = _VALUES.format(
     condition="name IN ('total.seconds', 'total_essential.seconds', 'total_core.seconds')", most=3
 )
 _STAGES = _VALUES.format(condition="name LIKE 'stage.%%.seconds'", most=MOST_STAGES + 1)
-_FORECASTS = """
-SELECT stored.series_id, forecast.quantiles
+_QUANTILES = ", ".join(f"forecast.quantiles[{QUANTILE_LEVELS.index(level) + 1}]" for level in LEVELS)
+_FORECASTS = f"""
+SELECT stored.series_id, {_QUANTILES}
 FROM monitor_currentsegment AS stored
 JOIN monitor_metric AS metric ON metric.segment_id = stored.segment_id AND metric.name = 'total.seconds'
 JOIN monitor_forecaststate AS state ON state.metric_id = metric.id
 JOIN monitor_forecast AS forecast ON forecast.id = state.forecast_id
 WHERE stored.series_id = ANY (%b) AND forecast.quantiles IS NOT NULL AND state.stale_at > %b
-"""
+"""  # noqa: S608 - constants
 _SUCCESS = """
 SELECT series_id, probability FROM monitor_successstate WHERE series_id = ANY (%b) AND probability IS NOT NULL
 """
@@ -64,19 +69,22 @@ class SeriesResult(NamedTuple):
         state: empty if the series has no result.
         headline: the metric of the newest passed run's total.
         success_slot, success_end: of the newest passed run.
+
+    Times are in seconds since 1970.
     """
 
     series: int
     state: str
-    ended_at: datetime | None
+    ended_at: float | None
     headline: int | None
-    success_slot: datetime | None
-    success_end: datetime | None
+    success_slot: float | None
+    success_end: float | None
 
 
 def results(series: Sequence[int]) -> list[SeriesResult]:
     with binary.cursor() as cursor:
-        return [SeriesResult(*row) for row in cursor.execute(_RESULTS.encode(), [series, series])]
+        rows = cursor.execute(_RESULTS.encode(), [series, series], binary=True)
+        return [SeriesResult(*row) for row in rows]
 
 
 def totals(newest: Sequence[SeriesResult]) -> list[tuple[int, str, float]]:
@@ -96,13 +104,13 @@ def _values(statement: str, newest: Sequence[SeriesResult]) -> list[tuple[int, s
     slots = [each.success_slot for each in passed if each.success_slot is not None]
     columns = [[each.series for each in passed], [each.headline for each in passed], slots]
     with binary.cursor() as cursor:
-        return cursor.execute(statement.encode(), [*columns, min(slots), max(slots)]).fetchall()
+        return cursor.execute(statement.encode(), [*columns, min(slots), max(slots)], binary=True).fetchall()
 
 
-def forecasts(series: Sequence[int], now: datetime) -> list[tuple[int, list[float]]]:
-    """Return the series and the quantiles at ``QUANTILE_LEVELS`` of each current forecast."""
+def forecasts(series: Sequence[int], now: datetime) -> list[tuple[Any, ...]]:
+    """Return the series and the quantiles at ``LEVELS`` of each current forecast."""
     with binary.cursor() as cursor:
-        return cursor.execute(_FORECASTS, [series, now]).fetchall()
+        return cursor.execute(_FORECASTS.encode(), [series, now], binary=True).fetchall()
 
 
 def success_probabilities(series: Sequence[int]) -> list[tuple[int, float]]:

@@ -17,21 +17,20 @@ from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER
 from monitor.metrics import definitions as of
 from monitor.metrics import service_sql
+from monitor.metrics.text_format import Family
 from monitor.models import Alert, EndedRun, Heartbeat, Notification, Run, Webhook, WebhookDelivery
 from monitor.models.run import IN_FLIGHT, State
 from monitor.models.webhook import DeliveryState
 from reporters.remote import VERSION
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from monitor.metrics.definitions import MetricDefinition
     from monitor.metrics.scope import ScrapeScope
 
 QUEUES = (app.conf.task_default_queue, HOME_REPORTER)
 
 
-def collect(scope: ScrapeScope) -> Iterator[Metric]:
+def collect(scope: ScrapeScope) -> Iterator[Family]:
     yield _single(of.DEPOT_UP, 1)
     yield from _heartbeats()
     yield from _runs(scope)
@@ -40,40 +39,38 @@ def collect(scope: ScrapeScope) -> Iterator[Metric]:
     yield from _followers()
 
 
-def collect_without_depot() -> Iterator[Metric]:
+def collect_without_depot() -> Iterator[Family]:
     """Yield what is known without the database."""
-    build = of.BUILD.family()
-    build.add_metric([], {"version": VERSION})
-    yield build
+    yield _by_label(of.BUILD, {VERSION: 1})
     yield from _supervised()
     yield from _broker()
 
 
-def _single(definition: MetricDefinition, value: float) -> Any:
-    family = definition.family()
-    family.add_metric([], value)
+def _single(definition: MetricDefinition, value: float) -> Family:
+    family = Family(definition)
+    family.add(value)
     return family
 
 
-def _by_label(definition: MetricDefinition, values: Mapping[str, float]) -> Any:
-    family = definition.family()
+def _by_label(definition: MetricDefinition, values: Mapping[str, float]) -> Family:
+    family = Family(definition)
     for label, value in values.items():
-        family.add_metric([label], value)
+        family.add(value, label)
     return family
 
 
-def _heartbeats() -> Iterator[Metric]:
+def _heartbeats() -> Iterator[Family]:
     rows = Heartbeat.objects.values_list("name", "seen_at")
     yield _by_label(of.HEARTBEAT, {name: seen_at.timestamp() for name, seen_at in rows})
 
 
-def _supervised() -> Iterator[Metric]:
+def _supervised() -> Iterator[Family]:
     services = supervised()
     yield _by_label(of.SERVICE_UP, {name: each.state == "up" for name, each in services.items()})
     yield _by_label(of.SERVICE_RESTARTS, {name: each.restarts for name, each in services.items()})
 
 
-def _broker() -> Iterator[Metric]:
+def _broker() -> Iterator[Family]:
     try:
         lengths = {queue: counters.client().llen(queue) for queue in QUEUES}
     except RedisError:
@@ -83,7 +80,7 @@ def _broker() -> Iterator[Metric]:
     yield _by_label(of.QUEUE_TASKS, lengths)
 
 
-def _runs(scope: ScrapeScope) -> Iterator[Metric]:
+def _runs(scope: ScrapeScope) -> Iterator[Family]:
     late = scope.now - timedelta(seconds=settings.GRIDCAST_GRACE_SECONDS)
     due = Run.objects.filter(state=State.EXPECTED, due_at__lte=scope.now)
     reporters: dict[str, Any] = dict.fromkeys(scope.reporters().values_list("name", flat=True), 0)
@@ -97,7 +94,7 @@ def _runs(scope: ScrapeScope) -> Iterator[Metric]:
         yield _by_label(definition, reporters | counts)
 
 
-def _depot() -> Iterator[Metric]:
+def _depot() -> Iterator[Family]:
     yield _single(of.DEPOT_SIZE, service_sql.depot_bytes())
     if (space := gauge.space()) is not None:
         yield _single(of.DEPOT_FREE, max(space.free_bytes, 0))
@@ -105,7 +102,7 @@ def _depot() -> Iterator[Metric]:
     yield _single(of.DIRTY_HOURS, service_sql.dirty_hours())
 
 
-def _alerts(scope: ScrapeScope) -> Iterator[Metric]:
+def _alerts(scope: ScrapeScope) -> Iterator[Family]:
     user = scope.request.user
     is_open = Alert.objects.open()
     visible = is_open.filter(series__in=scope.series()) if user is None else is_open.visible_to(user)
@@ -121,16 +118,16 @@ def _alerts(scope: ScrapeScope) -> Iterator[Metric]:
     yield _by_label(of.NOTIFICATIONS, {state: count() for state, count in messages.items()})
 
 
-def _followers() -> Iterator[Metric]:
+def _followers() -> Iterator[Family]:
     """Yield what webhooks and traces still have to tell."""
-    deliveries, waiting = of.DELIVERIES.family(), of.RUNS_FED.family()
+    deliveries, waiting = Family(of.DELIVERIES), Family(of.RUNS_FED)
     states = DeliveryState.PENDING, DeliveryState.DEAD
     rows = WebhookDelivery.objects.filter(state__in=states).order_by().values_list("webhook", "state")
     counts = {(hook, state): number for hook, state, number in rows.annotate(Count("pk"))}
     for hook, name in Webhook.objects.values_list("pk", "name"):
         for state in states:
-            deliveries.add_metric([name, state], counts.get((hook, state), 0))
+            deliveries.add(counts.get((hook, state), 0), name, state)
     fed = EndedRun.objects.order_by().values_list("subscriber").annotate(Count("pk"))
     for subscriber, number in fed:
-        waiting.add_metric([subscriber], number)
+        waiting.add(number, subscriber)
     yield from (deliveries, waiting)

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from monitor.metrics import definitions as of
+from monitor.metrics.text_format import Family
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from monitor.metrics.scope import ScrapeScope
 
 
-def collect(scope: ScrapeScope) -> Iterator[Metric]:
-    states, times = of.SITE_STATE.family(), of.SITE_SINCE.family()
+def collect(scope: ScrapeScope) -> Iterator[Family]:
+    states, times = Family(of.SITE_STATE), Family(of.SITE_SINCE)
     for name, current in scope.site_states().items():
-        states.add_metric([name, current.state.value], 1)
+        states.add(1, name, current.state.value)
         if current.since is not None:
-            times.add_metric([name], current.since.timestamp())
+            times.add(current.since.timestamp(), name)
     yield from (states, times)

@@ -881,7 +881,13 @@ class Migration(migrations.Migration):
                 (
                     "outcome",
                     models.CharField(
-                        choices=[("done", "Done"), ("denied", "Denied"), ("failed", "Failed")], max_length=6
+                        choices=[
+                            ("begun", "Begun"),
+                            ("done", "Done"),
+                            ("denied", "Denied"),
+                            ("failed", "Failed"),
+                        ],
+                        max_length=6,
                     ),
                 ),
                 (

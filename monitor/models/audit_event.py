@@ -17,9 +17,10 @@ BATCH = 5_000  # rows deleted in one transaction
 
 
 class AuditOutcome(models.TextChoices):
+    BEGUN = "begun"  # a command that works in several transactions; a later event says how it ended
     DONE = "done"
     DENIED = "denied"
-    FAILED = "failed"  # with an error of the service, after which the change may be there or not
+    FAILED = "failed"  # with an error; a command that was begun may have made a part of its changes
 
 
 class AuditChannel(models.TextChoices):

@@ -39,6 +39,7 @@ class ForecastState(LearnedState):
     """The state of a metric, and the current *forecast* of its value in the next run.
 
     Attributes:
+        is_requested: a client asked while inputs were unread; until they are used, the metric comes first.
         last_value: the newest value of the metric that was used.
         last_time: the slot of this value.
         forecast: null while there are too few values.

@@ -12,7 +12,10 @@ from monitor.pages.http.access import accounts_only
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """Answer that this process is alive, without checking database and broker."""
+    """Answer that this process is alive, without checking database and broker.
+
+    Our web server answers GET and HEAD itself (``monitor.web.liveness``).
+    """
     return HttpResponse("alive\n", content_type="text/plain")
 
 

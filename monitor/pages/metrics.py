@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
-from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from monitor.api.http.auth import TokenAuth
 from monitor.api.http.client_address import client_address
-from monitor.api.http.problems import Refused, problem
+from monitor.api.http.problems import Refused, of_refused
 from monitor.metrics.definitions import Group
-from monitor.metrics.exposition import OPENMETRICS, TEXT, expose
+from monitor.metrics.exposition import ScrapesBusy, expose
 from monitor.metrics.scope import ScrapeRequest
+from monitor.metrics.text_format import CONTENT_TYPES, OPENMETRICS, TEXT, decompressed
 from monitor.models.role import reads_measurements
 from monitor.networks import is_within
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 _MEDIA_TYPES = [TEXT, f"{TEXT};version=0.0.4", f"{OPENMETRICS};version=1.0.0", OPENMETRICS]
+RETRY_SECONDS = 5
 _PARAMETERS = ("collect[]", "suite", "site")
 
 
 @require_safe
-@gzip_page
 def metrics(request: HttpRequest) -> HttpResponse:
     """Answer in OpenMetrics or in Prometheus' text format, as the header Accept prefers."""
     try:
@@ -36,16 +36,26 @@ def metrics(request: HttpRequest) -> HttpResponse:
             raise Refused(
                 403, "not_allowed", "the role scheduler reads forecasts, and nothing that is measured"
             )
-        scrape = _scrape_request(request, user)
+        return _answer(request, _scrape_request(request, user))
     except Refused as error:
-        answer = problem(error.status, error.code, error.detail, **error.extra)
-        if error.status == 401:
-            answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
-        return answer
+        return of_refused(error)
+
+
+def _answer(request: HttpRequest, scrape: ScrapeRequest) -> HttpResponse:
     media_type = (request.get_preferred_type(_MEDIA_TYPES) or TEXT).partition(";")[0]
-    body, content_type = expose(scrape, media_type)
-    headers = {"Cache-Control": "private, no-store", "Vary": "Accept, Authorization, Cookie"}
-    return HttpResponse(body, content_type=content_type, headers=headers)
+    try:
+        body = expose(scrape, media_type)
+    except ScrapesBusy:
+        detail = "other scrapes are being answered: scrape less often, or fewer series"
+        raise Refused(503, "busy", detail, retry_seconds=RETRY_SECONDS) from None
+    headers = {
+        "Content-Type": CONTENT_TYPES[media_type],
+        "Cache-Control": "private, no-store",
+        "Vary": "Accept, Accept-Encoding, Authorization, Cookie",
+    }
+    if "gzip" not in request.headers.get("Accept-Encoding", ""):
+        return HttpResponse(decompressed(body), headers=headers)
+    return HttpResponse(body, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def _caller(request: HttpRequest) -> AbstractBaseUser | AnonymousUser | None:

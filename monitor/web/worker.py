@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
+from monitor.web import liveness
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
@@ -88,11 +89,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def finish_request(self, conn: Connection, fs: Any) -> None:
         """Go on with *conn* after the thread has written its answer. Called in the event loop."""
-        conn.request = None
-        conn.requests += 1
-        stays_open = not fs.cancelled() and fs.exception() is None and fs.result()
-        conn.enter(Phase.SENDING if stays_open else Phase.CLOSING)
-        self._flush(conn)
+        self._go_on(conn, not fs.cancelled() and fs.exception() is None and fs.result())
 
     def murder_keepalived(self, force: bool = False) -> None:
         """End connections whose deadlines are over; with *force*, all. Called after every event."""
@@ -133,13 +130,30 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if connection.next_request():
             self._watch(connection, 0)
             connection.enter(Phase.RUNNING)
-            self.enqueue_req(connection)
+            if liveness.is_asked(connection.request):
+                self._answer_liveness(connection)
+            else:
+                self.enqueue_req(connection)
             return
         if connection.reader.wants_continue:
             connection.reader.wants_continue = False
             with contextlib.suppress(OSError):
                 connection.sock.sendall(_CONTINUE)
         self._watch(connection, selectors.EVENT_READ)
+
+    def _answer_liveness(self, connection: Connection) -> None:
+        """Answer here, because all threads may be busy. What follows on the connection waits for its turn."""
+        is_last, stays_open = self._stops_at is not None or not self.cfg.keepalive, False
+        with contextlib.suppress(OSError):
+            stays_open = liveness.answer(connection.request, connection.sock, self.cfg, is_last=is_last)
+        self.method_queue.defer(self._go_on, connection, stays_open)
+
+    def _go_on(self, connection: Connection, stays_open: bool) -> None:
+        """Read the next request of *connection*, or close it, when the written answer is sent."""
+        connection.request = None
+        connection.requests += 1
+        connection.enter(Phase.SENDING if stays_open else Phase.CLOSING)
+        self._flush(connection)
 
     @contextlib.contextmanager
     def _ending_at_errors(self, connection: Connection) -> Iterator[None]:

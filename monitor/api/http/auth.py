@@ -150,7 +150,6 @@ def report_rights(request: HttpRequest) -> ReportRights:
 
 def require_read(request: HttpRequest) -> None:
     """Raise Refused unless the caller may read; required for queries that are sent as POST."""
-    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
     token = getattr(request, "auth", None)
     if isinstance(token, ApiToken) and READ not in token.scopes:
         raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
@@ -194,7 +193,6 @@ def require_token_rights(request: HttpRequest) -> ApiToken | None:
 
 def require_outcome_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may report job outcomes, which are measured data."""
-    request.is_no_change = True  # type: ignore[attr-defined]  # read by the audit record
     if not (_in_scope(request, OUTCOME) and request.user.has_perm(ADD_OUTCOME)):
         raise Refused(403, "not_allowed", f"this needs {_ACTIONS[ADD_OUTCOME]} (scope {OUTCOME!r})")
 

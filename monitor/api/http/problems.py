@@ -72,7 +72,7 @@ def not_allowed(request: HttpRequest, allow: Collection[str]) -> HttpResponse:
 def register(api: NinjaAPI) -> None:
     """Answer every error of the API as a problem."""
     handlers: dict[type[Exception], Any] = {
-        Refused: _of_refused,
+        Refused: of_refused,
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
         NotModified: lambda error: not_modified(error.tag),
         AuthenticationError: lambda _: not_authenticated(),
@@ -111,7 +111,7 @@ def _handler(answer: Any) -> Any:
     return handle
 
 
-def _of_refused(error: Refused) -> HttpResponse:
+def of_refused(error: Refused) -> HttpResponse:
     answer = problem(error.status, error.code, error.detail, **error.extra)
     if error.status == HTTPStatus.UNAUTHORIZED:
         answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
@@ -122,7 +122,7 @@ def _of_ninja(error: HttpError) -> HttpResponse:
     """Return the problem of an error that Ninja raises; if reading the body failed, with the cause."""
     cause = error.__cause__
     if isinstance(cause, Refused):
-        return _of_refused(cause)
+        return of_refused(cause)
     if isinstance(cause, RecursionError):
         return problem(400, "malformed", "expected JSON, got too many levels of it")
     if isinstance(cause, ValueError):

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 import redis
 from django.conf import settings
 from ninja.throttling import BaseThrottle
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from monitor import valkey
 from monitor.api.http.client_address import client_address
 from monitor.models.token import Sender
 
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 WINDOW_SECONDS = 10
 _BATCHES = 100  # in which a process reports a caller's whole limit
 _MOST_CALLERS = 10_000  # counted by a process; then it forgets those of earlier windows
-_TIMEOUT_SECONDS, _PAUSE_SECONDS = 0.1, 5.0  # of the server that counts
+_TIMEOUT_SECONDS = 0.1  # of the server that counts
 
 
 class Totals(Protocol):
@@ -50,12 +49,7 @@ class SharedTotals:
     """Counts in the server of the broker."""
 
     def __init__(self, url: str) -> None:
-        self._client = redis.Redis.from_url(
-            url.replace("redis+socket://", "unix://").replace("virtual_host=", "db="),  # Celery's names
-            socket_timeout=_TIMEOUT_SECONDS,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
+        self._client = valkey.connect(url, within_seconds=_TIMEOUT_SECONDS)
 
     def add(self, caller: str, window: int, count: int) -> int:
         key = f"gridcast:rate:{caller}:{window}"
@@ -134,8 +128,8 @@ class RateLimit:
         try:
             total = self._totals.add(caller, counted.window, due)
         except redis.RedisError as error:
-            self._away_until = now + _PAUSE_SECONDS
-            logger.warning("requests are counted by process for %.0f s: %s", _PAUSE_SECONDS, error)
+            self._away_until = now + valkey.PAUSE_SECONDS
+            logger.warning("requests are counted by process for %.0f s: %s", valkey.PAUSE_SECONDS, error)
             return used
         with self._lock:
             counted.total = max(counted.total, total)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.db import Error, transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
@@ -19,19 +23,40 @@ from monitor.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender
+from monitor.pages.http import outage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpRequest, HttpResponseBase
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
+# The provider sends the user back by GET. A refused login takes away the roles that the user has lost there.
+PROVIDER_LOGIN = "login/sso/callback/"
+# Not recorded: measured data, which say themselves who sent them, and a question that is sent as POST. An
+# invalid code of an agent is counted although its request is denied.
+NOT_RECORDED = frozenset(
+    f"api/v1/{route}"
+    for route in (
+        "forecasts/rank",
+        "forecasts/<forecast>/outcome",
+        "ping/<key>",
+        "ping/<key>/<signal>",
+        "reporters/enrol",
+        "reporters/<reporter>/exchange",
+        "reporters/<reporter>/records",
+        "reports",
+        "series/<series>/ping",
+        "series/<series>/ping/<signal>",
+    )
+)
 
 
 class AuditMiddleware:
     """Write an event for each request that changed something, was denied, or ended with an error of ours.
 
-    Measured data are no changes: reports, records of agents and job outcomes say themselves who sent them.
+    A change and its event are one transaction: without the event, there is no change. A request that is
+    refused changes nothing.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -39,48 +64,78 @@ class AuditMiddleware:
         self._denials = Denials()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        with audit_trail() as trail:
+        with audit_trail() as trail, contextlib.ExitStack() as change:
+            request.change = change  # type: ignore[attr-defined]
             response = self.get_response(request)
-        now = timezone.now()
+            now, status = timezone.now(), response.status_code
+            if _has_failed(request, status):
+                if _is_recorded(request):
+                    transaction.set_rollback(True)
+            elif trail.changes or (_is_recorded(request) and _is_attributed(request)):
+                actor = _actor(request) if request.user.is_authenticated else _denied_actor(request)
+                audit.record(actor, _action(request, status, AuditOutcome.DONE), now, trail)
         self._denials.flush(now)
-        outcome = _outcome(request, response.status_code, has_changes=bool(trail.changes))
-        if outcome is not None:
-            action = Action(
-                channel=_channel(request),
-                action=_action(request),
-                target=without_ping_keys(request.path),
-                outcome=outcome,
-                status=response.status_code,
-            )
-            if outcome == AuditOutcome.DENIED:
-                self._denials.add(_actor(request), action, now)
-            else:
-                audit.write(_actor(request), action, now, trail)
+        if _is_denied(request, status):
+            self._denials.add(_denied_actor(request), _action(request, status, AuditOutcome.DENIED), now)
+        elif status == HTTPStatus.INTERNAL_SERVER_ERROR and _is_recorded(request):
+            audit.write(_actor(request), _action(request, status, AuditOutcome.FAILED), now)
         return response
 
-
-def _outcome(request: HttpRequest, status: int, *, has_changes: bool) -> AuditOutcome | None:
-    """Return how to record the request; None: not at all."""
-    if status in {403, 429} or hasattr(request, "failed_login"):
-        return AuditOutcome.DENIED
-    if status == 401:  # without credentials, it was no attempt
-        return AuditOutcome.DENIED if "Authorization" in request.headers else None
-    if has_changes:
-        return AuditOutcome.DONE if status < 500 else AuditOutcome.FAILED
-    if request.method in SAFE or getattr(request, "is_no_change", False) or _is_measurement(request):
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        """Begin the transaction of a request that may change something."""
+        is_safe = request.method in SAFE and _route(request) != PROVIDER_LOGIN
+        if is_safe or _route(request) in NOT_RECORDED:
+            return None
+        try:
+            request.change.enter_context(transaction.atomic())  # type: ignore[attr-defined]
+        except Error as error:
+            if outage.is_outage(error):
+                return outage.answer(request)
+            raise
+        request.is_recorded = True  # type: ignore[attr-defined]
         return None
-    if status == 500:
-        return AuditOutcome.FAILED
-    return AuditOutcome.DONE if status < 400 and request.user.is_authenticated else None
 
 
-def _is_measurement(request: HttpRequest) -> bool:
-    return isinstance(getattr(request, "auth", None), Sender | ReporterKey)
+def _route(request: HttpRequest) -> str:
+    return request.resolver_match.route if request.resolver_match else ""
+
+
+def _has_failed(request: HttpRequest, status: int) -> bool:
+    is_refused_login = status < HTTPStatus.INTERNAL_SERVER_ERROR and _route(request) == PROVIDER_LOGIN
+    return status >= HTTPStatus.BAD_REQUEST and not is_refused_login
+
+
+def _is_recorded(request: HttpRequest) -> bool:
+    return hasattr(request, "is_recorded")
+
+
+def _is_attributed(request: HttpRequest) -> bool:
+    """Return whether a user sent the request, who did not try to log in."""
+    return request.user.is_authenticated and not hasattr(request, "failed_login")
+
+
+def _is_denied(request: HttpRequest, status: int) -> bool:
+    """Return whether the request was denied; without credentials, it was no attempt."""
+    if status == HTTPStatus.UNAUTHORIZED:
+        return "Authorization" in request.headers
+    denials = {HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
+    return status in denials or hasattr(request, "failed_login")
+
+
+def _action(request: HttpRequest, status: int, outcome: AuditOutcome) -> Action:
+    name = f"{request.method} /{_route(request)}" if request.resolver_match else str(request.method)
+    return Action(_channel(request), name, without_ping_keys(request.path), outcome, status)
+
+
+def _denied_actor(request: HttpRequest) -> Actor:
+    """Return the actor; of a failed login, with the name that was given."""
+    name = getattr(request, "failed_login", "")
+    return replace(_actor(request), user=name) if name else _actor(request)
 
 
 def _actor(request: HttpRequest) -> Actor:
     auth, session = getattr(request, "auth", None), ""
-    user = getattr(request, "failed_login", "") or getattr(request, "logged_out", "")
+    user = getattr(request, "logged_out", "")
     if isinstance(auth, Sender):
         user = auth.username
     elif isinstance(auth, ReporterKey):
@@ -96,11 +151,6 @@ def _channel(request: HttpRequest) -> str:
     if request.path.startswith("/api/"):
         return AuditChannel.API
     return AuditChannel.ADMIN if request.path.startswith("/admin/") else AuditChannel.PAGE
-
-
-def _action(request: HttpRequest) -> str:
-    match = request.resolver_match
-    return f"{request.method} /{match.route}" if match else str(request.method)
 
 
 @receiver(user_logged_in)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
@@ -11,9 +11,10 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command, get_commands
-from django.db import IntegrityError, transaction
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
-from django.urls import reverse
+from django.urls import get_resolver, reverse
 from django.utils import timezone
 
 from monitor.access import audit, denials, roles
@@ -21,9 +22,12 @@ from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import MOST_CHANGES, audit_trail, note
 from monitor.access.denials import Denials
 from monitor.access.roles import Grant
+from monitor.api import api
 from monitor.management import recorded_commands
-from monitor.models import ApiToken, AuditEvent, Series, Site
+from monitor.management.recorded_commands import RecordingUtility
+from monitor.models import ApiToken, AuditEvent, Hold, Series, Site
 from monitor.models.role import UserRole
+from monitor.pages.http.audit import NOT_RECORDED, PROVIDER_LOGIN
 from tests.monitor.accounts import logins
 from tests.monitor.outside import reported_series
 from tests.monitor.pages import builders
@@ -220,33 +224,93 @@ def test_operators_read_the_record_by_api_page_and_command_and_others_do_not() -
         assert "POST /x" in printed.getvalue()
 
 
-def executed(argv: list[str], execute: Callable[[list[str]], None]) -> list[tuple[str, str, int]]:
-    recorded_commands.run(execute, argv)
-    return list(AuditEvent.objects.values_list("action", "target", "status"))
+def execute(*words: str) -> list[tuple[str, str, str, int]]:
+    """Execute a command as ``manage.py`` does, in the connection of the test."""
+    argv = ["manage.py", *words]
+    command = RecordingUtility(argv).fetch_command(words[0])
+    command.stdout, command.stderr = (OutputWrapper(StringIO()) for _ in range(2))
+    options = vars(command.create_parser(*argv[:2]).parse_args(argv[2:]))
+    with contextlib.suppress(CommandError):
+        command.execute(**options)
+    return list(AuditEvent.objects.order_by("pk").values_list("action", "target", "outcome", "status"))
 
 
 def test_commands_that_change_something_are_recorded_with_their_arguments() -> None:
     builders.user("bob")
-
-    def execute(argv: list[str]) -> None:
-        call_command(*argv[1:], stdout=StringIO())
-
-    assert executed(["manage.py", "access", "list"], execute) == []
-    argv = ["manage.py", "access", "grant", "bob", "viewer"]
-    assert executed(argv, execute) == [("manage.py access", "grant bob viewer", 0)]
+    assert execute("access", "list") == []
+    assert execute("access", "grant", "bob", "viewer") == [
+        ("manage.py access", "grant bob viewer", "done", 0)
+    ]
     event = AuditEvent.objects.get()
     assert event.user.endswith("(command line)")
     assert event.changes[0]["name"] == "bob: viewer"
 
 
-@pytest.mark.parametrize(("status", "outcomes"), [(1, ["failed"]), (2, [])])
-def test_a_failed_command_is_recorded_unless_it_was_misused(status: int, outcomes: list[str]) -> None:
-    def fail(_argv: list[str]) -> None:
-        raise SystemExit(status)
+def test_a_failed_command_is_recorded_with_its_exit_status() -> None:
+    assert execute("access", "grant", "stranger", "viewer") == [
+        ("manage.py access", "grant stranger viewer", "failed", 1)
+    ]
 
-    with pytest.raises(SystemExit):
-        recorded_commands.run(fail, ["manage.py", "hold", "pause"])
-    assert list(AuditEvent.objects.values_list("outcome", flat=True)) == outcomes
+
+def test_a_command_that_works_in_parts_is_recorded_before_it_works() -> None:
+    place = "pause --series=none --why=x"
+    assert execute("hold", *place.split()) == [
+        ("manage.py hold", place, "begun", 0),
+        ("manage.py hold", place, "failed", 1),
+    ]
+
+
+@pytest.fixture
+def no_events(db: None) -> None:
+    """The database refuses new events of the audit record."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE monitor_auditevent ADD CONSTRAINT no_events CHECK (false) NOT VALID")
+
+
+def test_without_its_event_no_command_changes_anything(no_events: None, circle: Series) -> None:
+    bob = builders.user("bob")
+    assert execute("access", "grant", "bob", "operator") == []
+    assert execute("hold", "pause", "--series=circle", "--why=x") == []
+    assert (roles.grants_of(bob), Hold.objects.exists()) == ([], False)
+
+
+def test_without_its_event_a_request_changes_nothing(no_events: None, circle: Series) -> None:
+    chief = browser_of(builders.user("chief", is_staff=True, is_superuser=True))
+    chief.raise_request_exception = False
+    order = {"kind": "series", "name": "circle", "mode": "pause", "reason": "disk swap"}
+    by_api = chief.post("/api/v1/holds", order, content_type="application/json")
+    assert (by_api.status_code, by_api.json()["code"]) == (500, "our_error")
+    assert chief.post("/holds/series/circle/act/", {"verb": "pause", "why": "x"}).status_code == 500
+    site = Site.objects.get(name="site-of-here")
+    formset = {"resources-TOTAL_FORMS": "0", "resources-INITIAL_FORMS": "0"}
+    url = reverse("admin:monitor_site_change", args=[site.pk])
+    assert chief.post(url, {"name": site.name, "title": "Here", **formset}).status_code == 500
+    assert not Hold.objects.exists()
+    assert not Site.objects.filter(title="Here").exists()
+
+
+def test_without_its_event_a_login_is_refused(no_events: None) -> None:
+    builders.user("grace-hopper", password=builders.PASSWORD)
+    client = Client(raise_request_exception=False)
+    logins.log_in(client, "grace-hopper")
+    assert client.get("/account/").status_code == 302
+
+
+def test_an_error_of_the_service_is_recorded_as_failed(circle: Series) -> None:
+    chief = browser_of(builders.user("chief", is_superuser=True))
+    chief.raise_request_exception = False
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE monitor_hold ADD CONSTRAINT no_holds CHECK (false) NOT VALID")
+    order = {"kind": "series", "name": "circle", "mode": "pause", "reason": "disk swap"}
+    assert chief.post("/api/v1/holds", order, content_type="application/json").status_code == 500
+    event = AuditEvent.objects.get()
+    assert (event.user, event.outcome, event.status, event.changes) == ("chief", "failed", 500, [])
+
+
+def test_the_routes_that_are_not_recorded_exist() -> None:
+    routes = {f"api/v1/{pattern.pattern}" for pattern in api.urls[0]}
+    assert routes >= NOT_RECORDED
+    assert get_resolver().resolve(f"/{PROVIDER_LOGIN}").url_name == "openid_connect_callback"
 
 
 def test_each_command_has_a_decision_on_its_record() -> None:

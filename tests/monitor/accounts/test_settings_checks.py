@@ -111,7 +111,7 @@ def test_roles_without_groups_are_refused(text: str) -> None:
     ("proxies", "text"),
     [
         ("", "expected the addresses"),
-        ("proxy.example.org", "expected addresses or networks"),
+        ("proxy.example.org", "expected addresses and networks"),
         ("10.0.0.1/8", "host bits"),
     ],
 )

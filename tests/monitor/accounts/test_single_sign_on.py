@@ -20,7 +20,7 @@ from pytest_django import Settings
 from monitor.access.roles import grants_of
 from monitor.accounts import events, group_roles
 from monitor.accounts.environment import IdentityProvider
-from monitor.models import ApiToken, Site
+from monitor.models import ApiToken, AuditEvent, Site
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -135,6 +135,8 @@ def test_a_user_that_lost_the_groups_loses_roles_sessions_and_tokens(
     assert roles(provider) == []
     assert not is_logged_in(before)
     assert ApiToken.objects.find(token) is None
+    taken = AuditEvent.objects.get(status=403, outcome="done")
+    assert (taken.user, taken.changes[0]["kind"]) == (provider.name, "role")
 
 
 def test_a_site_admin_administers_the_site_that_the_mapping_names(

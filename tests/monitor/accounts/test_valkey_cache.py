@@ -12,7 +12,8 @@ from django.conf import settings
 from django.core.cache import cache, caches
 
 from monitor.accounts import throttle
-from monitor.accounts.valkey_cache import PAUSE_SECONDS, ValkeyCache
+from monitor.accounts.valkey_cache import ValkeyCache
+from monitor.valkey import PAUSE_SECONDS
 from tests.waiting import eventually
 
 

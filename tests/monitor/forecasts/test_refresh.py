@@ -351,6 +351,7 @@ def test_what_a_client_waits_for_is_read_first(total: Metric, noon: datetime) ->
     PendingChange.objects.all().delete()
     assert refresh(now, within_seconds=0.0)
     assert set(ForecastState.objects.filter(is_behind=False)) == {ForecastState.objects.get(metric=other)}
+    assert not ForecastState.objects.filter(is_requested=True).exists()  # the client waits no longer
 
 
 def test_a_request_stops_in_the_middle_of_a_long_history(total: Metric, noon: datetime) -> None:

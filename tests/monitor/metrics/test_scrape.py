@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from ipaddress import ip_network
 from typing import Any
@@ -23,13 +26,16 @@ from monitor.depot.rollups.worker import gather
 from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
+from monitor.metrics import definitions as of
 from monitor.metrics.definitions import DEFINITIONS
-from monitor.metrics.exposition import AnswerCache
+from monitor.metrics.exposition import CACHE, MOST_SCRAPES, AnswerCache, ScrapesBusy
+from monitor.metrics.text_format import OPENMETRICS, TEXT, Family, compressed, decompressed
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.role import UserRole
 from monitor.models.run import State
 from monitor.models.token import READ, RUN
 from tests.monitor.pages import builders
+from tests.waiting import eventually
 
 MINUTE = timedelta(minutes=1)
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"
@@ -68,7 +74,7 @@ def scrape(client: Client, **query: Any) -> Samples:
     text = answer.content.decode()
     families = parser.text_string_to_metric_families(text)
     return {
-        (sample.name, tuple(sample.labels.values())): sample.value
+        (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in families
         for sample in family.samples
     }
@@ -310,6 +316,32 @@ def test_while_the_database_is_away_an_allowed_host_sees_that(depot_away: None, 
     assert "gridcast_http_requests_total" in {name for name, _ in found}
 
 
+NASTY = 'a "quoted" back\\slash\nand a line'
+
+
+@pytest.mark.parametrize("media_type", [TEXT, OPENMETRICS])
+@pytest.mark.parametrize("value", [0.1, -1e-7, 1e300, 1_764_147_000.123456, float("inf"), float("nan")])
+def test_strict_parsers_read_back_every_value_and_label(media_type: str, value: float) -> None:
+    gauge, counter, info = Family(of.QUEUE_TASKS), Family(of.RECEIPTS), Family(of.BUILD)
+    for family in (gauge, counter, info):
+        family.add(value if family is gauge else 1, NASTY)
+    text = decompressed(compressed([gauge, counter, info], media_type)).decode()
+    read = parser if media_type == TEXT else openmetrics
+    families = list(read.text_string_to_metric_families(text))
+    samples = {sample.name: sample for family in families for sample in family.samples}
+    assert {*samples} == {of.QUEUE_TASKS.name, of.RECEIPTS.name, of.BUILD.name}
+    assert {*samples[of.RECEIPTS.name].labels.values()} == {NASTY}
+    assert samples[of.QUEUE_TASKS.name].value == pytest.approx(value, rel=0, abs=0, nan_ok=True)
+
+
+def test_a_compressed_answer_is_the_same_text(rings: list[Series], client: Client, settings: Any) -> None:
+    settings.GRIDCAST_METRICS_VALID_SECONDS = 60.0
+    plain = client.get("/metrics", {"suite": "main"})
+    packed = client.get("/metrics", {"suite": "main"}, headers={"accept-encoding": "gzip, deflate"})
+    assert (packed["Content-Encoding"], "Content-Encoding" in plain) == ("gzip", False)
+    assert gzip.decompress(packed.content) == plain.content
+
+
 @pytest.mark.parametrize(("seconds", "made"), [(4.9, 1), (5.0, 2)])
 def test_an_answer_is_kept_for_some_seconds(settings: Any, seconds: float, made: int) -> None:
     settings.GRIDCAST_METRICS_VALID_SECONDS = 5.0
@@ -317,10 +349,34 @@ def test_an_answer_is_kept_for_some_seconds(settings: Any, seconds: float, made:
 
     def make() -> bytes:
         calls.append(clock[0])
+        clock[0] += 60.0  # a slow scrape: its answer is kept from its end
         return b""
 
     cache = AnswerCache(lambda: clock[0])
     cache.get(("key",), make)
-    clock[0] = seconds
+    clock[0] += seconds
     cache.get(("key",), make)
     assert len(calls) == made
+
+
+def test_few_scrapes_wait_for_the_one_that_collects_and_share_its_answer(
+    client: Client, settings: Any
+) -> None:
+    settings.GRIDCAST_METRICS_VALID_SECONDS = 60.0
+    may_end, made = threading.Event(), []
+
+    def make() -> bytes:
+        made.append(1)
+        may_end.wait()
+        return b"answer"
+
+    with ThreadPoolExecutor(MOST_SCRAPES + 2) as pool:
+        scrapes = [pool.submit(CACHE.get, ("key",), make) for _ in range(MOST_SCRAPES + 2)]
+        assert eventually(lambda: sum(scrape.done() for scrape in scrapes) == 2)
+        refused = client.get("/metrics")
+        may_end.set()
+    assert (refused.status_code, refused.json()["code"], refused["Retry-After"]) == (503, "busy", "5")
+    errors = [scrape.exception() for scrape in scrapes if scrape.exception()]
+    assert [type(error) for error in errors] == [ScrapesBusy, ScrapesBusy]
+    assert len(made) == 1
+    assert client.get("/metrics").status_code == 200

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -38,8 +40,13 @@ class CrowdedWorker(BufferedWorker):
 
 
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers."""
+    """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers.
+
+    ``/waits?PORT`` is answered when the listener of the port is closed.
+    """
     path = environ["PATH_INFO"]
+    if path == "/waits":
+        _wait_for(int(environ["QUERY_STRING"]))
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     if path in {"/parts", "/fails"}:
@@ -56,3 +63,8 @@ def _parts(*, fails: bool) -> Iterator[bytes]:
         yield PART
         if fails:
             raise RuntimeError("the answer fails midway")
+
+
+def _wait_for(port: int) -> None:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.recv(1)

@@ -15,6 +15,7 @@ from pathlib import Path
 from monitor.env import ROOT
 
 SECONDS = 60.0  # after which a client gives up
+THREADS = 4  # of the web server of a test
 MANY = 40  # more than the web server has threads
 
 
@@ -78,8 +79,8 @@ def serving(gunicorn: Sequence[str], application: str) -> Iterator[Server]:
 
 
 def gunicorn_with(worker: str, *options: str) -> list[str]:
-    """Return the command for one process of the class *worker* with four threads."""
-    argv = [sys.executable, "-m", "gunicorn", f"--worker-class={worker}", "--threads=4"]
+    """Return the command for one process of the class *worker* with ``THREADS`` threads."""
+    argv = [sys.executable, "-m", "gunicorn", f"--worker-class={worker}", f"--threads={THREADS}"]
     return [*argv, "--no-control-socket", "--graceful-timeout=1", *options]
 
 
