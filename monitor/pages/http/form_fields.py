@@ -234,7 +234,7 @@ OPTION_KINDS = {"str": Kind.TEXT, "int": Kind.NUMBER, "float": Kind.NUMBER, "boo
 
 def option_field(path: tuple[str, ...], name: str, type_name: str, group: str) -> FormField:
     """Return the field of the option *name*, whose type is written as in ``reporters.options``."""
-    first = type_name.partition(" | ")[0]
+    first = next(each for each in type_name.split(" | ") if each != "None")
     base = FormField(path, label_of(name), group=group, unit=unit_of(name))
     if first.startswith("Sequence"):
         return replace(base, kind=Kind.LINES, empty="one per line")
