@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
-from monitor.alerts import deliver, group
+from monitor.alerts import deliver, group, try_channel
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
 from monitor.celery import app
@@ -37,6 +37,11 @@ def heartbeat() -> None:
 @app.task(name="monitor.tasks.notify")
 def notify() -> None:
     deliver.deliver_due(timezone.now())
+
+
+@app.task(name="monitor.tasks.try_channel")
+def try_channel_of_rule(key: str) -> None:
+    try_channel.deliver(key, timezone.now())
 
 
 @app.task(name="monitor.tasks.deliver_webhooks")

@@ -318,7 +318,7 @@ class AlertRuleForm(AlertRuleFormBase):
                 registry.condition(kind, cleaned["threshold"])
             except ConditionError as error:
                 self.add_error("threshold", str(error))
-        if is_about_reporters and (cleaned.get("suites") or cleaned.get("series")):
+        if is_about_reporters and (cleaned.get("suites") or cleaned.get("series") or cleaned.get("probes")):
             self.add_error(
                 "condition", f"{kind} judges reporters: name sites or reporters, or watch everything."
             )
@@ -337,7 +337,7 @@ class AlertRuleForm(AlertRuleFormBase):
 @admin.register(AlertRule)
 class AlertRuleAdmin(SiteManaged):
     permission = CHANGE_RULES
-    closed_fields = ("everything", "suites", "series", "reporters")
+    closed_fields = ("everything", "suites", "series", "probes", "reporters")
     form = AlertRuleForm
     list_display = ("name", "title", "condition", "threshold", "everything", "enabled", "is_default")
     list_filter = ("enabled",)

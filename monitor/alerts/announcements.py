@@ -60,7 +60,7 @@ def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
         return Decision(Handling.WITHHOLD, "the incident was not announced, or its end was")
     if settled:
         return Decision(Handling.WITHHOLD, settled)
-    if of.openings > of.closings:
+    if event == Event.OPENED and of.openings > of.closings:
         return Decision(Handling.WITHHOLD, "the incident was announced")
     return Decision(Handling.WAIT) if of.retried else SEND
 
@@ -71,6 +71,8 @@ def decision_of(notification: Notification) -> Decision:
     Attempts after the first one, messages about the monitor, and alerts without an incident are sent.
     """
     alert = notification.alert
+    if alert is not None and notification.event == Event.REPEATED and _is_seen_to(alert):
+        return Decision(Handling.WITHHOLD, "the alert is resolved or acknowledged")
     if notification.attempts or alert is None or alert.incident is None:
         return SEND
     is_opening = notification.event == Event.OPENED
@@ -79,6 +81,10 @@ def decision_of(notification: Notification) -> Decision:
     if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
         return Decision(Handling.WITHHOLD, reason)
     return decision
+
+
+def _is_seen_to(alert: Alert) -> bool:
+    return alert.closed_at is not None or alert.acknowledged_at is not None
 
 
 def open_alerts_on(notification: Notification) -> int:

@@ -37,6 +37,7 @@ def _watches_only_by_site(alert: Alert) -> bool:
     if rule.everything or series is None:
         return False
     is_named = Q(series=series) | Q(suites=series.suite_id) | Q(reporters=series.reporter_id)
+    is_named |= Q(probes__contains=[series.probe])
     of_sites = Binding.objects.filter(series=series, resource__site__in=rule.sites.all())
     return of_sites.exists() and not AlertRule.objects.filter(is_named, pk=rule.pk).exists()
 
@@ -45,5 +46,6 @@ def _is_told_elsewhere(rule: AlertRule, suspects: set[str]) -> bool:
     is_wide = (
         Q(everything=True) | Q(suites__isnull=False) | Q(series__isnull=False) | Q(reporters__isnull=False)
     )
+    is_wide |= ~Q(probes=[])
     others = AlertRule.objects.filter(is_wide | Q(sites__name__in=suspects), enabled=True)
     return others.filter(condition=rule.condition).exclude(pk=rule.pk).exclude(notify=[]).exists()

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -24,7 +24,7 @@ from monitor.models.alert import Event
 from monitor.models.incident import IncidentAction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
             notification = _claim(now)
             if notification is None:
                 break
-            _record(notification, _send(notification, limit_seconds), now)
+            _record(notification, send(notification.channel, message(notification), limit_seconds), now)
             attempted += 1
     return attempted
 
@@ -88,6 +88,7 @@ def message(notification: Notification) -> Message:
         incident=incident.pk if incident else None,
         cause=str(incident) if incident else "",
         open_alerts=open_alerts_on(notification),
+        severity=alert.rule.severity,
     )
 
 
@@ -146,28 +147,27 @@ def _claim(now: datetime) -> Notification | None:
                 return notification
 
 
-def _send(notification: Notification, limit_seconds: float) -> str:
-    """Send *notification*; return the error as text, which is empty if the channel has accepted the message.
+def send(channel: Mapping[str, Any], sent: Message, limit_seconds: float = SEND_SECONDS) -> str:
+    """Send *sent* to *channel*; return the error as text, which is empty if the channel has accepted it.
 
     The channel runs in a thread of its own, which is abandoned after *limit_seconds*: no other limit works
     for every channel.
     """
     errors: queue.SimpleQueue[str] = queue.SimpleQueue()
-    sent = message(notification)
 
-    def send() -> None:
+    def attempt() -> None:
         try:
-            channels.notifier(notification.channel).send(sent)
+            channels.notifier(channel).send(sent)
             errors.put("")
         except Exception as error:  # noqa: BLE001 - a broken channel must not stop the others
             is_ours = isinstance(error, NotifierError)
             errors.put(str(error) if is_ours else f"{type(error).__name__}: {error}")
 
-    threading.Thread(target=send, name=f"notify {notification.kind}", daemon=True).start()
+    threading.Thread(target=attempt, name=f"notify {channel['kind']}", daemon=True).start()
     try:
         return errors.get(timeout=limit_seconds)
     except queue.Empty:
-        return f"{notification.kind} did not accept the message within {limit_seconds:g} s"
+        return f"{channel['kind']} did not accept the message within {limit_seconds:g} s"
 
 
 def _record(notification: Notification, error: str, now: datetime) -> None:

@@ -58,7 +58,8 @@ class WatchingRule:
         if not self.row.enabled:
             return ""
         names = [sorted(keys) for keys in (self.suites, self.sites, self.series, self.reporters)]
-        deciding = [self.row.everything, *names, self.row.condition, self.row.threshold]
+        probes = sorted(self.row.probes)
+        deciding = [self.row.everything, *names, probes, self.row.condition, self.row.threshold]
         return hashlib.sha256(json.dumps(deciding).encode()).hexdigest()
 
     @property
@@ -73,6 +74,7 @@ class WatchingRule:
                 self.row.everything
                 or series.suite in self.suites
                 or series.key in self.series
+                or series.probe in self.row.probes
                 or series.reporter in self.reporters
                 or any(site in self.sites for site in series.sites)
             )
@@ -84,6 +86,7 @@ class WatchedSeries:
     """A series and its recent runs; *key*, *suite*, *reporter* and *sites* are primary keys."""
 
     key: int
+    probe: str
     suite: int
     reporter: int
     enabled: bool
@@ -172,6 +175,7 @@ def _watched_series(
         .annotate(reported_until=reported_until)
         .values(
             "pk",
+            "probe",
             "suite_id",
             "reporter_id",
             "enabled",
@@ -183,6 +187,7 @@ def _watched_series(
     return [
         WatchedSeries(
             row["pk"],
+            row["probe"],
             row["suite_id"],
             row["reporter_id"],
             row["enabled"],

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -25,11 +26,13 @@ from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.chain import Disposition
+from monitor.models.reporter import ReporterQuerySet
 from reporters.spool.notes import DroppedNote, MalformedNote
 from reporters.spool.records import DROPPED
 
 logger = logging.getLogger(__name__)
 _UNUSED = ("status__messages", "status__policy_summary", "status__policy_error", "status__assignment_error")
+NEEDS_DROPS = "dropped_records"  # the condition that judges notes of dropped records
 MOST_NOTES = 10_000  # newest notes of dropped records that are read
 
 
@@ -60,7 +63,8 @@ def evaluate_reporters(now: datetime) -> None:
     if not reporters and not rows:
         return
     rules = _rules()
-    inputs = _inputs(reporters, rules, now)
+    needs_drops = any(rule.row.condition == NEEDS_DROPS for rule in rules)
+    inputs = _inputs(reporters, now, needs_drops=needs_drops)
     verdicts = {
         (rule.row.pk, reporter.pk): rule.condition.judge(inputs[reporter.pk], now)
         for rule in rules
@@ -135,12 +139,27 @@ def _create_defaults(existing: Collection[str]) -> list[AlertRule]:
     )
 
 
-def _inputs(
-    reporters: Collection[Reporter], rules: Iterable[ReporterRule], now: datetime
-) -> dict[int, ReporterInput]:
+def reporters_in_alert(
+    reporters: ReporterQuerySet, condition: ReporterCondition, kind: str, now: datetime
+) -> dict[str, str]:
+    """Return why each of *reporters* would have an alert now by *condition*, of this *kind*, by name."""
+    rows = list(reporters.remote().select_related("status").defer(*_UNUSED))
+    inputs = _inputs(rows, now, needs_drops=kind == NEEDS_DROPS)
+    verdicts = {row.name: condition.judge(inputs[row.pk], now) for row in rows if row.pk in inputs}
+    return {name: verdict.text for name, verdict in verdicts.items() if verdict.is_open}
+
+
+def watched_reporters(rows: ReporterQuerySet, watches: Mapping[str, Any]) -> ReporterQuerySet:
+    """Return the reporters of *rows* that a rule with *watches*, as in a grid file, watches."""
+    if watches.get("everything"):
+        return rows
+    is_named = Q(name__in=watches.get("reporters", ()))
+    return rows.filter(is_named | Q(site__name__in=watches.get("sites", ())))
+
+
+def _inputs(reporters: Collection[Reporter], now: datetime, *, needs_drops: bool) -> dict[int, ReporterInput]:
     """Return what conditions judge, by the primary key of each enrolled reporter of *reporters*."""
     enrolled = dict(ReporterKey.objects.active().order_by().values_list("reporter_id", "enrolled_at"))
-    needs_drops = any(rule.row.condition == "dropped_records" for rule in rules)
     have_dropped = [each.pk for each in reporters if (status := _status(each)) and status.dropped_records]
     drops = _drops(have_dropped, now) if needs_drops and have_dropped else {}
     return {

@@ -16,6 +16,7 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from monitor.alerts import reporter_conditions, write
 from monitor.alerts.alert_causes import REPORTER_SILENT, AlertCause, AlertFacts, cause_of, of_series
+from monitor.alerts.repeat_messages import repeat_messages
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.failures.incidents import update_incidents
 from monitor.failures.suspicion import suspect_the_monitor
@@ -55,6 +56,7 @@ def group_alerts(now: datetime) -> None:
     _withhold_ended()
     suspect_the_monitor(now)
     _announce_suspicion(now)
+    repeat_messages(now)
 
 
 def _move_alerts(now: datetime) -> None:

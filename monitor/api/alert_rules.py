@@ -14,6 +14,7 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
 from monitor.models import AlertRule, Reporter, Series, Site, Suite
+from monitor.models.failure_signature import Severity
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -41,7 +42,12 @@ class AlertRuleOut(Schema):
     suites: list[str] = Field(description="The suites whose series it watches.", examples=[["main"]])
     sites: list[str] = Field(description="The sites whose series or reporters it watches.", examples=[[]])
     series: list[str] = Field(description="The series that it watches.", examples=[["gather-main"]])
+    probes: list[str] = Field(description="The probes whose series it watches.", examples=[["gather"]])
     reporters: list[str] = Field(description="The reporters it watches, or their series.", examples=[[]])
+    severity: Severity = Field(description="How much its alerts matter.", examples=["major"])
+    repeat_seconds: int | None = Field(
+        description="After how long channels are told again of an open alert; null: never.", examples=[3600]
+    )
     channels: list[str] = Field(
         description="The kinds of channels that are notified; addresses are not shown.", examples=[["email"]]
     )
@@ -66,7 +72,7 @@ class AlertRuleQuery(Page):
     "/alert-rules", response=AlertRuleList, operation_id="list_alert_rules", summary="List alert rules"
 )
 def list_alert_rules(request: HttpRequest, query: Query[AlertRuleQuery]) -> HttpResponse:
-    """The rules that watch everything, or a thing that you may see. Grid files and `/admin/` define rules."""
+    """Rules that watch everything, or a thing that you may see. Grid files and *Settings* define rules."""
     lookups = chosen(enabled=query.is_enabled, condition=query.condition)
     return list_rows(query, _visible(request).filter(**lookups), AlertRuleList, order=["name"], show=_shown)
 
@@ -109,6 +115,9 @@ def _shown(rule: AlertRule) -> dict[str, Any]:
         "condition": rule.condition,
         "threshold": rule.threshold,
         "everything": rule.everything,
+        "probes": rule.probes,
+        "severity": rule.severity,
+        "repeat_seconds": rule.repeat_seconds,
         "channels": [str(channel.get("kind", "")) for channel in rule.notify],
         **watched,
     }

@@ -20,7 +20,8 @@ from monitor.api.http.schemas import Body, Name
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
-from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook, follow_runs
+from monitor.webhooks import define as definitions
+from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
 
@@ -175,8 +176,7 @@ def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpRes
 )
 def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     """Messages that wait are not sent."""
-    _found(request, webhook).delete()
-    follow_runs()
+    definitions.delete_webhook(_found(request, webhook))
     return HttpResponse(status=204)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from monitor.alerts.conditions.base import AlertCondition
     from monitor.alerts.reporter_conditions.base import ReporterCondition
 
+MOST_REPEAT_SECONDS = 31_536_000  # a year
 CONDITIONS = (*conditions.names(), *reporter_conditions.names())
 
 
@@ -29,11 +30,12 @@ class Watches(Entry):
         description="Watch all series that are bound to a resource of these sites, or the reporters at them.",
     )
     series: list[str] = Field([], description="Watch these series.")
+    probes: list[str] = Field([], description="Watch all series of these probes.")
     reporters: list[str] = Field([], description="Watch the series of these reporters, or the reporters.")
 
     @property
     def is_named(self) -> bool:
-        return bool(self.suites or self.sites or self.series or self.reporters)
+        return bool(self.suites or self.sites or self.series or self.probes or self.reporters)
 
     @model_validator(mode="after")
     def _everything_or_names(self) -> Self:
@@ -54,6 +56,9 @@ class _AlertRuleBase(Entry):
     title: Title = Field("", description="Name shown on pages.")
     enabled: bool = Field(
         True, description="Whether the rule is evaluated; disabling it closes its open alerts."
+    )
+    severity: Literal["minor", "major", "critical"] = Field(
+        "major", description="How much its alerts matter: `minor`, `major` or `critical`; messages say so."
     )
     watches: Watches = Field(
         description="Series or reporters that the rule watches.", examples=[{"suites": ["main"]}]
@@ -85,6 +90,11 @@ class AlertRuleEntry(_WithConditions):
         examples=[[{"kind": "log"}]],
     )
 
+    repeat_seconds: Annotated[int, Field(ge=300, le=MOST_REPEAT_SECONDS)] | None = Field(
+        None,
+        description="Notify again of an open alert without acknowledgement, after this long; default: never.",
+    )
+
     @property
     def conditions(self) -> dict[str, int]:
         """The thresholds of the conditions that are set, by kind."""
@@ -97,9 +107,10 @@ class AlertRuleEntry(_WithConditions):
             number = "several conditions" if self.conditions else "no condition"
             raise ValueError(f"it has {number}; expected one of {', '.join(CONDITIONS)}")
         if self.enabled and not (self.watches.everything or self.watches.is_named):
-            expected = "expected everything: true, or some of suites, sites, series and reporters"
+            expected = "expected everything: true, or some of suites, sites, series, probes and reporters"
             raise ValueError(f"it watches nothing; {expected}")
         (condition,) = self.conditions
-        if condition in reporter_conditions.names() and (self.watches.suites or self.watches.series):
+        of_series = self.watches.suites or self.watches.series or self.watches.probes
+        if condition in reporter_conditions.names() and of_series:
             raise ValueError(f"{condition} judges reporters; expected everything: true, sites or reporters")
         return self

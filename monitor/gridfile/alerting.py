@@ -11,6 +11,8 @@ from monitor.gridfile.definition import AlertDefinition
 from monitor.models.alert import WATCHED
 from monitor.yamlfile.problems import Fault, quoted, suggestion
 
+NAMED = {**WATCHED, "probes": "probe"}  # what a rule can name: plural, singular
+
 
 def rule_definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:
     ((condition, threshold),) = rule.conditions.items()
@@ -18,6 +20,8 @@ def rule_definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:
         name,
         title=rule.title,
         enabled=rule.enabled,
+        severity=rule.severity,
+        repeat_seconds=rule.repeat_seconds,
         watches=_named_watches(rule.watches),
         condition=condition,
         threshold=threshold,
@@ -28,7 +32,7 @@ def rule_definition(name: str, rule: AlertRuleEntry) -> AlertDefinition:
 def faults(rule: AlertRuleEntry, names: Mapping[str, Collection[str] | None]) -> Iterator[Fault]:
     """Yield each fault, with its path in the rule.
 
-    *names* has the existing names by section (suites, sites, series and reporters); None instead of
+    *names* has the existing names by key of ``watches``; None instead of
     names disables the check.
     """
     yield from _watch_faults(rule.watches, names)
@@ -40,12 +44,12 @@ def faults(rule: AlertRuleEntry, names: Mapping[str, Collection[str] | None]) ->
 def _named_watches(watches: Watches) -> dict[str, Any]:
     """Return the entries of *watches* that are not empty, with sorted names."""
     everything = {"everything": True} if watches.everything else {}
-    named = {noun: tuple(sorted(set(getattr(watches, noun)))) for noun in WATCHED}
+    named = {noun: tuple(sorted(set(getattr(watches, noun)))) for noun in NAMED}
     return {**everything, **{noun: names for noun, names in named.items() if names}}
 
 
 def _watch_faults(watches: Watches, names: Mapping[str, Collection[str] | None]) -> Iterator[Fault]:
-    for noun, singular in WATCHED.items():
+    for noun, singular in NAMED.items():
         existing = names[noun]
         for i, name in enumerate(getattr(watches, noun)):
             if existing is not None and name not in existing:

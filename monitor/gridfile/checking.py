@@ -14,7 +14,7 @@ from typing import Any
 import probes
 from monitor.failures.loading import SignatureEntry
 from monitor.failures.shipped import shipped_names
-from monitor.gridfile import access, agents, alerting, availability_profiles, expansion
+from monitor.gridfile import access, agents, alerting, availability_profiles, expansion, webhook_entries
 from monitor.gridfile.definition import (
     DEFAULT_SERIES,
     GridDefinition,
@@ -58,6 +58,8 @@ class KnownNames:
     groups: Collection[str] | None
     windows: Mapping[str, str]  # maintenance of feeds and declarations, with their sources
     has_all_series: bool = True  # False if invalid series were left out
+    series: Collection[str] = ()  # of the depot, in addition to those of the file
+    default_rules: Collection[str] = ()  # alert rules that the service made, and that may be changed
 
 
 def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault]]:
@@ -75,10 +77,11 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     for name, entry in file.maintenance.items():
         faults.extend(_check_maintenance(("maintenance", name), entry, names))
     has_series_faults = any(path[0] == "series" for path, _ in faults)
-    all_series = expanded if names.has_all_series and not has_series_faults else None
+    all_series = {*expanded, *names.series} if names.has_all_series and not has_series_faults else None
     faults.extend(_check_alerts(file, names, all_series))
     faults.extend(_check_profiles(file, names, all_series))
     faults.extend(_check_signatures(file))
+    faults.extend(_check_webhooks(file, names))
     return grid, faults
 
 
@@ -110,6 +113,9 @@ def _defined(file: GridFile, expanded: ExpandedSeries) -> GridDefinition:
             for name, profile in file.availability_profiles.items()
         },
         signatures={name: _signature_definition(name, entry) for name, entry in file.signatures.items()},
+        webhooks={
+            name: webhook_entries.webhook_definition(name, entry) for name, entry in file.webhooks.items()
+        },
     )
 
 
@@ -159,7 +165,8 @@ def _check_all_series(
     """
     seen: set[Path] = set()
     for template, series in expanded.values():
-        for path, message in (*_check_series(series, names), *_check_leader(series, expanded, templates)):
+        known = {*expanded, *templates, *names.series}
+        for path, message in (*_check_series(series, names), *_check_leader(series, expanded, known)):
             if (template, *path) not in seen:
                 seen.add((template, *path))
                 yield ("series", template, *path), message
@@ -223,14 +230,14 @@ def _check_reported(series: SeriesDefinition) -> Iterator[Fault]:
 
 
 def _check_leader(
-    series: SeriesDefinition, expanded: ExpandedSeries, templates: Collection[str]
+    series: SeriesDefinition, expanded: ExpandedSeries, known: Collection[str]
 ) -> Iterator[Fault]:
     """Check that *series* has no leader, or that its leader has a schedule of its own."""
     if series.leader is None:
         if series.follows:
             yield ("follows",), "it has no leader; expected leader as well"
         return
-    yield from _check_reference(("leader",), "series", series.leader, {*expanded, *templates})
+    yield from _check_reference(("leader",), "series", series.leader, known)
     if not series.follows:
         yield ("follows",), "it is missing; expected with or after, because there is a leader"
     if series.schedule:
@@ -282,9 +289,15 @@ def _check_maintenance(path: Path, entry: MaintenanceEntry, names: KnownNames) -
 
 
 def _check_alerts(file: GridFile, names: KnownNames, series: Collection[str] | None) -> Iterator[Fault]:
-    existing = {"suites": names.suites, "sites": names.sites, "series": series, "reporters": names.reporters}
+    existing = {
+        "suites": names.suites,
+        "sites": names.sites,
+        "series": series,
+        "probes": {*_probe_names(), REPORTED_PROBE, *_import_probes()},
+        "reporters": names.reporters,
+    }
     for name, rule in file.alerts.items():
-        if name.startswith(DEFAULT_PREFIX):
+        if name.startswith(DEFAULT_PREFIX) and name not in names.default_rules:
             yield ("alerts", name), f"names of own rules do not begin with {quoted(DEFAULT_PREFIX)}"
         for path, message in alerting.faults(rule, existing):
             yield ("alerts", name, *path), message
@@ -305,6 +318,12 @@ def _check_profiles(file: GridFile, names: KnownNames, series: Collection[str] |
 def _check_signatures(file: GridFile) -> Iterator[Fault]:
     for name in sorted(file.signatures.keys() & shipped_names()):
         yield ("signatures", name), "gridcast ships a signature of this name; use another name"
+
+
+def _check_webhooks(file: GridFile, names: KnownNames) -> Iterator[Fault]:
+    existing = {"suites": names.suites, "sites": names.sites}
+    for path, message in webhook_entries.faults(file.webhooks, existing):
+        yield ("webhooks", *path), message
 
 
 def _check_bindings(bindings: Mapping[str, Any], probe: type[Probe]) -> Iterator[Fault]:

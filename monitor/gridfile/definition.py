@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from monitor.models.reporter import HOME
+from monitor.webhooks.define import WebhookDefinition
 from reporters import config
 
 DEFAULT_RESOURCE = config.ResourceConfig("", "", "/")
@@ -118,7 +119,7 @@ class AlertDefinition:
     """An alert rule.
 
     *watches* has either the key ``everything``, or lists of names under ``suites``, ``sites``,
-    ``series`` and ``reporters``.
+    ``series``, ``probes`` and ``reporters``.
     """
 
     name: str
@@ -128,6 +129,8 @@ class AlertDefinition:
     condition: str = ""
     threshold: int = 0
     notify: Sequence[Mapping[str, Any]] = ()
+    repeat_seconds: int | None = None
+    severity: str = "major"
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ Definition = (
     | AlertDefinition
     | AvailabilityProfileDefinition
     | SignatureDefinition
+    | WebhookDefinition
 )
 
 
@@ -189,3 +193,4 @@ class GridDefinition:
     alerts: Mapping[str, AlertDefinition] = field(default_factory=dict)
     availability_profiles: Mapping[str, AvailabilityProfileDefinition] = field(default_factory=dict)
     signatures: Mapping[str, SignatureDefinition] = field(default_factory=dict)
+    webhooks: Mapping[str, WebhookDefinition] = field(default_factory=dict)

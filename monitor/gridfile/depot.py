@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import Group
 from django.db import models
@@ -39,74 +39,92 @@ from monitor.models import (
     Site,
     Suite,
     Usage,
+    Webhook,
 )
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
+from monitor.webhooks.define import definition_of
 
+Names = Collection[str] | None
+Row = TypeVar("Row", bound=models.Model)
 _JOINED = {"viewers", "bindings", "sites", "watches", "notify"}
 _REFERENCES = {"site", "suite", "reporter", "leader"}
 
 
-def read(nouns: Collection[str] = tuple(NOUNS)) -> GridDefinition:
-    """Return the sections *nouns* of the grid as the depot defines it; the other sections are empty."""
-    sections: dict[str, Any] = {noun: {row.name: row for row in _SECTIONS[noun]()} for noun in nouns}
+def read(nouns: Collection[str] = tuple(NOUNS), names: Collection[str] | None = None) -> GridDefinition:
+    """Return the sections *nouns* of the grid as the depot defines it; the other sections are empty.
+
+    With *names*, only the definitions of these names are read, among them rules that the service made.
+    """
+    sections: dict[str, Any] = {noun: {row.name: row for row in _SECTIONS[noun](names)} for noun in nouns}
     return GridDefinition(**sections)
 
 
-def _sites() -> Iterator[Definition]:
-    return (SiteDefinition(**_attributes(SiteDefinition, row)) for row in Site.objects.all())
+def _chosen(rows: models.QuerySet[Row], names: Names) -> models.QuerySet[Row]:
+    return rows if names is None else rows.filter(name__in=names)
 
 
-def _resources() -> Iterator[Definition]:
-    rows = Resource.objects.select_related("site")
+def _sites(names: Names) -> Iterator[Definition]:
+    rows = _chosen(Site.objects.all(), names)
+    return (SiteDefinition(**_attributes(SiteDefinition, row)) for row in rows)
+
+
+def _resources(names: Names) -> Iterator[Definition]:
+    rows = _chosen(Resource.objects.select_related("site"), names)
     return (ResourceDefinition(**_attributes(ResourceDefinition, row)) for row in rows)
 
 
-def _reporters() -> Iterator[Definition]:
-    rows = Reporter.objects.exclude(name=HOME).select_related("site")
+def _reporters(names: Names) -> Iterator[Definition]:
+    rows = _chosen(Reporter.objects.exclude(name=HOME).select_related("site"), names)
     return (ReporterDefinition(**_attributes(ReporterDefinition, row)) for row in rows)
 
 
-def _suites() -> Iterator[Definition]:
-    for row in Suite.objects.prefetch_related("viewers"):
+def _suites(names: Names) -> Iterator[Definition]:
+    for row in _chosen(Suite.objects.prefetch_related("viewers"), names):
         viewers = _sorted_names(row.viewers.all())
         yield SuiteDefinition(**_attributes(SuiteDefinition, row), viewers=viewers)
 
 
-def _series() -> Iterator[Definition]:
-    rows = Series.objects.select_related("suite", "reporter", "leader")
-    bindings = _bindings() if rows else {}
+def _series(names: Names) -> Iterator[Definition]:
+    rows = _chosen(Series.objects.select_related("suite", "reporter", "leader"), names)
+    bindings = _bindings(None if names is None else [row.pk for row in rows]) if rows else {}
     for row in rows:
         yield SeriesDefinition(**_attributes(SeriesDefinition, row), bindings=bindings.get(row.pk, {}))
 
 
-def _windows() -> Iterator[Definition]:
-    for row in MaintenanceWindow.objects.configured().prefetch_related("sites"):
+def _windows(names: Names) -> Iterator[Definition]:
+    for row in _chosen(MaintenanceWindow.objects.configured().prefetch_related("sites"), names):
         sites = _sorted_names(row.sites.all())
         yield MaintenanceDefinition(**_attributes(MaintenanceDefinition, row), sites=sites)
 
 
-def _alert_rules() -> Iterator[Definition]:
-    for row in AlertRule.objects.filter(is_default=False).prefetch_related(*WATCHED):
+def _alert_rules(names: Names) -> Iterator[Definition]:
+    rows = AlertRule.objects.filter(is_default=False) if names is None else AlertRule.objects.all()
+    for row in _chosen(rows.prefetch_related(*WATCHED), names):
         attributes = _attributes(AlertDefinition, row)
         yield AlertDefinition(**attributes, watches=_watches(row), notify=tuple(row.notify))
 
 
-def _profiles() -> Iterator[Definition]:
-    for row in AvailabilityProfile.objects.prefetch_related("sites"):
+def _profiles(names: Names) -> Iterator[Definition]:
+    for row in _chosen(AvailabilityProfile.objects.prefetch_related("sites"), names):
         attributes = _attributes(AvailabilityProfileDefinition, row)
         yield AvailabilityProfileDefinition(**attributes, sites=_sorted_names(row.sites.all()))
 
 
-def _signatures() -> Iterator[Definition]:
-    for row in OwnSignature.objects.all():
+def _signatures(names: Names) -> Iterator[Definition]:
+    for row in _chosen(OwnSignature.objects.all(), names):
         attributes = _attributes(SignatureDefinition, row)
         lists = {key: tuple(value) for key, value in attributes.items() if isinstance(value, list)}
         yield SignatureDefinition(**{**attributes, **lists})
 
 
-_SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
+def _webhooks(names: Names) -> Iterator[Definition]:
+    rows = _chosen(Webhook.objects.prefetch_related("suites", "sites"), names)
+    return (definition_of(row) for row in rows)
+
+
+_SECTIONS: dict[str, Callable[[Names], Iterator[Definition]]] = {
     "sites": _sites,
     "resources": _resources,
     "reporters": _reporters,
@@ -116,6 +134,7 @@ _SECTIONS: dict[str, Callable[[], Iterator[Definition]]] = {
     "alerts": _alert_rules,
     "availability_profiles": _profiles,
     "signatures": _signatures,
+    "webhooks": _webhooks,
 }
 
 
@@ -161,17 +180,23 @@ def _sorted_names(rows: Iterable[Any]) -> tuple[str, ...]:
 
 def _watches(rule: AlertRule) -> dict[str, Any]:
     watched = {noun: _sorted_names(getattr(rule, noun).all()) for noun in WATCHED}
+    watched["probes"] = tuple(sorted(rule.probes))
     return {
         **({"everything": True} if rule.everything else {}),
         **{noun: names for noun, names in watched.items() if names},
     }
 
 
-def _bindings() -> dict[int, dict[str, tuple[str, ...]]]:
-    """Return the names of the bound resources in order: by primary key of the series, then by role."""
+def _bindings(series: Collection[int] | None) -> dict[int, dict[str, tuple[str, ...]]]:
+    """Return the names of the bound resources in order: by primary key of the series, then by role.
+
+    None instead of the primary keys of *series* means all series.
+    """
     bindings: dict[int, dict[str, tuple[str, ...]]] = {}
     rows = Binding.objects.order_by("series_id", "role", "position")
-    for series, role, resource in rows.values_list("series_id", "role", "resource__name"):
-        roles = bindings.setdefault(series, {})
+    if series is not None:
+        rows = rows.filter(series__in=series)
+    for key, role, resource in rows.values_list("series_id", "role", "resource__name"):
+        roles = bindings.setdefault(key, {})
         roles[role] = (*roles.get(role, ()), resource)
     return bindings

@@ -25,6 +25,7 @@ from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
+from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models.series import MOST_DAYS
 from monitor.yamlfile.entry import Entry, Title, none_to_empty
 from reporters.fields import parse_time
@@ -300,6 +301,9 @@ class GridFile(Entry):
     signatures: Annotated[dict[SignatureName, SignatureEntry], BeforeValidator(none_to_empty)] = Field(
         {}, description="Own signatures of failures by name in lower case with dashes (docs/failures.md)."
     )
+    webhooks: Annotated[dict[Name, WebhookEntry], BeforeValidator(none_to_empty)] = Field(
+        {}, description="Webhooks by name (docs/webhooks.md)."
+    )
 
 
 MODELS: dict[str, type[Entry]] = {
@@ -312,4 +316,5 @@ MODELS: dict[str, type[Entry]] = {
     "alerts": AlertRuleEntry,
     "availability_profiles": AvailabilityProfileEntry,
     "signatures": SignatureEntry,
+    "webhooks": WebhookEntry,
 }

@@ -58,7 +58,7 @@ def parse(content: bytes, name: str, depot_names: DepotNames) -> GridDefinition:
         raise InvalidYamlFile(name, [*problems, expected])
     file, faults = parsing.parse(root.plain())
     grid, further_faults = checking.check(file, _known_names(root, file, faults, depot_names))
-    faults += [fault for fault in further_faults if not _is_consequence(fault, faults)]
+    faults += [fault for fault in further_faults if not is_consequence(fault, faults)]
     problems += [Problem(root.locate(path), describe_path(path), message) for path, message in faults]
     if problems:
         raise InvalidYamlFile(name, problems)
@@ -73,7 +73,7 @@ def _content(file: str) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def _is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
+def is_consequence(fault: Fault, earlier: Collection[Fault]) -> bool:
     """Return whether *fault* may follow from an *earlier* fault: at the same path, above it or below it."""
     path, _ = fault
     return len(path) > 2 and any(

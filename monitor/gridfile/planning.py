@@ -17,7 +17,8 @@ from monitor.gridfile.problems import NOUNS
 from monitor.models.reporter import HOME
 from monitor.yamlfile.problems import quoted
 
-_ABSENT = object()
+ABSENT: Any = object()  # instead of a value that one of two entries lacks
+Difference = tuple[str, Any, Any]  # key, old value, new value
 NO_CHANGES = "No changes: the depot matches the file."
 
 
@@ -33,22 +34,11 @@ class Change:
     def name(self) -> str:
         return next(definition.name for definition in (self.before, self.after) if definition is not None)
 
-    def values(self) -> Iterator[tuple[str, Any, Any]]:
+    def values(self) -> Iterator[Difference]:
         """Yield (key, old value, new value) of each value that differs; omit defaults of a new definition."""
-        before = {} if self.before is None else _flatten(to_entry(self.noun, self.before, defaults=True))
-        after = {} if self.after is None else _flatten(to_entry(self.noun, self.after, defaults=bool(before)))
-        for key in sorted({*before, *after}, key=self._order):
-            old, new = before.get(key, _ABSENT), after.get(key, _ABSENT)
-            if old != new:
-                yield key, old, new
-
-    def _order(self, key: str) -> tuple[int, str]:
-        """Return the sort key of *key*: the place of its first part in the format, then its second part.
-
-        The key ``bindings.sources`` has two parts.
-        """
-        first, _, second = key.partition(".")
-        return list(MODELS[self.noun].model_fields).index(first), second
+        before = None if self.before is None else to_entry(self.noun, self.before, defaults=True)
+        after = None if self.after is None else to_entry(self.noun, self.after, defaults=before is not None)
+        return differences(self.noun, before, after)
 
 
 @dataclass(frozen=True)
@@ -162,7 +152,7 @@ def _disabled(
 
 def _remaining(watches: Mapping[str, Any], after: GridDefinition) -> dict[str, Any]:
     remaining = {
-        noun: tuple(name for name in names if name in _names(after, noun))
+        noun: tuple(name for name in names if noun == "probes" or name in _names(after, noun))
         for noun, names in watches.items()
         if noun != "everything"
     }
@@ -193,6 +183,32 @@ def format_plan(plan: Plan) -> str:
     return "\n".join([*lines, _summary(changes, len(plan.kept))])
 
 
+def differences(
+    noun: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> Iterator[Difference]:
+    """Yield key, old and new value of each value that differs between two entries of a file."""
+    old, new = _flatten(before or {}), _flatten(after or {})
+    for key in sorted({*old, *new}, key=lambda key: _order(noun, key)):
+        values = old.get(key, ABSENT), new.get(key, ABSENT)
+        if values[0] != values[1]:
+            yield key, *values
+
+
+def describe(difference: Difference) -> str:
+    """Return *difference* as text: ``schedule: "@hourly" -> "@daily"``."""
+    key, old, new = difference
+    return f"{key}: {_value_text(old)} -> {_value_text(new)}"
+
+
+def _order(noun: str, key: str) -> tuple[int, str]:
+    """Return the sort key of *key*: the place of its first part in the format, then its second part.
+
+    The key ``bindings.sources`` has two parts.
+    """
+    first, _, second = key.partition(".")
+    return list(MODELS[noun].model_fields).index(first), second
+
+
 def _lines(change: Change) -> Iterator[str]:
     label = f"{NOUNS[change.noun]} {change.name}"
     if change.after is None:
@@ -202,9 +218,7 @@ def _lines(change: Change) -> Iterator[str]:
         yield from (f"    {key}: {_value_text(new)}" for key, _, new in change.values())
     else:
         yield f"~ {label}"
-        yield from (
-            f"    {key}: {_value_text(old)} -> {_value_text(new)}" for key, old, new in change.values()
-        )
+        yield from (f"    {describe(difference)}" for difference in change.values())
 
 
 def _summary(changes: list[Change], kept: int) -> str:
@@ -265,4 +279,4 @@ def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value_text(value: Any) -> str:
-    return "unset" if value is _ABSENT else quoted(value)
+    return "unset" if value is ABSENT else quoted(value)

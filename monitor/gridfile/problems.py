@@ -14,6 +14,7 @@ NOUNS = {
     "alerts": "alert rule",
     "availability_profiles": "availability profile",
     "signatures": "signature",
+    "webhooks": "webhook",
 }
 
 

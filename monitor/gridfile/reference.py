@@ -25,6 +25,7 @@ from monitor.gridfile.format import (
     SiteEntry,
     SuiteEntry,
 )
+from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.yamlfile.entry import Entry
 
 _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
@@ -44,6 +45,7 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     SelectionEntry,
     ServiceEntry,
     SignatureEntry,
+    WebhookEntry,
 )
 _TITLES = {
     "GridFile": "The file",

@@ -34,11 +34,14 @@ from monitor.models import (
     Series,
     Site,
     Suite,
+    Webhook,
 )
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
+from monitor.webhooks.define import WebhookDefinition, follow_runs
 
 Table = models.Manager[Any]
+GRID_FILE = "a grid file"  # instead of the user that changed something
 
 _TABLES: dict[str, Table] = {
     "sites": Site.objects,
@@ -50,11 +53,12 @@ _TABLES: dict[str, Table] = {
     "alerts": AlertRule.objects,
     "availability_profiles": AvailabilityProfile.objects,
     "signatures": OwnSignature.objects,
+    "webhooks": Webhook.objects,
 }
 _REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
-_JOINED = {"viewers", "bindings", "sites", "watches"}  # stored in rows of their own
+_JOINED = {"viewers", "bindings", "suites", "sites", "watches"}  # stored in rows of their own
 _BATCH = 1000
-_AtSites = MaintenanceDefinition | AvailabilityProfileDefinition
+_AtSites = MaintenanceDefinition | AvailabilityProfileDefinition | WebhookDefinition
 
 
 class RowIds:
@@ -84,8 +88,8 @@ def _create_home() -> Reporter:
     return home
 
 
-def write(plan: Plan) -> None:
-    """Execute *plan* inside the caller's transaction.
+def write(plan: Plan, *, who: str = GRID_FILE) -> None:
+    """Execute *plan* of the user *who* inside the caller's transaction.
 
     Leaders are written before the series that follow them, and removed after these series. Otherwise rows are
     written in the order of their names, as the ledger locks them.
@@ -93,8 +97,8 @@ def write(plan: Plan) -> None:
     changes, ids = plan.changes(), RowIds()
     for noun in _TABLES:
         written = [change for change in changes if change.noun == noun and change.after is not None]
-        _write(noun, [change for change in written if not _follows(change.after)], ids)
-        _write(noun, [change for change in written if _follows(change.after)], ids)
+        _write(noun, [change for change in written if not _follows(change.after)], ids, who)
+        _write(noun, [change for change in written if _follows(change.after)], ids, who)
     for noun in reversed(_TABLES):
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
@@ -106,6 +110,8 @@ def write(plan: Plan) -> None:
     if any(change.noun == "availability_profiles" for change in changes):
         record_versions(timezone.now())
     _record_signatures([change for change in changes if change.noun == "signatures"])
+    if any(change.noun == "webhooks" for change in changes):
+        follow_runs()
 
 
 def _record_signatures(changes: Sequence[Change]) -> None:
@@ -131,12 +137,15 @@ def _delete_announced(sites: Sequence[str]) -> None:
     announced.exclude(sites__in=kept).distinct().delete()
 
 
-def _write(noun: str, changes: Sequence[Change], ids: RowIds) -> None:
+def _write(noun: str, changes: Sequence[Change], ids: RowIds, who: str) -> None:
     if not changes:
         return
     table = _TABLES[noun]
+    origin = {"created_at": timezone.now(), "created_by": who[:150]} if noun == "webhooks" else {}
     new = [
-        table.model(**_row(change.after, ids)) for change in changes if change.before is None and change.after
+        table.model(**_row(change.after, ids), **origin)
+        for change in changes
+        if change.before is None and change.after
     ]
     ids.add(noun, table.bulk_create(new, batch_size=_BATCH))
     for change in changes:
@@ -147,6 +156,7 @@ def _write(noun: str, changes: Sequence[Change], ids: RowIds) -> None:
                 table.filter(name=change.name).update(**changed)
     _write_viewers(changes)
     _write_sites(changes)
+    _write_suites(changes)
     _write_watches(changes, ids)
     _write_bindings(changes, ids)
 
@@ -181,6 +191,16 @@ def _write_sites(changes: Iterable[Change]) -> None:
                 row.sites.set(Site.objects.filter(name__in=after.sites))
 
 
+def _write_suites(changes: Iterable[Change]) -> None:
+    for change in changes:
+        after, before = change.after, change.before
+        if isinstance(after, WebhookDefinition):
+            old_suites = before.suites if isinstance(before, WebhookDefinition) else ()
+            if after.suites != old_suites:
+                hook = Webhook.objects.get(name=after.name)
+                hook.suites.set(Suite.objects.filter(name__in=after.suites))
+
+
 def _write_watches(changes: Iterable[Change], ids: RowIds) -> None:
     rules = [
         change.after
@@ -190,9 +210,9 @@ def _write_watches(changes: Iterable[Change], ids: RowIds) -> None:
     if not rules:
         return
     keys = {rule.name: ids.find("alerts", rule.name) for rule in rules}
-    for everything in (True, False):
-        names = [rule.name for rule in rules if ("everything" in rule.watches) == everything]
-        AlertRule.objects.filter(name__in=names).update(everything=everything)
+    for everything, probes in {_not_in_rows(rule) for rule in rules}:
+        names = [rule.name for rule in rules if _not_in_rows(rule) == (everything, probes)]
+        AlertRule.objects.filter(name__in=names).update(everything=everything, probes=list(probes))
     for noun, singular in WATCHED.items():
         through = getattr(AlertRule, noun).through
         through.objects.filter(alertrule__in=keys.values()).delete()
@@ -201,6 +221,11 @@ def _write_watches(changes: Iterable[Change], ids: RowIds) -> None:
             for rule in rules
             for name in rule.watches.get(noun, ())
         )
+
+
+def _not_in_rows(rule: AlertDefinition) -> tuple[bool, tuple[str, ...]]:
+    """Return what *rule* watches without naming rows of the depot: everything, and the series of probes."""
+    return "everything" in rule.watches, tuple(rule.watches.get("probes", ()))
 
 
 def _has_new_watches(change: Change) -> bool:

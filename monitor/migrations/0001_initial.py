@@ -1007,6 +1007,20 @@ class Migration(migrations.Migration):
                 ("title", models.CharField(blank=True, max_length=200)),
                 ("enabled", models.BooleanField(default=True)),
                 ("everything", models.BooleanField(default=False, help_text="watch every series")),
+                (
+                    "probes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=100), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "severity",
+                    models.CharField(
+                        choices=[("minor", "Minor"), ("major", "Major"), ("critical", "Critical")],
+                        default="major",
+                        max_length=8,
+                    ),
+                ),
                 ("condition", models.CharField(help_text="the kind of condition", max_length=50)),
                 (
                     "threshold",
@@ -1017,6 +1031,14 @@ class Migration(migrations.Migration):
                 (
                     "notify",
                     models.JSONField(blank=True, default=list, help_text='channels, e.g. [{"kind": "log"}]'),
+                ),
+                (
+                    "repeat_seconds",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="notify again while an alert is open, after this long; empty: never",
+                        null=True,
+                    ),
                 ),
                 ("judged_as", models.CharField(blank=True, editable=False, max_length=64)),
                 (
@@ -1307,7 +1329,10 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "event",
-                    models.CharField(choices=[("opened", "Opened"), ("closed", "Closed")], max_length=6),
+                    models.CharField(
+                        choices=[("opened", "Opened"), ("closed", "Closed"), ("repeated", "Repeated")],
+                        max_length=8,
+                    ),
                 ),
                 ("channel", models.JSONField(help_text="the rule's channel at that time")),
                 ("due_at", models.DateTimeField(null=True)),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.postgres.expressions import ArraySubquery
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
@@ -38,7 +41,8 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
             "series": Series.objects.visible_to(user),
             "reporters": Reporter.objects.manageable_or_visible_to(user),
         }
-        is_visible = models.Q(everything=True)
+        probes = Series.objects.visible_to(user).order_by().values("probe").distinct()
+        is_visible = models.Q(everything=True) | models.Q(probes__overlap=ArraySubquery(probes))
         for noun, rows in watched.items():
             named = AlertRule.objects.filter(**{f"{noun}__in": rows.order_by().values("pk")})
             is_visible |= models.Q(pk__in=named.order_by().values("pk"))
@@ -49,7 +53,8 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
         if may_manage_everywhere(user, CHANGE_RULES):
             return self
         sites = Site.objects.manageable_by(user, CHANGE_RULES)
-        own = self.filter(everything=False, suites=None, series=None, sites__in=sites, reporters=None)
+        own = self.filter(everything=False, probes=[], suites=None, series=None, reporters=None)
+        own = own.filter(sites__in=sites)
         elsewhere = AlertRule.sites.through.objects.exclude(site__in=sites).values("alertrule")
         return own.exclude(pk__in=elsewhere).distinct()
 
@@ -64,9 +69,13 @@ class AlertRule(models.Model):
         suites, sites, series, reporters: what it watches otherwise. A rule about series: each series in a
             suite, each series that binds a resource of a site, named series, and each series of a reporter.
             A rule about reporters: the reporters at a site, and named reporters.
+        probes: the names of probes whose series it watches as well.
         condition: the name of a file in ``monitor/alerts/conditions/`` or
             ``monitor/alerts/reporter_conditions/``, which gives the bounds of *threshold*.
+        severity: how much its alerts matter; messages say so.
         notify: the channels.
+        repeat_seconds: after how long the channels are told again of an open alert that was not acknowledged;
+            null: never.
         is_default: whether the service created the rule. It is evaluated only while no other rule has its
             condition, and no grid file lists it.
     """
@@ -79,11 +88,16 @@ class AlertRule(models.Model):
     sites = models.ManyToManyField(Site, blank=True, related_name="alert_rules")
     series = models.ManyToManyField(Series, blank=True, related_name="alert_rules")
     reporters = models.ManyToManyField(Reporter, blank=True, related_name="alert_rules")
+    probes = ArrayField(models.CharField(max_length=100), blank=True, default=list)
+    severity = models.CharField(max_length=8, choices=Severity, default=Severity.MAJOR)
     condition = models.CharField(max_length=50, help_text="the kind of condition")
     threshold = models.PositiveIntegerField(
         help_text="how many runs, records or seconds the condition asks for"
     )
     notify = models.JSONField(default=list, blank=True, help_text='channels, e.g. [{"kind": "log"}]')
+    repeat_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="notify again while an alert is open, after this long; empty: never"
+    )
     is_default = models.BooleanField(default=False, editable=False)
     # The rule's fingerprint when every series that it watches was last evaluated; empty: no alert is open.
     judged_as = models.CharField(max_length=64, blank=True, editable=False)
@@ -183,6 +197,7 @@ class Alert(models.Model):
 class Event(models.TextChoices):
     OPENED = "opened"
     CLOSED = "closed"
+    REPEATED = "repeated"  # it is still open
 
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
@@ -208,7 +223,7 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(models.Model):
-    """A message to one channel that an alert was opened or closed, or that the monitor is suspected.
+    """A message to one channel that an alert opened, is still open or closed, or of a suspected monitor.
 
     *alert* is null in a message about *incident*, the suspicion. *due_at* is null once the message has been
     delivered or *withheld*, or the service has given up.
@@ -216,7 +231,7 @@ class Notification(models.Model):
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True, related_name="notifications")
     incident = models.ForeignKey(Incident, models.CASCADE, null=True, related_name="notifications")
-    event = models.CharField(max_length=6, choices=Event.choices)
+    event = models.CharField(max_length=8, choices=Event.choices)
     channel = models.JSONField(help_text="the rule's channel at that time")
     due_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -24,6 +24,7 @@ from monitor.ledger.maintenance import open_for_series
 from monitor.ledger.run_now import run_now
 from monitor.models import Alert, Hold, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
+from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.run import State
 from monitor.models.site import may_manage_somewhere
 from monitor.overview.series_details import series_runs
@@ -71,6 +72,9 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         **live,
         "series": series,
         "may_run": may_manage_somewhere(request.user)
+        and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
+        "may_manage_keys": series.is_reported
+        and may_manage_somewhere(request.user, MANAGE_REPORTERS)
         and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
         "now": now,
         "time_range": chosen,

@@ -1,8 +1,8 @@
-"""Webhooks and their deliveries: what waits, what was given up, and buttons to test and to repeat."""
+"""Webhooks, defined by a form, and their deliveries: what waits, what was given up, tests and repetitions."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -11,13 +11,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.utils import timezone
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.models import Webhook, WebhookDelivery
+from monitor.access.audit_trail import note
+from monitor.gridfile import entries as grid_entries
+from monitor.gridfile.webhook_entries import WebhookEntry
+from monitor.models import Site, Suite, Webhook, WebhookDelivery
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState
+from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
+from monitor.pages.http.entry_form import NAME
+from monitor.pages.http.form_fields import model_fields
 from monitor.pages.http.navigation import NavigationEntry, with_permission
-from monitor.webhooks import destination
+from monitor.webhooks import destination, signature
+from monitor.webhooks.define import WebhookDefinition
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
 
@@ -88,9 +95,106 @@ def repeat(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("webhooks")
 
 
-entries = [NavigationEntry("Operations", "Webhooks", "webhooks", permits=with_permission(MANAGE_WEBHOOKS))]
+@members_only
+@permission_required(MANAGE_WEBHOOKS, raise_exception=True)
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    return _edited(request, "")
+
+
+@members_only
+@permission_required(MANAGE_WEBHOOKS, raise_exception=True)
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    return _edited(request, get_object_or_404(Webhook, name=name).name)
+
+
+@members_only
+@permission_required(MANAGE_WEBHOOKS, raise_exception=True)
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, name: str) -> HttpResponse:
+    hook = get_object_or_404(Webhook, name=name)
+    error = entry_form.remove(request, "webhooks", name) if request.method == "POST" else ""
+    if request.method == "POST" and not error:
+        messages.success(request, f"Webhook {name} is deleted.")
+        return redirect("webhooks")
+    pending = hook.deliveries.filter(state=DeliveryState.PENDING).count()
+    context = {
+        "noun": "webhook",
+        "name": name,
+        "list_url": "webhooks",
+        "list_title": "Webhooks",
+        "losses": [
+            f"The record of its {hook.deliveries.count():,} deliveries.",
+            f"{pending:,} messages that wait: they are not sent.",
+        ],
+        "seen": entry_form.seen_token("webhooks", name),
+        "error": error,
+    }
+    return render(request, "pages/settings_delete.html", context, status=409 if error else 200)
+
+
+@members_only
+@require_POST
+@permission_required(MANAGE_WEBHOOKS, raise_exception=True)
+def rotate(request: HttpRequest, name: str) -> HttpResponse:
+    """Show a new secret of a webhook; only this answer contains it."""
+    hook = get_object_or_404(Webhook, name=name)
+    if not hook.secret_variable:
+        messages.error(request, "Name the variable of the secret first.")
+        return redirect("webhook-edit", name)
+    note("webhook", name, after="a new secret was shown")
+    return _secret(request, hook.name, hook.secret_variable, is_rotated=True)
+
+
+def _edited(request: HttpRequest, name: str) -> HttpResponse:
+    """Show or save the form of the webhook *name*; empty: a new one."""
+    entry = grid_entries.as_entry("webhooks", grid_entries.find("webhooks", name)) if name else None
+    names = {
+        "suites": list(Suite.objects.values_list("name", flat=True)),
+        "sites": list(Site.objects.values_list("name", flat=True)),
+    }
+    groups = {"secret_variable": "Signature", **dict.fromkeys(names, "Restrictions")}
+    fields = [*([] if name else [NAME]), *model_fields(WebhookEntry, names, groups=groups)]
+    context: dict[str, Any] = {"name": name, "entry": entry, "cancel": "webhooks"}
+    if request.method != "POST":
+        form = entry_form.opened("webhooks", fields, entry or {"enabled": True}, entry)
+        return render(request, "pages/webhooks_form.html", {**context, "form": form})
+    result = entry_form.submitted(request, "webhooks", name, fields)
+    after = result.change.after if result.change else None
+    if result.is_saved and isinstance(after, WebhookDefinition):
+        if after.secret_variable and after.secret_variable != (entry or {}).get("secret_variable"):
+            return _secret(request, after.name, after.secret_variable, is_rotated=False)
+        messages.success(request, f"Webhook {after.name} {'changed' if name else 'defined'}.")
+        return redirect("webhooks")
+    context |= {"form": result.form, "submission": result}
+    status = 409 if result.form.has_faults else 200
+    return render(request, "pages/webhooks_form.html", context, status=status)
+
+
+def _secret(request: HttpRequest, name: str, variable: str, *, is_rotated: bool) -> HttpResponse:
+    context = {
+        "name": name,
+        "variable": variable,
+        "secret": signature.new_secret(),
+        "is_rotated": is_rotated,
+    }
+    return render(request, "pages/webhooks_secret.html", context)
+
+
+_FORMS = ("webhook-new", "webhook-edit", "webhook-delete", "webhook-secret")
+
+entries = [
+    NavigationEntry(
+        "Operations", "Webhooks", "webhooks", pages=_FORMS, permits=with_permission(MANAGE_WEBHOOKS)
+    )
+]
 urlpatterns = [
-    path("webhooks/", page, name="webhooks"),
-    path("webhooks/<slug:name>/test/", test, name="webhook-test"),
-    path("webhooks/deliveries/<int:pk>/redeliver/", repeat, name="webhook-redeliver"),
+    path("settings/webhooks/", page, name="webhooks"),
+    path("settings/webhooks/new/", new, name="webhook-new"),
+    path("settings/webhooks/edit/<slug:name>/", edit, name="webhook-edit"),
+    path("settings/webhooks/delete/<slug:name>/", delete, name="webhook-delete"),
+    path("settings/webhooks/secret/<slug:name>/", rotate, name="webhook-secret"),
+    path("settings/webhooks/test/<slug:name>/", test, name="webhook-test"),
+    path("settings/webhooks/redeliver/<int:pk>/", repeat, name="webhook-redeliver"),
 ]

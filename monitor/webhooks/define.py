@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TypeVar
 
 from django.db import models, transaction
 
+from monitor.access.audit_trail import note
 from monitor.ledger import ended_runs
 from monitor.models import Site, Suite, Webhook
 from monitor.models.run_feed import WEBHOOKS
@@ -24,11 +25,11 @@ _MOST_URL = 2000
 
 
 class InvalidWebhook(Exception):
-    """A value of a webhook is unusable; *field* names it."""
+    """Values of a webhook are unusable; *problems* are messages by field."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field = field
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{field}: {message}" for field, message in problems.items()))
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,11 @@ def define_webhook(definition: WebhookDefinition, *, who: str, now: datetime) ->
     Raises:
         InvalidWebhook: nothing was changed.
     """
-    _check(definition)
-    suites = _named(Suite.objects.all(), "suites", definition.suites)
-    sites = _named(Site.objects.all(), "sites", definition.sites)
+    unusable = dict(problems(definition))
+    suites, no_suites = _named(Suite.objects.all(), "suites", definition.suites)
+    sites, no_sites = _named(Site.objects.all(), "sites", definition.sites)
+    if unusable := {**unusable, **no_suites, **no_sites}:
+        raise InvalidWebhook(unusable)
     fields = {
         "url": definition.url,
         "secret_variable": definition.secret_variable,
@@ -60,6 +63,8 @@ def define_webhook(definition: WebhookDefinition, *, who: str, now: datetime) ->
         "enabled": definition.enabled,
     }
     with transaction.atomic():
+        known = Webhook.objects.filter(name=definition.name).first()
+        before = definition_of(known) if known else None
         hook, is_new = Webhook.objects.update_or_create(
             name=definition.name,
             defaults=fields,
@@ -68,7 +73,34 @@ def define_webhook(definition: WebhookDefinition, *, who: str, now: datetime) ->
         hook.suites.set(suites)
         hook.sites.set(sites)
         follow_runs()
+    note("webhook", hook.name, before=noted(before) if before else None, after=noted(definition))
     return hook, is_new
+
+
+def definition_of(hook: Webhook) -> WebhookDefinition:
+    """Return the definition of *hook*, with sorted names."""
+    return WebhookDefinition(
+        hook.name,
+        url=hook.url,
+        events=tuple(sorted(hook.events)),
+        secret_variable=hook.secret_variable,
+        suites=tuple(sorted(suite.name for suite in hook.suites.all())),
+        sites=tuple(sorted(site.name for site in hook.sites.all())),
+        enabled=hook.enabled,
+    )
+
+
+def delete_webhook(hook: Webhook) -> None:
+    """Delete *hook* with the record of its deliveries; messages that wait are not sent."""
+    before = definition_of(hook)
+    hook.delete()
+    follow_runs()
+    note("webhook", hook.name, before=noted(before))
+
+
+def noted(definition: WebhookDefinition) -> dict[str, object]:
+    """Return *definition* for the audit record: without the path of its URL, which may be a secret."""
+    return {**asdict(definition), "url": destination.parse(definition.url).origin}
 
 
 def follow_runs() -> None:
@@ -77,32 +109,31 @@ def follow_runs() -> None:
     ended_runs.subscribe(WEBHOOKS, is_wanted=receivers.exists())
 
 
-def _check(definition: WebhookDefinition) -> None:
+def problems(definition: WebhookDefinition) -> Iterator[tuple[str, str]]:
+    """Yield field and message of each unusable value; whether suites and sites exist is not checked."""
     if not _NAME.fullmatch(definition.name):
-        raise InvalidWebhook(
-            "name", f"expected 1 to 50 letters, digits, _ and -, got {definition.name[:60]!r}"
-        )
+        yield "name", f"expected 1 to 50 letters, digits, _ and -, got {definition.name[:60]!r}"
     if len(definition.url) > _MOST_URL:
-        raise InvalidWebhook("url", f"expected at most {_MOST_URL} characters, got {len(definition.url)}")
-    try:
-        destination.parse(definition.url)
-    except InvalidUrl as error:
-        raise InvalidWebhook("url", str(error)) from None
+        yield "url", f"expected at most {_MOST_URL} characters, got {len(definition.url)}"
+    else:
+        try:
+            destination.parse(definition.url)
+        except InvalidUrl as error:
+            yield "url", str(error)
     variable = definition.secret_variable
     if variable and (not VARIABLES.fullmatch(variable) or len(variable) > 100):
-        raise InvalidWebhook(
-            "secret_variable", f"expected a name such as GRIDCAST_WEBHOOK_SECRET, got {variable[:110]!r}"
-        )
+        yield "secret_variable", f"expected a name such as GRIDCAST_WEBHOOK_SECRET, got {variable[:110]!r}"
     if not definition.events or not set(definition.events) <= set(SUBSCRIBABLE):
         known = ", ".join(SUBSCRIBABLE)
-        raise InvalidWebhook(
-            "events", f"expected some of {known}, got {', '.join(definition.events)[:200]!r}"
-        )
+        yield "events", f"expected some of {known}, got {', '.join(definition.events)[:200]!r}"
 
 
-def _named(rows: models.QuerySet[Row], noun: str, names: Collection[str]) -> list[Row]:
+def _named(
+    rows: models.QuerySet[Row], noun: str, names: Collection[str]
+) -> tuple[list[Row], Mapping[str, str]]:
+    """Return the rows of these *names*, and the problem with the field *noun*, if it names others."""
     found = list(rows.filter(name__in=names))
     missing = set(names) - {str(row) for row in found}
     if missing:
-        raise InvalidWebhook(noun, f"there is no {noun[:-1]} {min(missing)[:100]!r}")
-    return found
+        return found, {noun: f"there is no {noun[:-1]} {min(missing)[:100]!r}"}
+    return found, {}

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import re
+import secrets as random
 from collections.abc import Mapping, Sequence
 
 VARIABLES = re.compile(r"GRIDCAST_WEBHOOK_[A-Z0-9_]+")  # other variables may hold secrets of the service
@@ -32,6 +33,11 @@ def secrets_in(variable: str, environment: Mapping[str, str] = os.environ) -> Se
     if not words:
         raise InvalidSecret(f"no secret to sign with: {variable} is not set")
     return [_key(variable, word) for word in words]
+
+
+def new_secret() -> str:
+    """Return a random secret, as ``secrets_in`` reads it. gridcast does not store it."""
+    return PREFIX + base64.b64encode(random.token_bytes(32)).decode()
 
 
 def headers(message: str, at_seconds: int, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:

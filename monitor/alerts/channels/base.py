@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
 _SUBJECT_CHARACTERS = 200
+_TIMES = {"repeated": "Opened"}  # what the time of a message is
 
 
 class NotifierError(Exception):
@@ -43,15 +44,16 @@ class NotDelivered(NotifierError):
 
 @dataclass(frozen=True)
 class Message:
-    """The message that an alert of a series or of a reporter was opened or closed; *event* says which.
+    """The message that an alert of a series or of a reporter was opened, is still open, or was closed.
 
-    One of *series* and *reporter* is empty; both are, if the monitor itself is suspected. A message may be
-    delivered more than once, each time with the same *id*.
+    *event* is "opened", "repeated" or "closed". One of *series* and *reporter* is empty; both are, if the
+    monitor itself is suspected. A message may be delivered more than once, each time with the same *id*.
 
     Attributes:
         url: the address of the page of the incident, or of alerts; empty unless GRIDCAST_URL is set.
         incident, cause: the number of the incident, and what and where it is.
         open_alerts: how many alerts of the incident are open and use the channel.
+        severity: of the rule; empty in a message that the monitor is suspected.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Message:
     incident: int | None = None
     cause: str = ""
     open_alerts: int = 0
+    severity: str = ""
 
     @property
     def watched(self) -> str:
@@ -75,7 +78,9 @@ class Message:
     @property
     def subject(self) -> str:
         """One line of bounded length."""
-        label = "resolved" if self.event == "closed" else "alert"
+        label = {"closed": "resolved", "repeated": "still open"}.get(self.event, "alert")
+        if self.severity == "critical" and self.event != "closed":
+            label = f"critical: {label}"
         others = f" (and {self.open_alerts - 1:,} more)" if self.open_alerts > 1 else ""
         line = " ".join(f"[gridcast] {label}: {self.watched}{others}: {self.text}".split())
         return line if len(line) <= _SUBJECT_CHARACTERS else f"{line[:_SUBJECT_CHARACTERS]}..."
@@ -87,10 +92,11 @@ class Message:
             f"{self.watched}: {self.text}",
             "",
             *([f"Rule    {self.rule}"] if self.rule else []),
+            *([f"Severity {self.severity}"] if self.severity else []),
             *([f"Cause   {self.cause} (incident {self.incident})"] if self.incident else []),
             *([f"Alerts  {self.open_alerts:,} open"] if self.open_alerts > 1 else []),
             f"Since   {self.since:%Y-%m-%d %H:%M:%S} UTC",
-            f"{self.event.capitalize():8}{self.at:%Y-%m-%d %H:%M:%S} UTC",
+            f"{_TIMES.get(self.event, self.event.capitalize()):8}{self.at:%Y-%m-%d %H:%M:%S} UTC",
         ]
         return "\n".join([*lines, *(["", self.url] if self.url else [])]) + "\n"
 

@@ -57,6 +57,7 @@ def _content(message: Message) -> bytes:
         "incident": message.incident,
         "cause": message.cause,
         "open_alerts": message.open_alerts,
+        "severity": message.severity,
     }
     content = {"type": f"alert.{message.event}", "timestamp": message.at.isoformat(), "data": data}
     return json.dumps(content).encode()

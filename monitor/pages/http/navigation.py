@@ -46,7 +46,7 @@ SECTIONS = (
             "Reporters",
             "Alert rules and channels",
             "Webhooks",
-            "Configuration",
+            "Settings",
             "Users and roles",
             "Audit",
         ),

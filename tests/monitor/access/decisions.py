@@ -63,6 +63,9 @@ REPORTERS_READ = replace(REPORTERS, scopes=(MANAGE, READ))
 SIGNATURES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
 WEBHOOKS = SIGNATURES
 WEBHOOKS_READ = replace(WEBHOOKS, scopes=(MANAGE, READ))
+RULES = Decision(MANAGERS, (), is_own=True)  # pages only
+MANAGING = Decision(MANAGERS)
+CONFIGURING = Decision(OPERATORS)
 TOKENS = Decision(ALL_ROLES, (MANAGE,))
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
 AUDIT = Decision(OPERATORS, is_everywhere=True)
@@ -267,9 +270,30 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "account/tokens/": (ACCOUNT, ACCOUNT),
     "account/tokens/<int:pk>/revoke/": (None, ACCOUNT),
     "account/tokens/<int:pk>/rotate/": (None, ACCOUNT),
-    "webhooks/": (WEBHOOKS, None),
-    "webhooks/<slug:name>/test/": (None, WEBHOOKS),
-    "webhooks/deliveries/<int:pk>/redeliver/": (None, WEBHOOKS),
+    "settings/": (READING, None),
+    "settings/alerts/": (READING, None),
+    "settings/alerts/delete/<slug:name>/": (RULES, RULES),
+    "settings/alerts/edit/<slug:name>/": (RULES, RULES),
+    "settings/alerts/new/": (MANAGING, MANAGING),
+    "settings/alerts/test/<slug:name>/<int:number>/": (None, RULES),
+    "settings/ping-keys/": (MANAGING, None),
+    "settings/ping-keys/<slug:name>/": (REPORTERS, REPORTERS),
+    "settings/ping-keys/<slug:name>/<int:pk>/revoke/": (None, REPORTERS),
+    "settings/series/": (READING, None),
+    "settings/series/edit/<slug:name>/": (CONFIGURING, CONFIGURING),
+    "settings/series/new/": (CONFIGURING, CONFIGURING),
+    "settings/series/retire/<slug:name>/": (CONFIGURING, CONFIGURING),
+    "settings/suites/": (READING, None),
+    "settings/suites/delete/<slug:name>/": (CONFIGURING, CONFIGURING),
+    "settings/suites/edit/<slug:name>/": (CONFIGURING, CONFIGURING),
+    "settings/suites/new/": (CONFIGURING, CONFIGURING),
+    "settings/webhooks/": (WEBHOOKS, None),
+    "settings/webhooks/delete/<slug:name>/": (WEBHOOKS, WEBHOOKS),
+    "settings/webhooks/edit/<slug:name>/": (WEBHOOKS, WEBHOOKS),
+    "settings/webhooks/new/": (WEBHOOKS, WEBHOOKS),
+    "settings/webhooks/redeliver/<int:pk>/": (None, WEBHOOKS),
+    "settings/webhooks/secret/<slug:name>/": (None, WEBHOOKS),
+    "settings/webhooks/test/<slug:name>/": (None, WEBHOOKS),
 }
 
 # Models of the admin pages: what site admins, operators and administrators may: view, add, change, delete.

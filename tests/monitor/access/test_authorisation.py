@@ -230,9 +230,14 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "failures": {"name": "jam", "signature": "jam"},
         "forecasts": {"part": "methods"},
         "scoreboard": {"part": "methods"},
-        "webhooks": {"name": "hook", "pk": world.delivery},
+        "settings/alerts": {"name": f"{place}-site-rule", "number": 0},
+        "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},
+        "settings/series": {"name": values["series"]},
+        "settings/suites": {"name": "main"},
+        "settings/webhooks": {"name": "hook", "pk": world.delivery},
     }
-    noun = path.strip("/").split("/")[0]
+    first, _, rest = path.strip("/").partition("/")
+    noun = f"settings/{rest.partition('/')[0]}" if first == "settings" else first
     return path.format(**{**values, **by_noun.get(noun, {})})
 
 

@@ -118,6 +118,10 @@ def _site(world: World, place: str) -> None:
     builders.circle(f"{place}-remote", resources, reporter=world.reporters[place])
     rule = AlertRule.objects.create(name=f"{place}-rule", condition="failures_in_row", threshold=1)
     rule.series.add(series)
+    own_rule = AlertRule.objects.create(
+        name=f"{place}-site-rule", condition="failures_in_row", threshold=100, notify=[{"kind": "log"}]
+    )
+    own_rule.sites.add(site)
     incident = Incident.objects.create(since=now, opened_at=now, kind="series", name=series.name)
     IncidentSeries.objects.create(incident=incident, series=series, since=now)
     world.incidents[place] = incident

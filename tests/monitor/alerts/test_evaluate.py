@@ -175,12 +175,17 @@ def by_name(alert_rule: AlertRule, series: Series) -> None:
     alert_rule.series.set([series])
 
 
-@pytest.mark.parametrize("name", [by_suite, by_site, by_name])
+def by_probe(alert_rule: AlertRule, series: Series) -> None:
+    alert_rule.probes = [series.probe]
+    alert_rule.save()
+
+
+@pytest.mark.parametrize("name", [by_suite, by_site, by_name, by_probe])
 def test_a_rule_watches_the_series_that_it_names(
     circle: Series, three_failures: datetime, name: Callable[[AlertRule, Series], None]
 ) -> None:
     (other,) = many(1, circle)
-    Series.objects.filter(pk=other.pk).update(suite=Suite.objects.create(name="other"))
+    Series.objects.filter(pk=other.pk).update(suite=Suite.objects.create(name="other"), probe="login")
     for i in range(3):
         ended(other, three_failures - i * MINUTE, State.FAILED)
     name(rule(everything=False), circle)

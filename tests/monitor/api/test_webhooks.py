@@ -130,18 +130,18 @@ def test_the_page_lists_webhooks_and_sends_dead_messages_again(
     put(client, url=f"http://{receiver.address}/in")
     browser = Client()
     browser.force_login(manager)
-    assert browser.post("/webhooks/ops/test/").status_code == 302
+    assert browser.post("/settings/webhooks/test/ops/").status_code == 302
     deliver_webhooks(timezone.now())
-    page = browser.get("/webhooks/?webhook=ops&state=delivered").content.decode()
+    page = browser.get("/settings/webhooks/?webhook=ops&state=delivered").content.decode()
     assert "webhook.ping" in page
     delivery = WebhookDelivery.objects.get()
-    assert browser.post(f"/webhooks/deliveries/{delivery.pk}/redeliver/").status_code == 302
+    assert browser.post(f"/settings/webhooks/redeliver/{delivery.pk}/").status_code == 302
     assert WebhookDelivery.objects.get().state == DeliveryState.PENDING
-    assert "None is dead" in browser.get("/webhooks/?state=dead").content.decode()
+    assert "None is dead" in browser.get("/settings/webhooks/?state=dead").content.decode()
 
 
 def test_the_page_is_for_users_who_may_manage_webhooks(client: Client) -> None:
     browser = Client()
     browser.force_login(builders.user("bob"))
-    assert browser.get("/webhooks/").status_code == 403
-    assert browser.post("/webhooks/ops/test/").status_code == 403
+    assert browser.get("/settings/webhooks/").status_code == 403
+    assert browser.post("/settings/webhooks/test/ops/").status_code == 403

@@ -58,7 +58,7 @@ def test_the_file_before_the_changes_is_valid(grid: GridCommand, operators: Grou
     assert grid("validate", DATA / "whole.yaml") == (
         0,
         "Valid: 2 sites, 2 resources, 2 reporters, 1 suites, 7 series, 3 maintenance, 4 alerts,"
-        " 2 availability_profiles, 2 signatures.\n",
+        " 2 availability_profiles, 2 signatures, 2 webhooks.\n",
     )
 
 

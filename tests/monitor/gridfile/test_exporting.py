@@ -30,6 +30,7 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.loading import DepotNames, parse
 from monitor.models import Site
 from monitor.models.reporter import HOME
+from monitor.webhooks.define import WebhookDefinition
 from monitor.yamlfile.reading import read
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
@@ -102,6 +103,8 @@ def rules(draw: st.DrawFn, name: str, existing: dict[str, list[str]]) -> AlertDe
         condition,
         threshold,
         notify=draw(st.sampled_from([(), ({"kind": "log"}, {"kind": "email", "to": ["ada@example.org"]})])),
+        repeat_seconds=draw(st.sampled_from([None, 3600])),
+        severity=draw(st.sampled_from(["minor", "major", "critical"])),
     )
 
 
@@ -140,6 +143,19 @@ def signatures(draw: st.DrawFn, name: str) -> SignatureDefinition:
         tuple(draw(st.lists(names, max_size=2))),
         (),
         draw(st.integers(-100, 100)),
+    )
+
+
+@st.composite
+def webhooks(draw: st.DrawFn, name: str, suites: list[str], sites: list[str]) -> WebhookDefinition:
+    return WebhookDefinition(
+        name,
+        url=draw(st.sampled_from(["https://hooks.example.org/", "http://a:8080/x?y=1#no"])),
+        events=tuple(sorted(draw(st.sets(st.sampled_from(["run.ended", "site.down"]), min_size=1)))),
+        secret_variable=draw(st.sampled_from(["", "GRIDCAST_WEBHOOK_NO"])),
+        suites=tuple(sorted(draw(st.sets(st.sampled_from(suites))))),
+        sites=tuple(sorted(draw(st.sets(st.sampled_from(sites))))) if sites else (),
+        enabled=draw(st.booleans()),
     )
 
 
@@ -210,6 +226,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
         by_name([draw(rules(name, existing)) for name in alerts]),
         by_name([draw(profiles(name, suites)) for name in draw(profile_names)]),
         by_name([draw(signatures(name)) for name in draw(st.sets(st.sampled_from(["no", "1e3", "a-b"])))]),
+        by_name([draw(webhooks(name, suites, sites)) for name in draw(st.sets(names, max_size=2))]),
     )
 
 

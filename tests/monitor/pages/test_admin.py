@@ -256,6 +256,7 @@ def test_an_alert_rule_with_an_unknown_channel_is_refused(
         "everything": "on",
         "condition": "failures_in_row",
         "threshold": "3",
+        "severity": "major",
         "notify": notify,
     }
     answer = administrator.post(reverse("admin:monitor_alertrule_add"), form, follow=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -87,6 +88,32 @@ def test_a_proposal_is_accepted_in_the_browser(visitors: Visitors, unnamed: None
     page.get_by_role("button", name="Accept").click()
     expect(page.get_by_text("added. Failed runs are judged again.")).to_be_visible()
     expect(page.locator("#changes-title + .scroll")).to_contain_text("operator")
+    assert [text for text in visit.complaints if "409" not in text] == []
+
+
+@pytest.mark.nightly
+def test_forms_of_settings_fit_every_screen_and_show_runs_in_local_time(
+    visitors: Visitors, depot: FilledDepot
+) -> None:
+    rights = ("add_series", "change_series", "change_suite", "change_alertrule", "manage_webhooks")
+    operator = User.objects.get(username="operator")
+    operator.user_permissions.add(*Permission.objects.filter(codename__in=rights))
+    visit = visitors.come()
+    page = visit.open("/settings/")
+    for path in (
+        "series/", "series/new/", "series/retire/gather-main/", "suites/", "suites/edit/main/", "alerts/",
+        "alerts/new/", "alerts/edit/every-failure/", "alerts/delete/every-failure/", "webhooks/",
+        "webhooks/new/", "ping-keys/", "series/edit/gather-main/",
+    ):  # fmt: skip
+        page.goto(f"{visit.base}/settings/{path}")
+        fits_every_screen(page)
+    expect(page.locator("time[data-local]")).to_have_count(5)
+    expect(page.locator("time[data-local]").first).not_to_be_empty()
+    page.get_by_label("Limit").fill("soon")
+    page.get_by_role("button", name="Save").first.press("Enter")
+    page.get_by_role("link", name="Limit").press("Enter")
+    expect(page.locator("#field-limit-seconds:target")).to_have_attribute("aria-invalid", "true")
+    fits_every_screen(page)
     assert [text for text in visit.complaints if "409" not in text] == []
 
 

@@ -1,0 +1,217 @@
+"""One entry of the grid at a time: read, checked and written as the entry of a grid file, for the pages.
+
+Errors::
+
+    EntryError
+    |-- EntryChanged         it is not the one that the user saw             again, after another look
+    |-- EntryNotPermitted    the roles of the user do not permit the result  permanent
+    '-- EntryInUse           other definitions refer to it                   again, without these
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import Group
+from django.db.models import ProtectedError
+
+from monitor.access.audit_trail import note
+from monitor.db.advisory_locks import retry_on_lock_timeout
+from monitor.gridfile import checking, depot, parsing
+from monitor.gridfile.applying import locked_transaction
+from monitor.gridfile.checking import KnownNames
+from monitor.gridfile.definition import Definition, GridDefinition, SeriesDefinition
+from monitor.gridfile.format import VERSION
+from monitor.gridfile.loading import is_consequence
+from monitor.gridfile.planning import ABSENT, Change, Difference, Plan, differences, to_entry
+from monitor.gridfile.problems import NOUNS
+from monitor.gridfile.writing import write
+from monitor.models import AlertRule, Reporter, Resource, Series, Site, Suite
+from monitor.models.reporter import HOME, MAX_AGENT_SERIES
+from monitor.series.delete import delete_series
+from monitor.webhooks.define import WebhookDefinition, noted
+from monitor.yamlfile.problems import Fault
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
+
+Entry = Mapping[str, Any]  # as in a grid file, with all defaults
+
+
+class EntryError(Exception):
+    """The entry was not written."""
+
+
+class EntryChanged(EntryError):
+    """The entry was changed or removed meanwhile; *differences* say how."""
+
+    def __init__(self, noun: str, name: str, seen: Entry | None, now: Entry | None) -> None:
+        self.differences: Sequence[Difference] = list(differences(noun, seen, now)) if seen and now else []
+        is_gone = "was deleted" if now is None else "exists already" if seen is None else "was changed"
+        super().__init__(f"{NOUNS[noun]} {name} {is_gone} meanwhile")
+
+
+class EntryNotPermitted(EntryError):
+    pass
+
+
+class EntryInUse(EntryError):
+    pass
+
+
+@dataclass(frozen=True)
+class CheckedEntry:
+    """An entry with its *faults*, whose paths begin in the entry; without faults it has a *definition*."""
+
+    definition: Definition | None
+    faults: Sequence[Fault]
+
+
+def find(noun: str, name: str) -> Definition | None:
+    """Return the definition *name* of the section *noun* of the grid; None if there is none."""
+    definitions: Mapping[str, Definition] = getattr(depot.read([noun], [name]), noun)
+    return definitions.get(name)
+
+
+def as_entry(noun: str, definition: Definition | None) -> Entry | None:
+    return None if definition is None else to_entry(noun, definition, defaults=True)
+
+
+def check(noun: str, name: str, entry: Entry, user: User) -> CheckedEntry:
+    """Check *entry* as a grid file is checked; it may refer to what *user* may see, and to user groups."""
+    related = _related(noun, name, entry)
+    data = {"version": VERSION, **related, noun: {**related.get(noun, {}), name: entry}}
+    file, faults = parsing.parse(data)
+    grid, further = checking.check(file, _known_names(user))
+    faults += [fault for fault in further if not is_consequence(fault, faults)]
+    own = [(path[2:], message) for path, message in faults if path[:2] == (noun, name)]
+    others: list[Fault] = [
+        ((), f"series {path[1]}: {message}")
+        for path, message in faults
+        if path[:2] != (noun, name) and path[2:] == ("leader",)
+    ]
+    definition = getattr(grid, noun).get(name)
+    is_valid = not own and not others and definition is not None
+    if is_valid and isinstance(definition, SeriesDefinition):
+        others = list(_agent_faults(definition))
+        is_valid = not others
+    return CheckedEntry(definition if is_valid else None, [*own, *others])
+
+
+def save(
+    noun: str,
+    seen: Entry | None,
+    definition: Definition,
+    *,
+    who: str,
+    is_permitted: Callable[[], bool] = lambda: True,
+) -> Change:
+    """Write *definition* in place of the entry *seen* (None: a new one); return the change.
+
+    *is_permitted* is asked after the change, before it is committed.
+
+    Raises:
+        EntryChanged, EntryNotPermitted: nothing was written.
+    """
+    name = definition.name
+    with locked_transaction():
+        before = find(noun, name)
+        if as_entry(noun, before) != seen:
+            raise EntryChanged(noun, name, seen, as_entry(noun, before))
+        change = Change(noun, before, definition)
+        plan = Plan(_only(noun, before), _only(noun, definition))
+        retry_on_lock_timeout(lambda: write(plan, who=who))
+        if not is_permitted():
+            raise EntryNotPermitted(f"your roles do not permit this {NOUNS[noun]}")
+    if before != definition:
+        note(NOUNS[noun], name, **_noted(change))
+    return change
+
+
+def remove(noun: str, name: str, seen: Entry | None) -> None:
+    """Delete the entry *seen* of this *name*; of a series, all that was measured too.
+
+    Raises:
+        EntryChanged, EntryInUse: nothing was deleted.
+    """
+    try:
+        with locked_transaction():
+            before = find(noun, name)
+            if before is None or as_entry(noun, before) != seen:
+                raise EntryChanged(noun, name, seen, as_entry(noun, before))
+            if noun == "series":
+                delete_series(Series.objects.filter(name=name))
+            else:
+                write(Plan(_only(noun, before), GridDefinition()))
+    except ProtectedError as error:
+        users = sorted({str(each) for each in error.protected_objects})
+        more = ", ..." if len(users) > 5 else ""
+        raise EntryInUse(f"{NOUNS[noun]} {name} is used by {', '.join(users[:5])}{more}") from None
+    note(NOUNS[noun], name, **_noted(Change(noun, before, None)))
+
+
+def _noted(change: Change) -> dict[str, Any]:
+    """Return the values of *change* for the audit record: those that differ, by key.
+
+    The path of the URL of a webhook may be a secret.
+    """
+    if isinstance(change.before or change.after, WebhookDefinition):
+        ends = (change.before, change.after)
+        before, after = (noted(end) if isinstance(end, WebhookDefinition) else None for end in ends)
+        return {"before": before, "after": after}
+    rows = list(change.values())
+    before = {key: old for key, old, _ in rows if old is not ABSENT} if change.before else None
+    after = {key: new for key, _, new in rows if new is not ABSENT} if change.after else None
+    return {"before": before, "after": after}
+
+
+def _only(noun: str, definition: Definition | None) -> GridDefinition:
+    return GridDefinition(**({noun: {definition.name: definition}} if definition else {}))  # type: ignore[arg-type]
+
+
+def _related(noun: str, name: str, entry: Entry) -> dict[str, dict[str, Entry]]:
+    """Return the entries of the depot that decide together with *entry*: resources, leader and followers."""
+    if noun != "series":
+        return {}
+    bindings = entry.get("bindings")
+    bound = bindings.values() if isinstance(bindings, Mapping) else ()
+    resources = [each for names in bound if isinstance(names, list | tuple) for each in names]
+    followers = Series.objects.filter(leader__name=name).exclude(name=name).values_list("name", flat=True)
+    series = {*followers, *filter(None, [entry.get("leader")])} - {name}
+    grid = depot.read(["series"], series)
+    resources += [each for row in grid.series.values() for names in row.bindings.values() for each in names]
+    grid_resources = depot.read(["resources"], resources).resources
+    return {
+        "resources": {each: to_entry("resources", row) for each, row in grid_resources.items()},
+        "series": {each: to_entry("series", row) for each, row in grid.series.items()},
+    }
+
+
+def _known_names(user: User) -> KnownNames:
+    visible = {model: model.objects.visible_to(user) for model in (Site, Resource, Suite, Series)}
+    names = {model: set(rows.values_list("name", flat=True)) for model, rows in visible.items()}
+    reporters = Reporter.objects.manageable_or_visible_to(user)
+    return KnownNames(
+        sites=names[Site],
+        resources=names[Resource],
+        suites=names[Suite],
+        reporters={HOME: None, **dict(reporters.values_list("name", "site__name"))},
+        groups=set(Group.objects.values_list("name", flat=True)),
+        windows={},
+        series=names[Series],
+        default_rules=set(AlertRule.objects.filter(is_default=True).values_list("name", flat=True)),
+    )
+
+
+def _agent_faults(series: SeriesDefinition) -> Sequence[Fault]:
+    """Return the fault that the agent of *series* would run too many series, if so."""
+    if not series.enabled or not Reporter.objects.filter(name=series.reporter, site__isnull=False).exists():
+        return []
+    others = Series.objects.filter(reporter__name=series.reporter, enabled=True).exclude(name=series.name)
+    if others.count() < MAX_AGENT_SERIES:
+        return []
+    return [(("reporter",), f"it runs {MAX_AGENT_SERIES:,} series already, the most of an agent")]

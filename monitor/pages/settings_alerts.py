@@ -1,0 +1,227 @@
+"""Alert rules: listed, defined by a form of their condition, previewed on stored runs, and tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from monitor.alerts import conditions, reporter_conditions, try_channel
+from monitor.alerts.evaluate_reporters import reporters_in_alert, watched_reporters
+from monitor.alerts.listing import notification_states
+from monitor.alerts.replay import DAYS, replay_rule, watched_series
+from monitor.alerts.try_channel import CannotTry
+from monitor.gridfile import entries as grid_entries
+from monitor.gridfile.alert_entries import CONDITIONS
+from monitor.gridfile.definition import AlertDefinition
+from monitor.models import AlertRule, Notification, Reporter, Series, Site
+from monitor.models.alert import CHANGE_RULES
+from monitor.models.site import may_manage_everywhere
+from monitor.pages.http import alert_form, entry_form
+from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.navigation import NavigationEntry
+
+if TYPE_CHECKING:
+    from monitor.pages.http.entry_form import Submission
+
+MOST_DELIVERIES = 20
+_METHODS = ["GET", "HEAD", "POST"]
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    rules = AlertRule.objects.visible_to(request.user).prefetch_related(
+        "suites", "sites", "series", "reporters"
+    )
+    is_open = Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
+    manageable = AlertRule.objects.manageable_by(request.user).values_list("pk", flat=True)
+    context = {
+        "rules": [_listed(rule) for rule in rules.annotate(open_alerts=is_open)],
+        "manageable": set(manageable),
+        "may_add": _may_add(request),
+    }
+    return render(request, "pages/settings_alerts.html", context)
+
+
+@members_only
+@managers_only(CHANGE_RULES)
+@require_http_methods(_METHODS)
+def new(request: HttpRequest) -> HttpResponse:
+    """Let the user choose a condition, then show its form, or define the rule."""
+    if not _may_add(request):
+        raise PermissionDenied("Your roles do not permit this.")
+    condition = request.GET.get("condition", "")
+    if condition not in CONDITIONS:
+        context = {"choices": alert_form.condition_choices()}
+        return render(request, "pages/settings_alerts_condition.html", context)
+    return _edited(request, None, condition)
+
+
+@members_only
+@managers_only(CHANGE_RULES)
+@require_http_methods(_METHODS)
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    rule = _manageable(request, name)
+    condition = request.GET.get("condition", "")
+    return _edited(request, rule, condition if condition in CONDITIONS else rule.condition)
+
+
+@members_only
+@managers_only(CHANGE_RULES)
+@require_http_methods(_METHODS)
+def delete(request: HttpRequest, name: str) -> HttpResponse:
+    rule = _manageable(request, name)
+    error = entry_form.remove(request, "alerts", name) if request.method == "POST" else ""
+    if request.method == "POST" and not error:
+        messages.success(request, f"Alert rule {name} is deleted.")
+        return redirect("settings-alerts")
+    alerts = rule.alerts.count()
+    is_open = rule.alerts.filter(closed_at=None).count()
+    context = {
+        "noun": "alert rule",
+        "name": name,
+        "list_url": "settings-alerts",
+        "list_title": "Alert rules",
+        "losses": [
+            "The rule with its channels.",
+            f"{alerts:,} alerts that it opened, {is_open:,} of them open, with their messages."
+            " To keep them, disable the rule instead.",
+        ],
+        "hindrance": "The service makes it again: disable it instead." if rule.is_default else "",
+        "seen": entry_form.seen_token("alerts", name),
+        "error": error,
+    }
+    return render(request, "pages/settings_delete.html", context, status=409 if error else 200)
+
+
+@members_only
+@require_POST
+@managers_only(CHANGE_RULES)
+def test(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    """Ask the control worker to send a test message to a channel of the rule."""
+    rule = _manageable(request, name)
+    try:
+        key = try_channel.request(rule, number)
+    except CannotTry as error:
+        messages.error(request, f"Not sent: {error}.")
+        return redirect("settings-alert-edit", name)
+    address = reverse("settings-alert-edit", args=[name])
+    return redirect(f"{address}?tried={key}#channels")
+
+
+def _manageable(request: HttpRequest, name: str) -> AlertRule:
+    rule = get_object_or_404(AlertRule.objects.visible_to(request.user), name=name)
+    check_manageable(rule, AlertRule.objects.manageable_by(request.user))
+    return rule
+
+
+def _may_add(request: HttpRequest) -> bool:
+    """Return whether the user may define rules about something."""
+    return Site.objects.manageable_by(request.user, CHANGE_RULES).exists() or may_manage_everywhere(
+        request.user, CHANGE_RULES
+    )
+
+
+def _listed(rule: AlertRule) -> dict[str, Any]:
+    """Return *rule* with its condition and what it watches in words."""
+    registry = reporter_conditions if rule.condition in reporter_conditions.names() else conditions
+    unit = registry.load(rule.condition).unit if rule.condition in CONDITIONS else ""
+    watched = [
+        f"{noun} {', '.join(row.name for row in rows)}"
+        for noun in ("suites", "sites", "series", "reporters")
+        if (rows := list(getattr(rule, noun).all()))
+    ]
+    watched += [f"probes {', '.join(rule.probes)}"] if rule.probes else []
+    return {
+        "rule": rule,
+        "unit": unit,
+        "watches": ["everything"] if rule.everything else watched,
+        "channels": [str(channel.get("kind", "")) for channel in rule.notify],
+    }
+
+
+def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> HttpResponse:
+    """Show, preview or save the form of *rule* with *condition*; None: of a new rule."""
+    name = rule.name if rule else ""
+    entry = grid_entries.as_entry("alerts", grid_entries.find("alerts", name)) if name else None
+    if rule is not None and entry is None:
+        raise Http404
+    posted = request.POST if request.method == "POST" else None
+    channel_set = alert_form.channel_fields((entry or {}).get("notify", ()), posted)
+    fields = alert_form.rule_fields(condition, request.user, channel_set, is_new=rule is None)
+    context: dict[str, Any] = {
+        "rule": rule,
+        "condition": condition,
+        "channel_kinds": channel_set.kinds[: channel_set.present],
+        "cancel": "settings-alerts",
+        "days": DAYS,
+        **_deliveries(request, rule),
+    }
+    if posted is None:
+        form = entry_form.opened("alerts", fields, alert_form.as_form(entry or {"enabled": True}), entry)
+        return render(request, "pages/settings_alerts_form.html", {**context, "form": form})
+    manageable = AlertRule.objects.manageable_by(request.user)
+    result = entry_form.submitted(
+        request,
+        "alerts",
+        name,
+        fields,
+        complete=lambda submitted: alert_form.as_entry(submitted, channel_set),
+        is_permitted=lambda saved: manageable.filter(name=saved).exists(),
+        place=lambda path, submitted: alert_form.place(path, submitted, channel_set),
+    )
+    if result.is_saved and result.change is not None:
+        messages.success(request, f"Alert rule {result.change.name} {'changed' if name else 'defined'}.")
+        return redirect("settings-alerts")
+    context |= {"form": result.form, "submission": result, "preview": _preview(request, result)}
+    status = 409 if result.form.has_faults else 200
+    return render(request, "pages/settings_alerts_form.html", context, status=status)
+
+
+def _deliveries(request: HttpRequest, rule: AlertRule | None) -> dict[str, Any]:
+    """Return the last messages of *rule*, and the answer to the test that the query string names."""
+    if rule is None:
+        return {}
+    rows = Notification.objects.filter(alert__rule=rule).select_related("alert__series", "alert__reporter")
+    latest = list(rows[:MOST_DELIVERIES])
+    states = {row.pk: state for row in latest for state in notification_states([row])}
+    return {
+        "deliveries": [(row, states[row.pk]) for row in latest],
+        "most_deliveries": MOST_DELIVERIES,
+        "tried": try_channel.answer(request.GET.get("tried", ""), rule),
+        "now": timezone.now(),
+    }
+
+
+def _preview(request: HttpRequest, result: Submission) -> Any:
+    """Return what the submitted rule would have opened in the last days; of reporters, what it would open."""
+    definition = result.change.after if result.change else None
+    if not isinstance(definition, AlertDefinition):
+        return None
+    kind, now = definition.condition, timezone.now()
+    if kind in reporter_conditions.names():
+        condition = reporter_conditions.condition(kind, definition.threshold)
+        visible = Reporter.objects.manageable_or_visible_to(request.user)
+        watched = watched_reporters(visible, definition.watches)
+        return {"reporters": reporters_in_alert(watched, condition, kind, now)}
+    series = watched_series(Series.objects.visible_to(request.user), definition.watches)
+    return {"replay": replay_rule(series, conditions.condition(kind, definition.threshold), now)}
+
+
+_FORMS = ("settings-alert-new", "settings-alert-edit", "settings-alert-delete")
+
+entries = [NavigationEntry("Operations", "Alert rules and channels", "settings-alerts", pages=_FORMS)]
+urlpatterns = [
+    path("settings/alerts/", page, name="settings-alerts"),
+    path("settings/alerts/new/", new, name="settings-alert-new"),
+    path("settings/alerts/edit/<slug:name>/", edit, name="settings-alert-edit"),
+    path("settings/alerts/delete/<slug:name>/", delete, name="settings-alert-delete"),
+    path("settings/alerts/test/<slug:name>/<int:number>/", test, name="settings-alert-test"),
+]

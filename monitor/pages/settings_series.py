@@ -1,0 +1,215 @@
+"""Series: listed, defined by a form of their probe, changed after a review, retired and deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+import probes
+from monitor.gridfile import entries as grid_entries
+from monitor.gridfile.definition import SeriesDefinition
+from monitor.models import Series
+from monitor.models.series import REPORTED_PROBE
+from monitor.pages.http import entry_form
+from monitor.pages.http.access import members_only
+from monitor.pages.http.entry_form import EntryForm, Submission
+from monitor.pages.http.paging import page_number
+from monitor.pages.http.series_form import completed, effects, loaded, series_fields
+from monitor.series.next_slots import NextSlot, next_slots
+from reporters.schedule import InvalidSchedule
+
+if TYPE_CHECKING:
+    from monitor.gridfile.definition import Definition
+
+SERIES_A_PAGE = 100
+ADD, CHANGE, DELETE = "monitor.add_series", "monitor.change_series", "monitor.delete_series"
+_METHODS = ["GET", "HEAD", "POST"]
+
+
+class ProbeChoice(NamedTuple):
+    """A probe that a new series may have; *kind* is empty if programs outside of gridcast report it."""
+
+    name: str
+    kind: str
+    summary: str
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    wanted = {name: request.GET.get(name, "").replace("\x00", "") for name in ("q", "suite")}
+    rows = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
+    rows = rows.filter(name__icontains=wanted["q"]) if wanted["q"] else rows
+    rows = rows.filter(suite__name=wanted["suite"]) if wanted["suite"] else rows
+    number = page_number(request.GET.get("page", ""))
+    first = (number - 1) * SERIES_A_PAGE
+    listed = list(rows[first : first + SERIES_A_PAGE + 1])
+    context = {
+        "series": listed[:SERIES_A_PAGE],
+        "has_more": len(listed) > SERIES_A_PAGE,
+        "page": number,
+        "wanted": wanted,
+        "may_add": request.user.has_perm(ADD),
+        "may_change": request.user.has_perm(CHANGE),
+    }
+    return render(request, "pages/settings_series.html", context)
+
+
+@members_only
+@permission_required(ADD, raise_exception=True)
+@require_http_methods(_METHODS)
+def new(request: HttpRequest) -> HttpResponse:
+    """Let the user choose a probe, then show its form, or define the series."""
+    probe = request.GET.get("probe", "")
+    if probe not in [*probes.names(), REPORTED_PROBE]:
+        return render(request, "pages/settings_series_probe.html", {"choices": _choices()})
+    return _edited(request, "", probe)
+
+
+@members_only
+@permission_required(CHANGE, raise_exception=True)
+@require_http_methods(_METHODS)
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the form of a series, with another probe if the query string names one, or change the series."""
+    series = _visible(request, name)
+    probe = request.GET.get("probe", "")
+    is_runnable = probe in [*probes.names(), REPORTED_PROBE]
+    return _edited(request, series.name, probe if is_runnable else series.probe)
+
+
+@members_only
+@require_http_methods(_METHODS)
+def retire(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask whether to disable a series, which keeps what was measured, or to delete it with its history."""
+    if not (request.user.has_perm(CHANGE) or request.user.has_perm(DELETE)):
+        raise PermissionDenied("Your roles do not permit this.")
+    series = _visible(request, name)
+    error = ""
+    if request.method == "POST":
+        error = _retire(request, series)
+        if not error:
+            return redirect("settings-series")
+    context = {
+        "series": series,
+        "runs": series.runs.ended().count(),
+        "followers": series.followers.order_by("name").values_list("name", flat=True),
+        "seen": entry_form.seen_token("series", name),
+        "may_change": request.user.has_perm(CHANGE),
+        "may_delete": request.user.has_perm(DELETE),
+        "error": error,
+    }
+    return render(request, "pages/settings_series_retire.html", context, status=409 if error else 200)
+
+
+def _retire(request: HttpRequest, series: Series) -> str:
+    """Disable or delete *series*; return the error, empty if it is done."""
+    verb = request.POST.get("verb", "")
+    needed = {"retire": CHANGE, "delete": DELETE}.get(verb)
+    if needed is None:
+        return "Not changed: expected to retire or to delete."
+    if not request.user.has_perm(needed):
+        raise PermissionDenied("Your roles do not permit this.")
+    if verb == "retire":
+        error = entry_form.disable(request, "series", series.name)
+        text = f"Series {series.name} is retired: it starts no more runs, and keeps its history."
+    elif request.POST.get("confirmed", "").strip() != series.name:
+        return f"Not deleted: type {series.name} to confirm."
+    else:
+        error = entry_form.remove(request, "series", series.name)
+        text = f"Series {series.name} is deleted with its history."
+    if not error:
+        messages.success(request, text)
+    return error
+
+
+def _visible(request: HttpRequest, name: str) -> Series:
+    return get_object_or_404(Series.objects.visible_to(request.user).select_related("suite"), name=name)
+
+
+def _edited(request: HttpRequest, name: str, probe: str) -> HttpResponse:
+    """Show, review or save the form of the series *name* (empty: a new one) as one of *probe*."""
+    definition = grid_entries.find("series", name) if name else None
+    if name and definition is None:
+        raise Http404
+    entry = grid_entries.as_entry("series", definition) or {}
+    bound = {
+        key.removeprefix("bindings."): len([each for each in request.POST.getlist(key) if each])
+        for key in request.POST
+        if key.startswith("bindings.")
+    }
+    fields = series_fields(probe, request.user, entry, bound, is_new=not name)
+    if request.method != "POST":
+        return _shown(
+            request, name, probe, entry_form.opened("series", fields, entry, entry or None), definition
+        )
+    result = entry_form.submitted(
+        request,
+        "series",
+        name,
+        fields,
+        complete=lambda submitted: completed(submitted, probe, entry, fields),
+        must_review=effects,
+    )
+    if result.is_saved and result.change is not None:
+        messages.success(request, f"Series {result.change.name} {'changed' if name else 'defined'}.")
+        return redirect("settings-series")
+    planned = result.change.after if result.change else None
+    return _shown(request, name, probe, result.form, planned, result)
+
+
+def _shown(
+    request: HttpRequest,
+    name: str,
+    probe: str,
+    form: EntryForm,
+    planned: Definition | None,
+    submission: Submission | None = None,
+) -> HttpResponse:
+    plug_in = loaded(probe)
+    context: dict[str, Any] = {
+        "form": form,
+        "name": name,
+        "probe": probe,
+        "summary": plug_in.summary if plug_in else "",
+        "choices": _choices(),
+        "submission": submission,
+        "slots": _slots(planned),
+        "cancel": "settings-series",
+        "may_retire": request.user.has_perm(CHANGE) or request.user.has_perm(DELETE),
+    }
+    status = 409 if form.has_faults else 200
+    return render(request, "pages/settings_series_form.html", context, status=status)
+
+
+def _slots(series: Definition | None) -> list[NextSlot]:
+    if not isinstance(series, SeriesDefinition) or not series.schedule:
+        return []
+    times = {"starts_at": series.starts_at, "ends_at": series.ends_at}
+    try:
+        return next_slots(series.schedule, series.name, series.timezone, timezone.now(), **times)
+    except InvalidSchedule:  # written by other ways than a form
+        return []
+
+
+def _choices() -> list[ProbeChoice]:
+    installed = [(name, loaded(name)) for name in probes.names()]
+    choices = [ProbeChoice(name, probe.kind, probe.summary) for name, probe in installed if probe]
+    return [
+        *choices,
+        ProbeChoice(REPORTED_PROBE, "", "Programs outside of gridcast run it and report its runs."),
+    ]
+
+
+urlpatterns = [
+    path("settings/series/", page, name="settings-series"),
+    path("settings/series/new/", new, name="settings-series-new"),
+    path("settings/series/edit/<slug:name>/", edit, name="settings-series-edit"),
+    path("settings/series/retire/<slug:name>/", retire, name="settings-series-retire"),
+]

@@ -1,0 +1,165 @@
+"""The pages of alert rules under settings: forms of conditions, channels, previews, tests of channels."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from monitor.access import roles
+from monitor.access.roles import Grant
+from monitor.alerts import channels, conditions, reporter_conditions, try_channel
+from monitor.alerts.replay import replay_rule
+from monitor.models import Alert, AlertRule, Notification, Run, Series
+from monitor.models.role import UserRole
+from monitor.models.run import State
+from monitor.pages.http import alert_form
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+from tests.monitor.pages.test_settings_series import fields_of, seen_of, sent
+from tests.monitor.receivers import RECEIVERS
+
+NEW = "/settings/alerts/new/?condition=failures_in_row"
+FORM: dict[str, Any] = {
+    "name": "two-in-a-row",
+    "enabled": "on",
+    "failures_in_row": "2",
+    "watches.suites": ["main"],
+    "notify.0.to": "ada@example.org\r\nbob@example.org",
+    "notify.1.use": "on",
+    "verb": "save",
+}
+
+
+def browser_of(name: str, role: UserRole, site: str | None = None) -> Client:
+    user, browser = builders.user(name), Client()
+    roles.grant(user, Grant(role, site))
+    browser.force_login(user)
+    return browser
+
+
+@pytest.fixture
+def operator(grid: Grid) -> Client:
+    return browser_of("operator", UserRole.OPERATOR)
+
+
+def seen(client: Client, path: str = NEW) -> str:
+    return seen_of(client.get(path).content.decode())
+
+
+def test_a_rule_is_defined_with_its_channels_and_changed(operator: Client) -> None:
+    sent(operator, NEW, 302, FORM, seen=seen(operator))
+    rule = AlertRule.objects.get(name="two-in-a-row")
+    assert rule.notify == [{"kind": "email", "to": ["ada@example.org", "bob@example.org"]}, {"kind": "log"}]
+    assert (rule.condition, rule.threshold, rule.suites.get().name) == ("failures_in_row", 2, "main")
+    path = "/settings/alerts/edit/two-in-a-row/"
+    form = {**fields_of(operator, path), "watches.suites": ["main"], "verb": "save"}
+    del form["notify.0.use"]
+    sent(operator, path, 302, form)
+    assert AlertRule.objects.get(name="two-in-a-row").notify == [{"kind": "log"}]
+
+
+def test_errors_of_threshold_and_channel_stand_beside_their_fields(operator: Client) -> None:
+    page = sent(operator, NEW, 409, FORM, failures_in_row="1000", seen=seen(operator))
+    assert 'id="field-failures-in-row-problem">Expected at most 100, got 1000' in page
+    broken = {"notify.0.to": "", "notify.2.url": "hooks.example.org"}
+    page = sent(operator, NEW, 409, FORM, **broken, seen=seen(operator))
+    assert 'id="field-notify-2-url-problem">Expected a URL' in page
+    assert 'value="hooks.example.org"' in page
+
+
+def test_the_form_has_every_condition_and_channel_with_its_options(grid: Grid) -> None:
+    chief = builders.user("chief", is_superuser=True)
+    listed = {choice.name for choice in alert_form.condition_choices()}
+    assert listed == {*conditions.names(), *reporter_conditions.names()}
+    channel_set = alert_form.channel_fields([])
+    for condition in listed:
+        fields = {
+            field.name: field for field in alert_form.rule_fields(condition, chief, channel_set, is_new=True)
+        }
+        assert fields[condition].unit
+        assert fields[condition].range
+        for number, kind in enumerate(channels.names()):
+            for option in channels.load(kind).option_types:
+                assert f"notify.{number}.{option}" in fields
+
+
+def test_the_preview_counts_the_alerts_of_stored_runs(operator: Client, grid: Grid, now: datetime) -> None:
+    for hours, state in enumerate(("passed", "missed", "missed", "passed", "missed", "missed", "missed")):
+        builders.not_run(grid.gather, now - timedelta(hours=10 - hours), State(state), "x")
+    Run.objects.update(ended_at=F("slot"))
+    page = sent(operator, NEW, 200, FORM, verb="review", seen=seen(operator))
+    assert "Preview: 2 alerts in the last 30 days" in page
+    assert not AlertRule.objects.exists()
+    replayed = replay_rule(Series.objects.all(), conditions.condition("failures_in_row", 1), now, most=3)
+    assert (replayed.watched, replayed.replayed) == (2, 0)
+
+
+def test_a_rule_about_reporters_is_previewed_as_of_now(operator: Client) -> None:
+    path = "/settings/alerts/new/?condition=lag_seconds"
+    form = {"name": "lag", "enabled": "on", "lag_seconds": "60", "watches.everything": "on", "verb": "review"}
+    assert "keeps no history of reporters" in sent(operator, path, 200, form, seen=seen(operator, path))
+
+
+def test_a_site_admin_defines_rules_about_its_sites_only(grid: Grid) -> None:
+    admin = browser_of("sally", UserRole.SITE_ADMIN, "site1")
+    shown = admin.get(NEW).content.decode()
+    assert 'value="site1"' in shown
+    assert 'value="site2"' not in shown
+    form = {"name": "mine", "enabled": "on", "failures_in_row": "2", "verb": "save", "seen": seen_of(shown)}
+    sent(admin, NEW, 302, form, **{"watches.sites": ["site1"]})
+    page = sent(admin, NEW, 409, form, name="theirs", **{"watches.sites": ["site1", "site2"]})
+    assert "your roles do not permit this alert rule" in page
+    assert list(AlertRule.objects.values_list("name", flat=True)) == ["mine"]
+    AlertRule.objects.create(name="wide", everything=True, condition="failures_in_row", threshold=1)
+    assert admin.get("/settings/alerts/edit/wide/").status_code == 403
+    assert "wide" in admin.get("/settings/alerts/").content.decode()
+
+
+def test_a_channel_is_tried_by_the_worker_and_its_answer_shown(operator: Client, grid: Grid) -> None:
+    with RECEIVERS["webhook"]() as receiver:
+        rule = AlertRule.objects.create(
+            name="hooked",
+            everything=True,
+            condition="failures_in_row",
+            threshold=1,
+            notify=[receiver.channel],
+        )
+        keys: list[str] = []
+        key = try_channel.request(rule, 0, publish=keys.append)
+        path = f"/settings/alerts/edit/hooked/?tried={key}"
+        assert "the control worker sends" in operator.get(path).content.decode()
+        try_channel.deliver(keys[0], timezone.now())
+        assert "accepted the test message" in operator.get(path).content.decode()
+        assert "a test of the channel" in receiver.received()[0]
+    assert operator.post("/settings/alerts/test/hooked/7/").status_code == 302
+    assert "has no channel 8" in operator.get("/settings/alerts/edit/hooked/").content.decode()
+
+
+def test_deleting_a_rule_says_what_is_lost(operator: Client, grid: Grid, now: datetime) -> None:
+    rule = AlertRule.objects.create(name="loud", everything=True, condition="failures_in_row", threshold=1)
+    alert = Alert.objects.create(rule=rule, series=grid.gather, since=now, opened_at=now, text="x")
+    channel = {"kind": "log"}
+    Notification.objects.create(alert=alert, event="opened", channel=channel, due_at=now, error="no <room>")
+    shown = operator.get("/settings/alerts/edit/loud/").content.decode()
+    assert "no &lt;room&gt;" in shown
+    path = "/settings/alerts/delete/loud/"
+    shown = operator.get(path).content.decode()
+    assert "1 alerts that it opened, 1 of them open" in shown
+    sent(operator, path, 302, {"seen": seen_of(shown)})
+    assert not AlertRule.objects.exists()
+
+
+def test_a_default_rule_is_changed_and_not_deleted(operator: Client, grid: Grid) -> None:
+    AlertRule.objects.create(
+        name="default-lag-seconds", everything=True, condition="lag_seconds", threshold=600, is_default=True
+    )
+    path = "/settings/alerts/edit/default-lag-seconds/"
+    sent(operator, path, 302, {**fields_of(operator, path), "lag_seconds": "900", "verb": "save"})
+    rule = AlertRule.objects.get()
+    assert (rule.threshold, rule.is_default) == (900, True)
+    assert "makes it again" in operator.get("/settings/alerts/delete/default-lag-seconds/").content.decode()
