@@ -91,11 +91,11 @@ def _check_progress(run: Run) -> None:
         if cause := agent_runs.absences({name}, now)[name]:
             raise CommandError(f"the run is requested, and runs when its agent is back: {cause}")
         return
-    cause = "; ".join(problem.text for problem in health.problems(now))
-    if not cause and heartbeats.was_silent(heartbeats.SCHEDULER, now):
-        cause = "nothing claims it: is a scheduler running? (or use --here)"
-    if not cause and run.series.reporter.capacity == 0:
+    cause = "; ".join(problem.text.rstrip(".") for problem in health.problems(now))
+    if run.series.reporter.capacity == 0:
         cause = f"its reporter {run.series.reporter.name} has a capacity of 0"
+    elif heartbeats.was_silent(heartbeats.SCHEDULER, now):
+        cause = f"{cause or 'nothing claims it'}: is a scheduler running? (or use --here)"
     if cause:
         raise CommandError(f"the run has been waiting for {(now - run.slot).total_seconds():.0f} s: {cause}")
 
