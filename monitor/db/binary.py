@@ -7,11 +7,15 @@ interpolating a list of 500 timestamps takes 1.4 ms, sending the list beside the
 from __future__ import annotations
 
 import contextlib
+import select
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection before it is prepared
 
@@ -30,11 +34,34 @@ def pipeline() -> Iterator[None]:
 @contextlib.contextmanager
 def cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Open a psycopg cursor in Django's connection and transaction; errors are Django's database errors."""
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    connection.connection.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as opened:
+    database = connections[DEFAULT_DB_ALIAS]  # the proxy ``connection`` looks it up at each access
+    _close_if_broken(database)
+    database.ensure_connection()
+    opened_by: psycopg.Connection[Any] = database.connection
+    opened_by.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
+    with database.wrap_database_errors, psycopg.Cursor(opened_by) as opened:
         yield opened
+
+
+def _close_if_broken(database: BaseDatabaseWrapper) -> None:
+    """Close the connection if the server has ended it, as Django does at the first statement of a request.
+
+    Django asks the server each time. Nothing lies ready to be read on an idle connection that works: only if
+    something does, a last message or the end, is the question worth a round trip.
+    """
+    if database.connection is None or database.health_check_done or not database.health_check_enabled:
+        return
+    if database.connection.closed or _is_readable(database.connection.fileno()):
+        database.close_if_health_check_failed()
+    else:
+        database.health_check_done = True
+
+
+def _is_readable(descriptor: int) -> bool:
+    """Return whether reading would not wait; the end of a connection is readable, too."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def row(query: str, parameters: Mapping[str, object]) -> Any:
