@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 router = Router(tags=["reports"])
 
 
+def _announcing(run):
+    from functools import wraps
+    from monitor.ingest.http_senders import sender_commit
+    @wraps(run)
+    def announced(request, *args, **kwargs):
+        with sender_commit.announced():
+            return run(request, *args, **kwargs)
+    return announced
+
+
+router.add_decorator(_announcing, mode="view")
+
+
 class ReceiptOut(Schema):
     """The sender may delete a report that is *accepted*, even if it is a *duplicate*: the same report was
     stored before. *conflict*: another report of the run was stored before; this one, if accepted, is kept

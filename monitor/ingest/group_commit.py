@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
@@ -50,6 +51,7 @@ class GroupCommit(Generic[Request, Result]):
         most: the maximum weight of a batch; a heavier request forms a batch of its own.
         weight: returns the weight of a request.
         max_queued: returns the maximum number of requests that wait.
+        gather_seconds: how long a batch waits for announced requests.
     """
 
     def __init__(
@@ -59,19 +61,51 @@ class GroupCommit(Generic[Request, Result]):
         most: int,
         weight: Callable[[Request], int] = lambda _: 1,
         max_queued: Callable[[], float] = lambda: float("inf"),
+        gather_seconds: float = 0.0,
     ) -> None:
         self._execute = execute
         self._most = most
         self._weight = weight
         self._max_queued = max_queued
-        self._lock = threading.Lock()  # guards the two attributes below
+        self._gather_seconds = gather_seconds
+        self._lock = threading.Lock()  # guards the attributes below
         self._queue: deque[_QueuedRequest[Request, Result]] = deque()
         self._is_executing = False
+        self._announced = 0
+        self._none_announced = threading.Condition(self._lock)
+        self._mine = threading.local()
 
     @property
     def queued(self) -> int:
         """Return the number of requests that wait."""
         return len(self._queue)
+
+    @contextmanager
+    def announced(self) -> Iterator[None]:
+        """Announce that this thread is about to submit a request, or will leave the block without one."""
+        with self._lock:
+            self._announced += 1
+        self._mine.is_announced = True
+        try:
+            yield
+        finally:
+            if self._mine.is_announced:
+                with self._lock:
+                    self._arrive()
+
+    def _arrive(self) -> None:
+        """Take back the announcement of this thread, if there is one; the lock is held."""
+        if getattr(self._mine, "is_announced", False):
+            self._mine.is_announced = False
+            self._announced -= 1
+            if not self._announced:
+                self._none_announced.notify_all()
+
+    def _gather(self) -> None:
+        """Wait a moment for the announced requests, which then share the cost of the batch."""
+        with self._lock:
+            if self._announced:
+                self._none_announced.wait(self._gather_seconds)
 
     def submit(self, request: Request) -> Result:
         """Execute *request*, alone or in a batch, and return its result.
@@ -82,6 +116,7 @@ class GroupCommit(Generic[Request, Result]):
         """
         mine = _QueuedRequest[Request, Result](request)
         with self._lock:
+            self._arrive()
             must_wait = self._is_executing
             if must_wait and len(self._queue) >= self._max_queued():
                 raise QueueFull(f"{len(self._queue)} requests wait already")
@@ -92,6 +127,7 @@ class GroupCommit(Generic[Request, Result]):
             mine.wake_up.acquire()
         if mine.is_done:
             return mine.result()
+        self._gather()
         batch = [mine, *self._dequeue(self._most - self._weight(request))]
         try:
             results = self._execute([each.request for each in batch])

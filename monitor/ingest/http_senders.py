@@ -143,4 +143,5 @@ sender_commit = GroupCommit(
     most=MOST_REPORTS,
     weight=lambda request: len(request.bodies),
     max_queued=lambda: settings.GRIDCAST_RECEIVE_WAITING,
+    gather_seconds=float(os.environ.get("GATHER", "0.005")),
 )
