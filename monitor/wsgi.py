@@ -4,7 +4,14 @@ import gc
 import os
 
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 gc.disable()  # until everything is loaded: MonitorConfig.ready enables it
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
 application = get_wsgi_application()
+gc.disable()
+# Django would load API and pages with the first request, after the fork: each collection of the oldest
+# generation would then visit them, and stop the process for a tenth of a second.
+get_resolver().url_patterns  # noqa: B018  # a cached property
+gc.freeze()
+gc.enable()
