@@ -9,13 +9,10 @@ from __future__ import annotations
 import contextlib
 import select
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection before it is prepared
 
@@ -43,11 +40,11 @@ def cursor() -> Iterator[psycopg.Cursor[Any]]:
         yield opened
 
 
-def _close_if_broken(database: BaseDatabaseWrapper) -> None:
-    """Close the connection if the server has ended it, as Django does at the first statement of a request.
+def _close_if_broken(database: Any) -> None:  # its stub lacks the health check
+    """Close the connection if the server has ended it, as Django does before a request's first statement.
 
-    Django asks the server each time. Nothing lies ready to be read on an idle connection that works: only if
-    something does, a last message or the end, is the question worth a round trip.
+    Django asks the server each time. A working connection without a statement has nothing to read. Only if
+    this one has something, such as a last message or its end, is the question worth a round trip.
     """
     if database.connection is None or database.health_check_done or not database.health_check_enabled:
         return

@@ -51,7 +51,8 @@ class GroupCommit(Generic[Request, Result]):
         most: the maximum weight of a batch; a heavier request forms a batch of its own.
         weight: returns the weight of a request.
         max_queued: returns the maximum number of requests that wait.
-        gather_seconds: how long a batch waits for announced requests.
+        gather_seconds: how long a batch may wait for the requests that are announced: each of them makes the
+            batch a little heavier, and saves a batch.
     """
 
     def __init__(
@@ -71,9 +72,8 @@ class GroupCommit(Generic[Request, Result]):
         self._lock = threading.Lock()  # guards the attributes below
         self._queue: deque[_QueuedRequest[Request, Result]] = deque()
         self._is_executing = False
-        self._announced = 0
-        self._none_announced = threading.Condition(self._lock)
-        self._mine = threading.local()
+        self._announced: set[int] = set()  # threads that are about to submit a request
+        self._has_arrived = threading.Condition(self._lock)
 
     @property
     def queued(self) -> int:
@@ -82,30 +82,26 @@ class GroupCommit(Generic[Request, Result]):
 
     @contextmanager
     def announced(self) -> Iterator[None]:
-        """Announce that this thread is about to submit a request, or will leave the block without one."""
+        """Let batches wait for the request that this thread submits in the block, or until the block ends."""
+        thread = threading.get_ident()
         with self._lock:
-            self._announced += 1
-        self._mine.is_announced = True
+            self._announced.add(thread)
         try:
             yield
         finally:
-            if self._mine.is_announced:
-                with self._lock:
-                    self._arrive()
+            with self._lock:
+                self._arrive(thread)
 
-    def _arrive(self) -> None:
-        """Take back the announcement of this thread, if there is one; the lock is held."""
-        if getattr(self._mine, "is_announced", False):
-            self._mine.is_announced = False
-            self._announced -= 1
-            if not self._announced:
-                self._none_announced.notify_all()
+    def _arrive(self, thread: int) -> None:
+        """End the announcement of *thread*, if there is one; the caller holds the lock."""
+        self._announced.discard(thread)
+        if not self._announced:
+            self._has_arrived.notify_all()
 
     def _gather(self) -> None:
-        """Wait a moment for the announced requests, which then share the cost of the batch."""
+        """Wait until the announced requests are queued, but not for longer than ``gather_seconds``."""
         with self._lock:
-            if self._announced:
-                self._none_announced.wait(self._gather_seconds)
+            self._has_arrived.wait_for(lambda: not self._announced, self._gather_seconds)
 
     def submit(self, request: Request) -> Result:
         """Execute *request*, alone or in a batch, and return its result.
@@ -116,7 +112,7 @@ class GroupCommit(Generic[Request, Result]):
         """
         mine = _QueuedRequest[Request, Result](request)
         with self._lock:
-            self._arrive()
+            self._arrive(threading.get_ident())
             must_wait = self._is_executing
             if must_wait and len(self._queue) >= self._max_queued():
                 raise QueueFull(f"{len(self._queue)} requests wait already")
