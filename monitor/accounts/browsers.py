@@ -24,7 +24,7 @@ def is_of_program(request: HttpRequest) -> bool:
     sent = request.META
     return (
         "HTTP_AUTHORIZATION" in sent
-        and "HTTP_COOKIE" not in sent
+        and not sent.get("HTTP_COOKIE")
         and request.path_info.startswith("/api/")
         and settings.GRIDCAST_REMOTE_USER is None
     )
