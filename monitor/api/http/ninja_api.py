@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from django.urls import URLResolver
     from ninja.openapi.schema import OpenAPISchema
 
-
 _MOST_REQUESTED = ("forecasts", "reports", "reporters/<reporter>/exchange")
 
 

@@ -32,7 +32,7 @@ class ReportsBusy(Exception):
 def announced(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Return *run*, which answers requests with reports, changed so that a group commit waits for them.
 
-    It includes authentication, unlike the view: meanwhile the reports of concurrent requests may wait.
+    *run* authenticates the sender before it calls the view: the group commit waits from then on.
     """
 
     @wraps(run)
