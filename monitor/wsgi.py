@@ -5,6 +5,7 @@ import os
 
 import django
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 gc.disable()  # until everything is loaded: MonitorConfig.ready enables it
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
@@ -14,3 +15,9 @@ from monitor.pages.http import static_files  # noqa: E402 - needs the settings
 
 static_files.write_copies()  # before the application: it lists the files that it serves
 application = get_wsgi_application()
+gc.disable()
+# Django would load API and pages with the first request, after the fork: each collection of the oldest
+# generation would then visit them, and stop the process for a tenth of a second.
+get_resolver().url_patterns  # noqa: B018  # a cached property
+gc.freeze()
+gc.enable()

@@ -13,6 +13,8 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
 
+from monitor.accounts.browsers import is_of_program
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,6 +37,8 @@ class SessionUseMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
+        if is_of_program(request):
+            return response
         session = request.session
         is_outage = response.status_code >= 500  # the session may be unreadable, too
         if not is_outage and session.accessed and session.session_key and _LISTED in session:

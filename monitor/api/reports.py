@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from django.http import HttpResponse
 from ninja import Router, Schema
+from ninja.decorators import decorate_view
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import SenderAuth, report_rights
@@ -15,7 +16,7 @@ from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
-from monitor.api.http.store_reports import ReportsBusy, receipt_fields, refuse_conflict, store
+from monitor.api.http.store_reports import ReportsBusy, announced, receipt_fields, refuse_conflict, store
 from monitor.ingest import report_schema
 from monitor.ingest.http_senders import SentReports
 from monitor.models.token import REPORT
@@ -78,6 +79,7 @@ _ERRORS = {403: ["no_reporter"], 409: ["conflict"], 422: ["refused"], 503: ["bus
     summary="Send reports; the answer follows the commit",
     openapi_extra=declare(scope=REPORT, errors=_ERRORS, requestBody=_BODY),
 )
+@decorate_view(announced)
 def ingest_reports(request: HttpRequest) -> HttpResponse:
     """Each report is identified by series and slot and stored once, so sending it again is harmless. Each
     invalid report, and each report of a series that the token's reporter does not run, is refused with its

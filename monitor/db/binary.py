@@ -7,11 +7,12 @@ interpolating a list of 500 timestamps takes 1.4 ms, sending the list beside the
 from __future__ import annotations
 
 import contextlib
+import select
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection before it is prepared
 
@@ -30,11 +31,34 @@ def pipeline() -> Iterator[None]:
 @contextlib.contextmanager
 def cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Open a psycopg cursor in Django's connection and transaction; errors are Django's database errors."""
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    connection.connection.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as opened:
+    database = connections[DEFAULT_DB_ALIAS]  # the proxy ``connection`` looks it up at each access
+    _close_if_broken(database)
+    database.ensure_connection()
+    opened_by: psycopg.Connection[Any] = database.connection
+    opened_by.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
+    with database.wrap_database_errors, psycopg.Cursor(opened_by) as opened:
         yield opened
+
+
+def _close_if_broken(database: Any) -> None:  # its stub lacks the health check
+    """Close the connection if the server has ended it, as Django does before a request's first statement.
+
+    Django asks the server each time. A working connection without a statement has nothing to read. Only if
+    this one has something, such as a last message or its end, is the question worth a round trip.
+    """
+    if database.connection is None or database.health_check_done or not database.health_check_enabled:
+        return
+    if database.connection.closed or _is_readable(database.connection.fileno()):
+        database.close_if_health_check_failed()
+    else:
+        database.health_check_done = True
+
+
+def _is_readable(descriptor: int) -> bool:
+    """Return whether reading would not wait; the end of a connection is readable, too."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def row(query: str, parameters: Mapping[str, object]) -> Any:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
@@ -50,6 +51,8 @@ class GroupCommit(Generic[Request, Result]):
         most: the maximum weight of a batch; a heavier request forms a batch of its own.
         weight: returns the weight of a request.
         max_queued: returns the maximum number of requests that wait.
+        gather_seconds: how long a batch may wait for the requests that are announced: each of them makes the
+            batch a little heavier, and saves a batch.
     """
 
     def __init__(
@@ -59,19 +62,46 @@ class GroupCommit(Generic[Request, Result]):
         most: int,
         weight: Callable[[Request], int] = lambda _: 1,
         max_queued: Callable[[], float] = lambda: float("inf"),
+        gather_seconds: float = 0.0,
     ) -> None:
         self._execute = execute
         self._most = most
         self._weight = weight
         self._max_queued = max_queued
-        self._lock = threading.Lock()  # guards the two attributes below
+        self._gather_seconds = gather_seconds
+        self._lock = threading.Lock()  # guards the attributes below
         self._queue: deque[_QueuedRequest[Request, Result]] = deque()
         self._is_executing = False
+        self._announced: set[int] = set()  # threads that are about to submit a request
+        self._has_arrived = threading.Condition(self._lock)
 
     @property
     def queued(self) -> int:
         """Return the number of requests that wait."""
         return len(self._queue)
+
+    @contextmanager
+    def announced(self) -> Iterator[None]:
+        """Let batches wait for the request that this thread submits in the block, or until the block ends."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._announced.add(thread)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._arrive(thread)
+
+    def _arrive(self, thread: int) -> None:
+        """End the announcement of *thread*, if there is one; the caller holds the lock."""
+        self._announced.discard(thread)
+        if not self._announced:
+            self._has_arrived.notify_all()
+
+    def _gather(self) -> None:
+        """Wait until the announced requests are queued, but not for longer than ``gather_seconds``."""
+        with self._lock:
+            self._has_arrived.wait_for(lambda: not self._announced, self._gather_seconds)
 
     def submit(self, request: Request) -> Result:
         """Execute *request*, alone or in a batch, and return its result.
@@ -82,6 +112,7 @@ class GroupCommit(Generic[Request, Result]):
         """
         mine = _QueuedRequest[Request, Result](request)
         with self._lock:
+            self._arrive(threading.get_ident())
             must_wait = self._is_executing
             if must_wait and len(self._queue) >= self._max_queued():
                 raise QueueFull(f"{len(self._queue)} requests wait already")
@@ -92,6 +123,7 @@ class GroupCommit(Generic[Request, Result]):
             mine.wake_up.acquire()
         if mine.is_done:
             return mine.result()
+        self._gather()
         batch = [mine, *self._dequeue(self._most - self._weight(request))]
         try:
             results = self._execute([each.request for each in batch])

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 1  # until a sender of fresh reports should try again
 MOST_REPORTS = 500  # in a transaction that several requests share
+# How long a transaction waits for requests that are being authenticated: about as long as it takes itself.
+GATHER_SECONDS = 0.005
 
 
 class IngestBusy(Exception):
@@ -143,4 +145,5 @@ sender_commit = GroupCommit(
     most=MOST_REPORTS,
     weight=lambda request: len(request.bodies),
     max_queued=lambda: settings.GRIDCAST_RECEIVE_WAITING,
+    gather_seconds=GATHER_SECONDS,
 )

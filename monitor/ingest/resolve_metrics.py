@@ -128,7 +128,7 @@ def _known(wanted: Iterable[SegmentKey]) -> dict[SegmentKey, KnownSegment]:
     """Return the segments of *wanted* that exist."""
     series, fingerprints = zip(*wanted, strict=True)
     with binary.cursor() as cursor:
-        cursor.execute(_KNOWN, [list(series), list(fingerprints)])
+        cursor.execute(_KNOWN, [list(series), list(fingerprints)], binary=True)
         return {
             (series_key, fingerprint): KnownSegment(segment, began_at, dict(zip(names, keys, strict=False)))
             for series_key, fingerprint, segment, began_at, names, keys in cursor.fetchall()

@@ -34,10 +34,7 @@ USED_SECONDS = 60  # the last use is written once in this time
 
 
 _FROM = "FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id"
-_VALID = """
-WHERE token.sha256 = ANY (%(sha256)b) AND holder.is_active AND token.revoked_at IS NULL
-    AND token.expires_at >= now() IS NOT FALSE
-"""
+_VALID = "holder.is_active AND token.revoked_at IS NULL AND token.expires_at >= now() IS NOT FALSE"
 _IS_USE_DUE = f"(token.last_used_at > now() - interval '{USED_SECONDS} seconds') IS NOT TRUE"
 _ROLES = ", ".join(f"'{role}'" for role in UserRole.values)
 # A prepared statement, because it runs for every request.
@@ -46,7 +43,8 @@ SELECT token.id, token.name, token.scopes::text, token.site_id, {_IS_USE_DUE},
     holder.id, holder.username, holder.is_superuser, (
         SELECT string_agg(theirs.name, ',') FROM auth_user_groups AS member
         JOIN auth_group AS theirs ON theirs.id = member.group_id
-        WHERE member.user_id = holder.id AND theirs.name IN ({_ROLES})) {_FROM} {_VALID}
+        WHERE member.user_id = holder.id AND theirs.name IN ({_ROLES}))
+    {_FROM} WHERE token.sha256 = %(sha256)b AND {_VALID}
 """  # noqa: S608  # constants
 # Written once a minute for each token: concurrent requests find nothing left to write.
 _USED = f"""
@@ -79,7 +77,8 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS
             SELECT FROM auth_user_groups AS member
             WHERE member.user_id = holder.id AND member.group_id = viewers.group_id)),
     holder.id, holder.username, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
-    {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id {_VALID}
+    {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id
+    WHERE token.sha256 = ANY (%(sha256)b) AND {_VALID}
 """  # noqa: S608  # constants
 
 
@@ -113,7 +112,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         Rarely used fields are deferred. The user has only the rights of the token's site, if it has one.
         """
         with binary.cursor() as cursor:
-            row = cursor.execute(_FOUND, {"sha256": [digest(text)]}).fetchone()
+            row = cursor.execute(_FOUND, {"sha256": digest(text)}).fetchone()
         return _token(text, _TokenRow(*row)) if row else None
 
     def senders(self, texts: Sequence[str]) -> list[Sender | None]:

@@ -44,7 +44,10 @@ def tag_of_body(body: bytes) -> str:
 
 def is_known(request: HttpRequest, tag: str) -> bool:
     """Return whether the client has the answer with this *tag*."""
-    given = parse_etags(request.headers.get("If-None-Match", ""))
+    header = request.headers.get("If-None-Match")
+    if header is None:
+        return False
+    given = parse_etags(header)
     return given == ["*"] or tag.removeprefix("W/") in {each.removeprefix("W/") for each in given}
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     View = Callable[..., HttpResponseBase]
 
+_VARY = ("Authorization", "Cookie", "Accept-Encoding")
 _OK, _NO_CONTENT, _NOT_MODIFIED, _UNAUTHORISED = 200, 204, 304, 401
 
 
@@ -91,7 +92,10 @@ def _conditional(request: HttpRequest, response: HttpResponseBase) -> HttpRespon
 def _set_headers(request: HttpRequest, response: HttpResponseBase) -> None:
     is_reusable = request.method in {"GET", "HEAD"} and response.status_code in {_OK, _NOT_MODIFIED}
     response["Cache-Control"] = "private, no-cache" if is_reusable else "no-store"
-    patch_vary_headers(response, ["Authorization", "Cookie", "Accept-Encoding"])
+    if response.has_header("Vary"):
+        patch_vary_headers(response, _VARY)
+    else:
+        response["Vary"] = ", ".join(_VARY)
 
 
 def _without_body(response: HttpResponseBase) -> HttpResponse:

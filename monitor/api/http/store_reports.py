@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from monitor.api.http.problems import Refused, problem
@@ -9,9 +10,9 @@ from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from django.http import HttpResponse
+    from django.http import HttpRequest, HttpResponse
 
     from monitor.ingest.service import ReportReceipt
 
@@ -26,6 +27,20 @@ class ReportsBusy(Exception):
         response = problem(503, "busy", f"{self}; try again in a second")
         response["Retry-After"] = str(BUSY_SECONDS)
         return response
+
+
+def announced(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return *run*, which answers requests with reports, changed so that a group commit waits for them.
+
+    *run* authenticates the sender before it calls the view: the group commit waits from then on.
+    """
+
+    @wraps(run)
+    def answer(request: HttpRequest, **path: Any) -> HttpResponse:
+        with sender_commit.announced():
+            return run(request, **path)
+
+    return answer
 
 
 def store(sent: SentReports) -> Sequence[ReportReceipt]:

@@ -18,10 +18,16 @@ HELD, TIMEOUT_SECONDS = "held", 60.0
 class Halves:
     """Halves numbers by group commit; a request ``HELD`` is executed until the end of ``held``."""
 
-    def __init__(self, *, most: int = 100, max_queued: int = 100) -> None:
+    def __init__(self, *, most: int = 100, max_queued: int = 100, gather_seconds: float = 0.0) -> None:
         self.batches: list[list[int | str]] = []
         self._released = threading.Semaphore(0)
-        self.group = GroupCommit(self._execute, most=most, weight=_weight, max_queued=lambda: max_queued)
+        self.group = GroupCommit(
+            self._execute,
+            most=most,
+            weight=_weight,
+            max_queued=lambda: max_queued,
+            gather_seconds=gather_seconds,
+        )
 
     def _execute(self, requests: Sequence[int | str]) -> list[float]:
         self.batches.append(list(requests))
@@ -105,6 +111,32 @@ def test_an_error_is_raised_by_each_caller_of_its_batch_only(threads: ThreadPool
         with pytest.raises(ValueError, match="invalid literal for int"):
             future.result()
     assert [future.result() for future in right] == [1.5]
+
+
+def test_a_batch_waits_for_an_announced_request(threads: ThreadPoolExecutor) -> None:
+    halves = Halves(gather_seconds=TIMEOUT_SECONDS)
+    with halves.group.announced():
+        others = [threads.submit(halves.group.submit, request) for request in (4, 4)]
+        assert eventually(lambda: halves.group.queued == 1)  # behind the one that forms the batch
+        assert halves.group.submit(2) == 1.0
+    assert [other.result() for other in others] == [2.0, 2.0]
+    assert halves.batches == [[4, 4, 2]]
+
+
+def test_a_batch_waits_no_longer_if_an_announced_request_is_refused(threads: ThreadPoolExecutor) -> None:
+    halves = Halves(gather_seconds=TIMEOUT_SECONDS)
+    with halves.group.announced():
+        others = [threads.submit(halves.group.submit, request) for request in (4, 4)]
+        assert eventually(lambda: halves.group.queued == 1)
+    assert [other.result() for other in others] == [2.0, 2.0]
+    assert halves.batches == [[4, 4]]
+
+
+def test_a_batch_waits_for_an_announced_request_only_for_a_moment(threads: ThreadPoolExecutor) -> None:
+    halves = Halves(gather_seconds=0.01)
+    with halves.group.announced():
+        assert threads.submit(halves.group.submit, 4).result() == 2.0
+    assert halves.batches == [[4]]
 
 
 def test_every_one_of_many_requests_is_executed_once() -> None:

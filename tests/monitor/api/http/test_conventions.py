@@ -13,6 +13,7 @@ import pytest
 from backports import zstd
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import URLResolver, get_resolver
 
 from monitor.api import api
 from monitor.api.http.conditional import tag_of_body
@@ -160,3 +161,10 @@ def test_the_standing_at_the_rate_limit_is_in_the_answer(client: Client, setting
     assert answers[0]["RateLimit"].startswith('"requests";r=')
     assert refused[0].json()["code"] == "too_many_requests"
     assert 1 <= int(refused[0]["Retry-After"]) <= 10
+
+
+def test_the_most_requested_paths_are_matched_first() -> None:
+    of_api = get_resolver().url_patterns[0]
+    assert isinstance(of_api, URLResolver)
+    first = {str(pattern.pattern) for pattern in of_api.url_patterns[:3]}
+    assert first == {"forecasts", "reports", "reporters/<reporter>/exchange"}
