@@ -26,7 +26,17 @@ from monitor.embedded.throwaway import throwaway
 from tests.bench.base import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_BENCHMARKS = {"__main__", "backlog_agents", "bare", "base", "histories", "insert", "one_row", "web", "years"}
+NOT_BENCHMARKS = {
+    "__main__",
+    "backlog_agents",
+    "bare",
+    "base",
+    "histories",
+    "insert",
+    "one_row",
+    "web",
+    "years",
+}
 
 
 def main() -> int:

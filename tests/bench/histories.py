@@ -28,7 +28,7 @@ METRICS = 12  # of a report: 4 stages, 3 totals, and its own
 SAMPLES_A_DAY = SERIES * METRICS * 24
 BYTES_A_SAMPLE = 200  # with indexes, rollups and its share of a run
 REPORTING = 10  # series with forecasts, which report after the history
-LEARNED = timedelta(days=10)  # of values that the forecasts have used: to learn decades takes hours
+LEARNED = timedelta(days=2)  # of values that the forecasts have used: to learn decades takes hours
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 # In the order of arrival, hour by hour. Indexes are created when all rows of a month are loaded.
