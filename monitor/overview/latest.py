@@ -6,10 +6,10 @@ The number of queries does not depend on the number of series, and no history is
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
@@ -27,10 +27,12 @@ from monitor.overview.column_arrays import NEVER
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
+Rows = TypeVar("Rows")
 Columns = Mapping[str, tuple[str, str]]  # by name: kind and SQL, see ``monitor.overview.column_arrays.read``
 HOUR = timedelta(hours=1)
 LETTERS = latest_sql.LETTERS  # the state of each letter
 UNKNOWN = NEVER  # the value of a missing time
+MOST_LISTED = 2_000  # series that a statement names by their keys; more are selected again
 MOST_GAPS = 32  # numbers per key: primary keys leave gaps where rows were deleted
 _SKIPPED = State.SKIPPED[0]
 # The state of the newest run that was not skipped; skipped, if there is none and the newest slot was skipped.
@@ -137,16 +139,7 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
 
     Call it for one page of series: reading row by row is slower than reading arrays of many series.
     """
-    condition, parameters = _condition(series)
-    relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
-    query = (
-        "SELECT series.id, series.name, run, slot, slots[cardinality(slots)] AS newest_slot,"  # noqa: S608
-        " outcomes, failed_resources"
-        f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
-    )
-    with binary.cursor() as cursor:
-        cursor.row_factory = class_row(_RecentRow)
-        rows = cursor.execute(query.encode(), parameters * 2, prepare=False).fetchall()
+    rows = _current(_condition(series), _recent_rows, lambda rows: [row.id for row in rows], with_hours=False)
     return {
         row.id: NewestRuns(
             row.name,
@@ -157,6 +150,17 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
         )
         for row in rows
     }
+
+
+def _recent_rows(relation: str, parameters: Sequence[object]) -> list[_RecentRow]:
+    query = (
+        "SELECT series.id, series.name, run, slot, slots[cardinality(slots)] AS newest_slot,"  # noqa: S608
+        " outcomes, failed_resources"
+        f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
+    )
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(_RecentRow)
+        return cursor.execute(query.encode(), parameters, prepare=False).fetchall()
 
 
 def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
@@ -198,19 +202,43 @@ def latest_columns(
 ) -> dict[str, NDArray[Any]]:
     """Return *columns* of the latest states of series, in the order of the primary keys *order*.
 
-    *series* contains all series in *order*. *joined* is an SQL join to the relation ``latest``. The call is faster without the column ``means``. The tables of
-    series and of latest states are read separately and joined here, in half the time of a join in the
-    database.
+    *series* contains all series in *order*. *joined* is an SQL join to the relation ``latest``. The call is
+    faster without the column ``means``. The tables of series and of latest states are read separately and
+    joined here, in half the time of a join in the database.
     """
-    condition, parameters = _condition(series)
-    relation = latest_sql.current_rows(condition.format("series_id"), with_hours="means" in columns)
-    rows = column_arrays.read(
-        {"series_id": ("integer", "series_id"), **columns},
-        f"FROM {relation} AS latest {joined}",
-        parameters * 2,
+    keyed = {"series_id": ("integer", "series_id"), **columns}
+    listed = "{} = ANY (%b::bigint[])", [order.tolist()]
+    rows = _current(
+        listed if len(order) <= MOST_LISTED else _condition(series),
+        lambda relation, parameters: column_arrays.read(
+            keyed, f"FROM {relation} AS latest {joined}", parameters
+        ),
+        lambda rows: rows["series_id"].tolist(),
+        with_hours="means" in columns,
     )
     positions = positions_of(order, rows.pop("series_id"))
     return {name: take(column, positions, _DEFAULTS.get(name, 0)) for name, column in rows.items()}
+
+
+def _current(
+    condition: tuple[str, list[Any]],
+    read: Callable[[str, Sequence[object]], Rows],
+    keys_of: Callable[[Rows], Iterable[int]],
+    *,
+    with_hours: bool,
+) -> Rows:
+    """Return what *read* returns of a relation of latest states, with its parameters.
+
+    *condition*, with parameters, is one of ``_condition``. The states are those of the beginning of the call
+    or later ones. *keys_of* returns the keys of the series in the result.
+    """
+    column, parameters = condition[0].format("series_id"), condition[1]
+    behind = latest_sql.behind(column, parameters)
+    since = latest_sql.bound_of(behind)
+    rows = read(*latest_sql.rows_with(column, parameters, behind, with_hours=with_hours, since=since))
+    if since is None or {each.id for each in behind} <= set(keys_of(rows)):
+        return rows
+    return read(*latest_sql.rows_with(column, parameters, behind, with_hours=with_hours, since=None))
 
 
 def positions_of(keys: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:

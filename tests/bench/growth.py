@@ -1,7 +1,8 @@
 """The questions of every day in a depot with ten times the samples, asked in turn of both depots.
 
-``GRIDCAST_GROWTH_SAMPLES`` is the number of samples of the larger depot: 260 million, three decades of hourly
-reports, need about 52 GB of disk. If the disk has less room, the depots are smaller; the figures name the sizes.
+``GRIDCAST_GROWTH_SAMPLES`` is the number of samples of the larger depot. By default it has 260 million, three
+decades of hourly reports, which need about 52 GB of disk. If the disk has less room, both depots are smaller;
+the figures name their sizes.
 """
 
 from __future__ import annotations
