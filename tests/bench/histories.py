@@ -16,7 +16,7 @@ from monitor.forecasts.metric_state import followed
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
-from monitor.models import ForecastState, Metric, Series, SuccessState
+from monitor.models import ForecastState, Metric, PendingChange, Series, SuccessState
 from monitor.overview import latest_sql
 from reporters import report as wire
 from reporters.config import ResourceConfig
@@ -123,6 +123,7 @@ def _load(series: Sequence[Series], metrics: Sequence[Metric], start: datetime, 
 
 def _forecast(series: Sequence[Series], end: datetime) -> None:
     """Learn the newest values of *series*."""
+    PendingChange.objects.all().delete()  # of the other series
     until = end - LEARNED
     learning = followed(segment__series__in=series)
     ForecastState.objects.bulk_create(ForecastState(metric=each, used_until=until) for each in learning)
