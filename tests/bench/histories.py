@@ -68,7 +68,8 @@ def load(days: int) -> History:
     end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - DAY
     names = [f"grown-{number}" for number in range(SERIES)]
     resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
-    define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
+    ring, parameters = {"ring": ["here", "there"]}, {"file_bytes": 1000}  # as in the reports
+    define(resources, [SeriesDefinition(name, "circle", ring, parameters) for name in names])
     store([report(name, end) for name in names])  # creates segments and metrics
     series, metrics = list(Series.objects.all()), list(Metric.objects.all())
     start = end - days * DAY
