@@ -41,6 +41,16 @@ def range_of(time: datetime) -> PartitionRange:
     )
 
 
+def months(column: str, first: datetime, last: datetime) -> str:
+    """Return an SQL condition that *column* lies in the partitions from *first* to *last*.
+
+    Constants prune partitions when a statement is planned. Parameters do not in a prepared statement, whose
+    plan is kept: each execution would lock and open all partitions, so its cost would grow with the history.
+    """
+    start, end = range_of(first).start, range_of(last).end
+    return f"{column} >= '{start.isoformat()}' AND {column} < '{end.isoformat()}'"
+
+
 def ranges_ahead(now: datetime, months: int) -> list[PartitionRange]:
     """Return the partition ranges of *now* and of the next *months* months."""
     ranges = [range_of(now)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SAMPLES = int(os.environ.get("GRIDCAST_GROWTH_SAMPLES", "260000000"))
 TIMES_AS_MANY = 10
-ROUNDS = 60
+ROUNDS = 25
 WARM = 8  # rounds: frequent statements are prepared, and their plans kept
 MONTH = timedelta(days=30)
 SEED = 5
@@ -112,7 +112,7 @@ def _depot(name: str, days: int) -> Iterator[Ask]:
     connections.close_all()
     in_postgres("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(str(template)))
     ours, theirs = multiprocessing.get_context("fork").Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_answer, args=(theirs, name, days))
+    process = multiprocessing.get_context("fork").Process(target=_answer, args=(ours, theirs, name, days))
     process.start()
     theirs.close()
 
@@ -131,8 +131,9 @@ def _depot(name: str, days: int) -> Iterator[Ask]:
         in_postgres("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
 
 
-def _answer(asked: Connection, name: str, days: int) -> None:
+def _answer(other_end: Connection, asked: Connection, name: str, days: int) -> None:
     """Load the depot *name*, then answer questions until the other end is closed."""
+    other_end.close()  # of this process
     with using_settings({"NAME": name}):
         history = histories.load(days)
         print(f" {name}: {history.load_seconds:.0f} s, {history.rebuild_seconds:.0f} s", end="", flush=True)
