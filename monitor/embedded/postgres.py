@@ -28,8 +28,8 @@ SETTINGS = {
     # A query without a time range locks each monthly partition of the ledger with its indexes.
     "max_locks_per_transaction": "256",
     "max_wal_size": "1GB",
-    # Solid-state disks and the page cache. With the default of 4, a depot with a long history would plan every
-    # query for rollups again, which takes longer than to execute it.
+    # Of solid-state disks and the page cache. By the default of 4, PostgreSQL would plan every query for
+    # rollups again where the history is long, which takes longer than to execute it.
     "random_page_cost": "1.1",
     "jit": "off",
     "timezone": "UTC",
