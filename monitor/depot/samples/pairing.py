@@ -37,8 +37,10 @@ _CANDIDATES = f"""
 metric_id = %(probe)s AND passed AND time >= %(recent)s AND time >= coalesce(({_NEAREST}), %(recent)s)
 AND time <= %(last)s AND {{known}}
 """
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = datetime.max.replace(tzinfo=UTC)
+EARLIEST, LATEST = (
+    datetime(1900, 1, 1, tzinfo=UTC),
+    datetime(9000, 1, 1, tzinfo=UTC),
+)  # no sample lies outside
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -89,7 +91,8 @@ def paired(
         TooManyValues: a metric has more values than *most_read*.
     """
     lag = round(lag_seconds * _SECOND)
-    window = _Window(start, end - _MICROSECOND, timedelta(microseconds=lag), known_by, most_read)
+    first, last = (min(max(time, EARLIEST), LATEST) for time in (start, end))
+    window = _Window(first, last - _MICROSECOND, timedelta(microseconds=lag), known_by, most_read)
     packed_runs, packed_candidates = binary.row(*_statement(application.pk, probe.pk, window))
     with _named("the application"):
         runs = sample_arrays.decode(packed_runs, most_read)
