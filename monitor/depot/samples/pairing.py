@@ -37,10 +37,8 @@ _CANDIDATES = f"""
 metric_id = %(probe)s AND passed AND time >= %(recent)s AND time >= coalesce(({_NEAREST}), %(recent)s)
 AND time <= %(last)s AND {{known}}
 """
-EARLIEST, LATEST = (
-    datetime(1900, 1, 1, tzinfo=UTC),
-    datetime(9000, 1, 1, tzinfo=UTC),
-)  # no sample lies outside
+# No sample lies outside.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
