@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench growth soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -31,7 +31,7 @@ test: check ## check, and run the tests: the verdict on a change, in minutes
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
 	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
-	$(MAKE) soak fuzz kills chaos agents
+	$(MAKE) soak fuzz kills chaos agents growth
 
 CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
 .PHONY: $(CHECKS)
@@ -62,6 +62,9 @@ check-migrations:
 
 bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
 	$(PY) -m tests.bench $(ARGS)
+
+growth: .venv/.development ## measure with 26 million samples and with ten times as many (52 GB of disk)
+	$(PY) -m tests.bench growth
 
 testbed-packages: ## install the servers of grid middleware that the tests use (root)
 	@.ci/system-packages testbed

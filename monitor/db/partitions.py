@@ -15,6 +15,7 @@ MONTHS_AHEAD = 2
 _EXISTING = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND (relispartition OR relkind = 'p')"
 
 MONTHLY_FROM = 2020  # imported histories reach back decades and have few rows a year
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # no row is later; the end of the last year has no date
 
 
 @dataclass(frozen=True, order=True)
@@ -39,6 +40,16 @@ def range_of(time: datetime) -> PartitionRange:
     return PartitionRange(
         datetime(utc.year, utc.month, 1, tzinfo=UTC), datetime(year, month + 1, 1, tzinfo=UTC)
     )
+
+
+def months(column: str, first: datetime, last: datetime) -> str:
+    """Return an SQL condition that *column* lies in the partitions from *first* to *last*.
+
+    Constants prune partitions when a statement is planned. Parameters do not in a prepared statement, whose
+    plan is kept: each execution would lock and open all partitions, so its cost would grow with the history.
+    """
+    start, end = range_of(min(first, LATEST)).start, range_of(min(last, LATEST)).end
+    return f"{column} >= '{start.isoformat()}' AND {column} < '{end.isoformat()}'"
 
 
 def ranges_ahead(now: datetime, months: int) -> list[PartitionRange]:

@@ -32,7 +32,10 @@ _IN_HOURS = """
 SELECT input.* FROM unnest(%(keys)b::bigint[], %(hours)b::timestamptz[]) AS wanted (key, hour)
 CROSS JOIN LATERAL ({inputs}) AS input
 """
-_IN_HOUR = "{0} >= hour AND {0} < hour + interval '1 hour'"
+# The constant bounds prune partitions before the statement is executed.
+_IN_HOUR = """
+{0} >= hour AND {0} < hour + interval '1 hour' AND {0} >= %(first)b AND {0} < %(last)b + interval '1 hour'
+"""
 _AFTER = """
 SELECT * FROM ({inputs}) AS input ORDER BY known_at FETCH FIRST %(at_most)b ROWS WITH TIES
 """
@@ -60,7 +63,8 @@ class InputRelation(NamedTuple):
             keys="= wanted.key", runs=_IN_HOUR.format(self.run_time), jobs=_IN_HOUR.format(self.job_time)
         )
         keys, hours = zip(*wanted, strict=True)
-        return _read(_IN_HOURS.format(inputs=inputs), {"keys": list(keys), "hours": list(hours)})
+        bounds = {"first": min(hours), "last": max(hours)}
+        return _read(_IN_HOURS.format(inputs=inputs), {"keys": list(keys), "hours": list(hours), **bounds})
 
     def after(
         self, keys: Collection[int], after: datetime, until: datetime, at_most: int

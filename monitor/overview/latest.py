@@ -6,10 +6,10 @@ The number of queries does not depend on the number of series, and no history is
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from django.core.exceptions import EmptyResultSet
@@ -27,10 +27,13 @@ from monitor.overview.column_arrays import NEVER
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
+Rows = TypeVar("Rows")
 Columns = Mapping[str, tuple[str, str]]  # by name: kind and SQL, see ``monitor.overview.column_arrays.read``
 HOUR = timedelta(hours=1)
 LETTERS = latest_sql.LETTERS  # the state of each letter
 UNKNOWN = NEVER  # the value of a missing time
+MOST_LISTED = 2_000  # series that a statement names by their keys; more are selected again
+MOST_GAPS = 32  # numbers per key: primary keys leave gaps where rows were deleted
 _SKIPPED = State.SKIPPED[0]
 # The state of the newest run that was not skipped; skipped, if there is none and the newest slot was skipped.
 STATE_OR_SKIPPED = f"CASE WHEN state = '' AND right(outcomes, 1) = '{_SKIPPED}' THEN 'skipped' ELSE state END"
@@ -136,16 +139,7 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
 
     Call it for one page of series: reading row by row is slower than reading arrays of many series.
     """
-    condition, parameters = _condition(series)
-    relation = latest_sql.current_rows(condition.format("series_id"), with_hours=False)
-    query = (
-        "SELECT series.id, series.name, run, slot, slots[cardinality(slots)] AS newest_slot,"  # noqa: S608
-        " outcomes, failed_resources"
-        f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
-    )
-    with binary.cursor() as cursor:
-        cursor.row_factory = class_row(_RecentRow)
-        rows = cursor.execute(query.encode(), parameters * 2, prepare=False).fetchall()
+    rows = _current(_condition(series), _recent_rows, lambda rows: [row.id for row in rows], with_hours=False)
     return {
         row.id: NewestRuns(
             row.name,
@@ -156,6 +150,17 @@ def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
         )
         for row in rows
     }
+
+
+def _recent_rows(relation: str, parameters: Sequence[object]) -> list[_RecentRow]:
+    query = (
+        "SELECT series.id, series.name, run, slot, slots[cardinality(slots)] AS newest_slot,"  # noqa: S608
+        " outcomes, failed_resources"
+        f" FROM monitor_series AS series JOIN {relation} AS latest ON latest.series_id = series.id"
+    )
+    with binary.cursor() as cursor:
+        cursor.row_factory = class_row(_RecentRow)
+        return cursor.execute(query.encode(), parameters, prepare=False).fetchall()
 
 
 def newest_runs(recent: Mapping[int, NewestRuns]) -> dict[int, Run]:
@@ -181,7 +186,7 @@ def series_columns(series: SeriesQuerySet, columns: Columns) -> dict[str, NDArra
     """Return the primary keys of *series* as ``series``, and *columns* of the table of series."""
     condition, parameters = _condition(series)
     source = f"FROM monitor_series WHERE {condition.format('id')}"
-    return column_arrays.read({"series": ("integer", "id"), **columns}, "id", source, parameters)
+    return column_arrays.read({"series": ("integer", "id"), **columns}, source, parameters)
 
 
 def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
@@ -189,34 +194,63 @@ def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
     condition, parameters = _condition(series)
     columns = {"series": ("integer", "series_id"), "resource": ("integer", "resource_id")}
     source = f"FROM monitor_binding WHERE {condition.format('series_id')}"
-    return column_arrays.read(columns, "id", source, parameters)
+    return column_arrays.read(columns, source, parameters)
 
 
 def latest_columns(
-    series: SeriesQuerySet, order: NDArray[np.int64], columns: Columns
+    series: SeriesQuerySet, order: NDArray[np.int64], columns: Columns, joined: str = ""
 ) -> dict[str, NDArray[Any]]:
     """Return *columns* of the latest states of series, in the order of the primary keys *order*.
 
-    *series* contains all series in *order*. The call is faster without the column ``means``. The tables of
-    series and of latest states are read separately and joined here, in half the time of a join in the
-    database.
+    *series* contains all series in *order*. *joined* is an SQL join to the relation ``latest``. The call is
+    faster without the column ``means``. The tables of series and of latest states are read separately and
+    joined here, in half the time of a join in the database.
     """
-    condition, parameters = _condition(series)
-    relation = latest_sql.current_rows(condition.format("series_id"), with_hours="means" in columns)
-    rows = column_arrays.read(
-        {"series_id": ("integer", "series_id"), **columns},
-        "series_id",
-        f"FROM {relation} AS latest",
-        parameters * 2,
+    keyed = {"series_id": ("integer", "series_id"), **columns}
+    listed = "{} = ANY (%b::bigint[])", [order.tolist()]
+    rows = _current(
+        listed if len(order) <= MOST_LISTED else _condition(series),
+        lambda relation, parameters: column_arrays.read(
+            keyed, f"FROM {relation} AS latest {joined}", parameters
+        ),
+        lambda rows: rows["series_id"].tolist(),
+        with_hours="means" in columns,
     )
     positions = positions_of(order, rows.pop("series_id"))
     return {name: take(column, positions, _DEFAULTS.get(name, 0)) for name, column in rows.items()}
+
+
+def _current(
+    condition: tuple[str, list[Any]],
+    read: Callable[[str, Sequence[object]], Rows],
+    keys_of: Callable[[Rows], Iterable[int]],
+    *,
+    with_hours: bool,
+) -> Rows:
+    """Return what *read* returns of a relation of latest states, with its parameters.
+
+    *condition*, with parameters, is one of ``_condition``. The states are those of the beginning of the call
+    or later ones. *keys_of* returns the keys of the series in the result.
+    """
+    column, parameters = condition[0].format("series_id"), condition[1]
+    behind = latest_sql.behind(column, parameters)
+    since = latest_sql.bound_of(behind)
+    rows = read(*latest_sql.rows_with(column, parameters, behind, with_hours=with_hours, since=since))
+    if since is None or {each.id for each in behind} <= set(keys_of(rows)):
+        return rows
+    return read(*latest_sql.rows_with(column, parameters, behind, with_hours=with_hours, since=None))
 
 
 def positions_of(keys: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of each of *keys* in *column*; -1 for a missing key."""
     if not len(column):
         return np.full(len(keys), -1)
+    first, last = int(column.min()), int(column.max())
+    if last - first < MOST_GAPS * len(column):  # a table by key takes a tenth of the time of a search
+        table = np.full(last - first + 2, -1)
+        table[column - first] = np.arange(len(column))
+        is_between = (keys >= first) & (keys <= last)
+        return table[np.where(is_between, keys - first, last - first + 1)]
     sorting = np.argsort(column)
     positions = sorting[np.searchsorted(column, keys, sorter=sorting).clip(max=len(column) - 1)]
     return np.where(column[positions] == keys, positions, -1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +159,12 @@ class _Columns:
     runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
 
 
+class _NamedSite(NamedTuple):
+    pk: int
+    name: str
+    title: str
+
+
 @dataclass(frozen=True)
 class _Counts:
     """Numbers of series by site and column.
@@ -169,15 +175,9 @@ class _Counts:
         newest: when the newest run ended, by site and column, in microseconds since 1970.
     """
 
-    sites: Sequence[Site]
+    sites: Sequence[_NamedSite]
     by_standing: NDArray[np.int64]
     newest: NDArray[np.int64]
-
-    def cell(self, site: int, column: int, series: SeriesCell | None) -> MatrixCell | None:
-        counts, newest = self.by_standing[site, column], self.newest[site, column]
-        if not counts.any():
-            return None
-        return MatrixCell(tuple(counts.tolist()), None if newest == NEVER else moment(newest), series)
 
 
 def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -227,11 +227,13 @@ def overview_of_groups(
 
 
 def _columns_of_suites(suites: Mapping[int, str]) -> _Columns:
-    visible = Series.objects.filter(suite__in=list(suites))
-    rows = latest.series_columns(visible, {"suite": ("integer", "suite_id")})
+    # Reading all series and states is as fast as selecting most of them.
+    source = Series.objects.all()
+    rows = latest.series_columns(source, {"suite": ("integer", "suite_id")})
     group = latest.positions_of(rows["suite"], np.array(list(suites)))
+    is_visible = group >= 0
     names = list(suites.values())
-    return _Columns(names, Series.objects.all(), rows["series"], group, are_suites=True)
+    return _Columns(names, source, rows["series"][is_visible], group[is_visible], are_suites=True)
 
 
 def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
@@ -285,7 +287,7 @@ def _overview(
 
 def _counted(states: SeriesStates, columns: _Columns) -> _Counts:
     """Count each series once at each of its sites, by its standing there."""
-    sites = list(Site.objects.order_by("name"))
+    sites = [_NamedSite(*row) for row in Site.objects.order_by("name").values_list("pk", "name", "title")]
     site_keys = np.array([site.pk for site in sites], dtype=np.int64)
     groups = len(columns.names)
     row, site = _series_at_sites(states, columns, site_keys)
@@ -344,14 +346,23 @@ def _rows(
     rows = []
     for at in shown_sites.tolist():
         site = counts.sites[at]
+        by_column, newest = counts.by_standing[at].tolist(), counts.newest[at].tolist()
         cells = [
-            counts.cell(at, column, series_cells[column].get(site.name) if series_cells else None)
+            _cell(by_column[column], newest[column], series_cells[column].get(site.name))
+            if series_cells
+            else _cell(by_column[column], newest[column])
             for column in shown_columns
         ]
         failing = int(counts.by_standing[at, :, HERE].sum())
         window = maintenance_at([site.name], maintenance)
         rows.append(SiteRow(site.name, site.title, cells, failing, held.get(site.name, ""), window))
     return rows
+
+
+def _cell(counts: Sequence[int], newest: int, series: SeriesCell | None = None) -> MatrixCell | None:
+    if not any(counts):
+        return None
+    return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series)
 
 
 def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:

@@ -23,10 +23,7 @@ BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 # The standings of a series at a site, the worst last; a standing is an index into counts.
 UNKNOWN, SKIPPED, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(7)
 
-_CULPRIT = (
-    "CASE failed_resource WHEN '' THEN 0 ELSE coalesce("
-    "(SELECT site_id FROM monitor_resource WHERE name = failed_resource), 0) END"
-)
+_BLAMED = "LEFT JOIN monitor_resource AS blamed ON blamed.name = failed_resource"
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,10 @@ def series_states(
     columns = {
         "state": ("letter", latest.STATE_OR_SKIPPED),
         "ended_at": ("time", "coalesce(ended_at, slot, '-infinity')"),
-        "culprit": ("integer", _CULPRIT),
+        "culprit": ("integer", "coalesce(blamed.site_id, 0)"),
         "recent": ("outcomes", _outcomes_between(now - LAST_HOUR, now)),
     }
-    return SeriesStates(series, group, **latest.latest_columns(source, series, columns))
+    return SeriesStates(series, group, **latest.latest_columns(source, series, columns, _BLAMED))
 
 
 def standings(
@@ -85,4 +82,6 @@ def standings(
 def _outcomes_between(start: datetime, end: datetime) -> str:
     """Return SQL for the newest outcomes whose slot lies in (start, end]."""
     first, last = (f"width_bucket('{time.isoformat()}'::timestamptz, slots)" for time in (start, end))
-    return f"substr(outcomes, {first} + 1, {last} - {first})"
+    is_past = f"slots[cardinality(slots)] <= '{end.isoformat()}'"  # of nearly all rows
+    newest = f"substr(outcomes, {first} + 1)"
+    return f"CASE WHEN {is_past} THEN {newest} ELSE substr(outcomes, {first} + 1, {last} - {first}) END"

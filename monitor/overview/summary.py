@@ -84,8 +84,9 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
     For each series its stored newest outcomes are counted. If a series may have had more runs than these,
     the runs in the ledger are counted instead.
     """
-    is_full = (states.recent != b" ").all(axis=1)
-    letters = np.bincount(states.recent[~is_full].view(np.uint8).ravel(), minlength=256)
+    is_full = states.recent[:, -1] != b" "
+    partial = states.recent[~is_full] if is_full.any() else states.recent
+    letters = np.bincount(partial[partial != b" "].view(np.uint8), minlength=256)
     counts = Counter({state: int(letters[ord(letter)]) for letter, state in LETTERS.items()})
     if is_full.any():
         runs = Run.objects.filter(

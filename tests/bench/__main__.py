@@ -1,6 +1,7 @@
-"""``make bench``: run every benchmark of this folder, or some by name; print and write ``var/bench.json``.
+"""``make bench``: run the benchmarks of this folder, or some by name; print and write ``var/bench.json``.
 
 A benchmark is a file with a function ``measure() -> list[Result]``; it finds an empty depot and a broker.
+Benchmarks that take an hour run by name only, and in ``make nightly``.
 """
 
 from __future__ import annotations
@@ -26,13 +27,24 @@ from monitor.embedded.throwaway import throwaway
 from tests.bench.base import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_BENCHMARKS = {"__main__", "backlog_agents", "bare", "base", "insert", "one_row", "web", "years"}
+NOT_BENCHMARKS = {
+    "__main__",
+    "backlog_agents",
+    "bare",
+    "base",
+    "histories",
+    "insert",
+    "one_row",
+    "web",
+    "years",
+}
+NIGHTLY = {"growth"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure.")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", choices=[[], *benchmarks()], help="all by default"
+        "names", nargs="*", metavar="NAME", choices=[[], *benchmarks()], help="default: all but the nightly"
     )
     parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)  # one, in this process
     options = parser.parse_args()
@@ -41,7 +53,7 @@ def main() -> int:
             json.dumps([result.document() for result in _measure(options.names[0])]), encoding="utf-8"
         )
         return 0
-    results = run(options.names or benchmarks())
+    results = run(options.names or [name for name in benchmarks() if name not in NIGHTLY])
     show(results)
     return 0 if all(result.holds for result in results) else 1
 

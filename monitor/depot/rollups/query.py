@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from monitor.db import binary
+from monitor.db.partitions import months
 from monitor.db.timestamps import micros, moment
 from monitor.depot.engines.rollup_tables import AGGREGATES
 from monitor.depot.rollups import codec
@@ -76,7 +77,7 @@ FROM (
 """
 _NEWEST = """
 SELECT known_at FROM monitor_sample
-WHERE metric_id = %(metric)s AND time >= %(recent)s AND time < %(end)s ORDER BY time DESC LIMIT 1
+WHERE metric_id = %(metric)s AND time >= %(recent)s AND time < %(end)s AND {months} ORDER BY time DESC LIMIT 1
 """
 _NOTHING = "SELECT NULL::bytea"
 _SAMPLES = """
@@ -86,7 +87,7 @@ _ALL = "SELECT rolled.*, ({days}), ({dirty}), ({newest}), ({gone}), ({samples}) 
 _MIDDLE = f"SELECT ({{samples}}), ({_GONE_BEFORE})"
 _IN_RANGE = """
 SELECT time, value, passed FROM monitor_sample
-WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s
+WHERE metric_id = %(metric)s AND time >= %(start_{at})s AND time < %(end_{at})s AND {months}
 """
 
 
@@ -210,8 +211,9 @@ def _statement(query: _Query) -> str:
         rolled = _ROLLED.format(sent=query.sent, keys=keys, tier=query.tier, wanted=wanted)
         days = _DAYS if query.tier == "hour" else _NOTHING
     samples = _samples(time_range.edges) if time_range.edges else _NOTHING
+    newest = _NEWEST.format(months=months("time", _recent(time_range), time_range.end))
     return _ALL.format(
-        rolled=rolled, days=days, dirty=_DIRTY, newest=_NEWEST, gone=_GONE_BEFORE, samples=samples
+        rolled=rolled, days=days, dirty=_DIRTY, newest=newest, gone=_GONE_BEFORE, samples=samples
     )
 
 
@@ -221,7 +223,15 @@ def _samples(ranges: Sequence[tuple[int, int]]) -> str:
 
 def _in_ranges(ranges: Sequence[tuple[int, int]]) -> str:
     """Return the SQL of a UNION of *ranges*: each branch prunes partitions by itself."""
-    return " UNION ALL ".join(_IN_RANGE.format(at=at) for at in range(len(ranges)))
+    return " UNION ALL ".join(
+        _IN_RANGE.format(at=at, months=months("time", moment(start), moment(end)))
+        for at, (start, end) in enumerate(ranges)
+    )
+
+
+def _recent(time_range: TimeRange) -> datetime:
+    """Return a time from which on the newest sample of *time_range* nearly always lies."""
+    return max(time_range.start, time_range.end - _RECENT)
 
 
 def _parameters(query: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, object]:
@@ -235,7 +245,7 @@ def _parameters(query: _Query, ranges: Iterable[tuple[int, int]]) -> dict[str, o
         "metric": query.metric,
         "start": time_range.start,
         "end": time_range.end,
-        "recent": max(time_range.start, time_range.end - _RECENT),
+        "recent": _recent(time_range),
         "first_day": moment(time_range.first_day),
         "last_day": moment(time_range.last_day),
         "first_hour": moment(time_range.first_hour),
@@ -296,5 +306,7 @@ def _with_newest(result: QueryResult, metric_id: int) -> QueryResult:
     if not len(starts):
         return result
     day = int(starts.max()) // DAY * DAY
-    row = binary.row(_NEWEST, {"metric": metric_id, "recent": moment(day), "end": moment(day + DAY)})
+    start, end = moment(day), moment(day + DAY)
+    statement = _NEWEST.format(months=months("time", start, end))
+    row = binary.row(statement, {"metric": metric_id, "recent": start, "end": end})
     return replace(result, newest_known_at=row[0] if row else None)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.db import binary
+from monitor.db.timestamps import micros, moment
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.samples import sample_arrays
-from monitor.depot.samples.sample_arrays import TooManySamples, before
+from monitor.depot.samples.sample_arrays import TooManySamples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
 
 MOST_READ = sample_arrays.MOST  # values of each metric: both are in memory
 _SECOND = 1_000_000  # microseconds
+_RECENT = timedelta(days=32)  # before the time window: nearly always holds a value of the probe
+
+_RUNS = "metric_id = %(application)s AND passed AND time >= %(start)s AND time <= %(end)s AND {known}"
+_NEAREST = """
+SELECT time FROM monitor_sample
+WHERE metric_id = %(probe)s AND passed AND known_at <= %(by_then)s
+    AND time >= %(recent)s AND time <= %(first)s
+ORDER BY time DESC LIMIT 1
+"""
+# The constant bound prunes partitions before the statement is executed.
+_CANDIDATES = f"""
+metric_id = %(probe)s AND passed AND time >= %(recent)s AND time >= coalesce(({_NEAREST}), %(recent)s)
+AND time <= %(last)s AND {{known}}
+"""
+# No sample lies outside.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class TooManyValues(Exception):
@@ -56,8 +74,8 @@ def paired(
     probe: Metric,
     *,
     lag_seconds: float = 0.0,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime = EARLIEST,
+    end: datetime = LATEST,
     known_by: datetime | None = None,
     most_read: int = MOST_READ,
 ) -> Pairs:
@@ -71,16 +89,67 @@ def paired(
         TooManyValues: a metric has more values than *most_read*.
     """
     lag = round(lag_seconds * _SECOND)
+    first, last = (min(max(time, EARLIEST), LATEST) for time in (start, end))
+    window = _Window(first, last - _MICROSECOND, timedelta(microseconds=lag), known_by, most_read)
+    packed_runs, packed_candidates = binary.row(*_statement(application.pk, probe.pk, window))
     with _named("the application"):
-        runs = sample_arrays.read(
-            application.pk, start=start, end=before(end), known_by=known_by, at_most=most_read
-        )
+        runs = sample_arrays.decode(packed_runs, most_read)
     if not len(runs):
         return _pairs(runs, runs, lag)
-    times = runs["time"] - lag
     with _named("the probe"):
-        candidates = _known_at_some_time(probe.pk, moment(times[0]), moment(times[-1]), known_by, most_read)
+        candidates = sample_arrays.decode(packed_candidates, most_read)
+        if not len(candidates) or max(candidates[["time", "known_at"]][0]) > micros(window.first):
+            candidates = _known_at_some_time(probe.pk, window)
     return _pairs(runs, candidates, lag)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The time from *start* to *end* (included) in which values of the application are paired."""
+
+    start: datetime
+    end: datetime
+    lag: timedelta
+    known_by: datetime | None
+    most_read: int
+
+    @property
+    def first(self) -> datetime:
+        """Return the first time at which a value of the probe may have to be known."""
+        return self.start - self.lag
+
+    @property
+    def last(self) -> datetime:
+        return self.end - self.lag
+
+    @property
+    def by_then(self) -> datetime:
+        """Return the time by which the latest value known at ``first`` was known."""
+        return min(self.first, self.known_by) if self.known_by else self.first
+
+
+def _statement(application_id: int, probe_id: int, window: _Window) -> tuple[str, dict[str, object]]:
+    """Return the statement, with its parameters, that reads the values of both metrics.
+
+    One statement for both: under load every round trip may wait for a processor.
+    """
+    known = "true" if window.known_by is None else "known_at <= %(known_by)s"
+    runs, candidates = (
+        sample_arrays.PACKED.format(where=where.format(known=known), order="ASC")
+        for where in (_RUNS, _CANDIDATES)
+    )
+    return f"SELECT ({runs}), ({candidates})", {
+        "application": application_id,
+        "probe": probe_id,
+        "start": window.start,
+        "end": window.end,
+        "recent": window.first - _RECENT,
+        "first": window.first,
+        "by_then": window.by_then,
+        "last": window.last,
+        "most": window.most_read + 1,
+        **({} if window.known_by is None else {"known_by": window.known_by}),
+    }
 
 
 @contextlib.contextmanager
@@ -108,17 +177,19 @@ def nearest_known(
     return indices
 
 
-def _known_at_some_time(
-    metric_id: int, first: datetime, last: datetime, known_by: datetime | None, most_read: int
-) -> NDArray[np.void]:
-    """Return every value that may be the latest known value at some time from *first* to *last*.
+def _known_at_some_time(metric_id: int, window: _Window) -> NDArray[np.void]:
+    """Return every value that may be the latest known value at some time of *window*, less its lag.
 
-    The earliest of these values is the latest value known at *first*.
+    The earliest of these values is the latest value known at its start.
     """
-    by_then = min(first, known_by) if known_by else first
-    nearest = sample_arrays.read(metric_id, end=first, known_by=by_then, newest=1)
-    start = moment(nearest["time"][0]) if len(nearest) else None
-    return sample_arrays.read(metric_id, start=start, end=last, known_by=known_by, at_most=most_read)
+    nearest = sample_arrays.read(metric_id, end=window.first, known_by=window.by_then, newest=1)
+    return sample_arrays.read(
+        metric_id,
+        start=moment(nearest["time"][0]) if len(nearest) else None,
+        end=window.last,
+        known_by=window.known_by,
+        at_most=window.most_read,
+    )
 
 
 def _pairs(runs: NDArray[np.void], candidates: NDArray[np.void], lag: int) -> Pairs:

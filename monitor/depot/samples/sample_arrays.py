@@ -24,7 +24,8 @@ SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("pas
 MOST = 2_000_000  # samples: four years of minutes; a PostgreSQL value is limited to 1 GB
 
 _TIMES = ("time", "known_at")
-_PACKED = """
+# Big-endian records, with times since PostgreSQL's epoch.
+PACKED = """
 SELECT string_agg(timestamptz_send(time) || timestamptz_send(known_at) || float8send(value)
     || boolsend(passed), ''::bytea ORDER BY time)
 FROM (
@@ -65,20 +66,23 @@ def read(
         *(_WHERE[name] for name in set_bounds),
         *(["passed"] if passed_only else []),
     ]
-    query = _PACKED.format(where=" AND ".join(where), order="ASC" if newest is None else "DESC")
+    query = PACKED.format(where=" AND ".join(where), order="ASC" if newest is None else "DESC")
     most = at_most + 1 if newest is None else min(newest, at_most + 1)
     (packed,) = binary.row(query, {"metric": metric_id, "most": most, **set_bounds})
-    samples = _decode(packed)
-    if len(samples) > at_most:
-        raise TooManySamples(f"more than {at_most:,} values")
-    return samples
+    return decode(packed, at_most)
 
 
-def _decode(packed: bytes | None) -> NDArray[np.void]:
-    """Decode big-endian records, with times since PostgreSQL's epoch, to an array of ``SAMPLE``."""
+def decode(packed: bytes | None, at_most: int) -> NDArray[np.void]:
+    """Decode a value of ``PACKED`` to an array of ``SAMPLE``.
+
+    Raises:
+        TooManySamples: there are more than *at_most* samples.
+    """
     rows = np.frombuffer(packed or b"", SAMPLE.newbyteorder(">")).astype(SAMPLE)
     for name in _TIMES:
         rows[name] += EPOCH
+    if len(rows) > at_most:
+        raise TooManySamples(f"more than {at_most:,} values")
     return rows
 
 
