@@ -38,6 +38,7 @@ def arguments() -> dict[str, object]:
         "incidents/<int:pk>": getattr(Incident.objects.first(), "pk", None),
         "reporters/<slug:name>": series and "home",
         "sites/<slug:name>": site and site.name,
+        "sites/<slug:site>/resources/<slug:name>": site and f"{site.name}/resources/{site.name}-login",
         "failures/causes/<slug:name>": "unknown",
         "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
         "failures/signatures/edit/<slug:name>": None,
