@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor.charts.availability_strip import HEIGHTS, day_shade, day_words
+from monitor.charts.availability_strip import day_cell
 from monitor.models import SiteDay
 
 _CELL, _LEFT, _TOP = 12, 30, 16
@@ -21,12 +21,7 @@ def availability_calendar(days: Sequence[SiteDay]) -> SafeString:
         return SafeString("")
     first = days[0].day - timedelta(days=days[0].day.weekday())
     weeks = (days[-1].day - first).days // 7 + 1
-    cells = format_html_join(
-        "",
-        '<g><title>{}</title><rect class="a-back" x="{}" y="{}" width="10" height="10"/>'
-        '<rect class="{}" x="{}" y="{}" width="10" height="{}"/></g>',
-        (_cell(day, first) for day in days),
-    )
+    cells = "".join(_cell(day, first) for day in days)
     down = sum(bool(day.down_seconds) for day in days)
     label = f"{days[0].day} to {days[-1].day}: downtime on {down} of {len(days)} days"
     return format_html(
@@ -36,16 +31,13 @@ def availability_calendar(days: Sequence[SiteDay]) -> SafeString:
         label,
         _weekdays(),
         _months(first, weeks),
-        cells,
+        SafeString(cells),
     )
 
 
-def _cell(day: SiteDay, first: date) -> tuple[object, ...]:
+def _cell(day: SiteDay, first: date) -> str:
     number = (day.day - first).days
-    x, y = _LEFT + number // 7 * _CELL, _TOP + number % 7 * _CELL
-    shade = day_shade(day)
-    height = HEIGHTS[shade]
-    return day_words(day), x, y, shade, x, y + 10 - height, height
+    return day_cell(day, _LEFT + number // 7 * _CELL, _TOP + number % 7 * _CELL, width=10)
 
 
 def _weekdays() -> SafeString:

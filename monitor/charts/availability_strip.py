@@ -32,23 +32,26 @@ def availability_legend() -> SafeString:
 
 def availability_strip(days: Sequence[SiteDay | None], month: date, name: str) -> SafeString:
     """Draw a cell for each of *days* of *month*, with its figures as a title; None: no cell."""
-    cells = format_html_join(
-        "",
-        '<g><title>{}</title><rect class="a-back" x="{}" y="0" width="9" height="10"/>'
-        '<rect class="{}" x="{}" y="{}" width="9" height="{}"/></g>',
-        (
-            (day_words(day), position * 10, shade, position * 10, 10 - HEIGHTS[shade], HEIGHTS[shade])
-            for position, day in enumerate(days)
-            if day is not None
-            for shade in [day_shade(day)]
-        ),
+    cells = "".join(
+        day_cell(day, position * 10, 0, width=9) for position, day in enumerate(days) if day is not None
     )
     return format_html(
         '<svg class="days" viewBox="0 0 {} 10" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>',
         len(days) * 10 - 1,
         f"{name}: {_summary(days, month)}",
-        cells,
+        SafeString(cells),
+    )
+
+
+def day_cell(day: SiteDay, x: int, y: int, *, width: int) -> str:
+    """Return the cell of *day* as SVG, with its figures as a title; it consists of numbers and constants."""
+    shade = day_shade(day)
+    height = HEIGHTS[shade]
+    return (
+        f"<g><title>{day_words(day)}</title>"
+        f'<rect class="a-back" x="{x}" y="{y}" width="{width}" height="10"/>'
+        f'<rect class="{shade}" x="{x}" y="{y + 10 - height}" width="{width}" height="{height}"/></g>'
     )
 
 

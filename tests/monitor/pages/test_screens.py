@@ -37,6 +37,7 @@ def arguments() -> dict[str, object]:
         "series/<slug:name>": series and series.name,
         "incidents/<int:pk>": getattr(Incident.objects.first(), "pk", None),
         "reporters/<slug:name>": series and "home",
+        "reports/<slug:period>": "2026-05",
         "sites/<slug:name>": site and site.name,
         "sites/<slug:site>/resources/<slug:name>": site and f"{site.name}/resources/{site.name}-login",
         "failures/causes/<slug:name>": "unknown",

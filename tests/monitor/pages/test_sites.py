@@ -112,21 +112,3 @@ def test_hosts_are_shown_to_those_who_manage_the_site(failing: Grid, client: Cli
     assert "Connection refused" in reader
 
 
-@pytest.mark.browser
-def test_scratch(visitors: Visitors, depot: FilledDepot) -> None:
-    from datetime import timedelta
-    import random
-    from monitor.models import SiteDay
-    refresh(timezone.now())
-    site = Site.objects.get(name="site2")
-    site.notes = "Scratch is emptied on Sundays: see https://example.org/policy"; site.title = "Second site, San Diego"
-    site.contacts = [{"name": "Help desk", "email": "help@site2.example.org"}]; site.save()
-    today = timezone.now().date()
-    for n in range(1, 365):
-        down = random.choice([0]*8+[3600, 40000]); SiteDay.objects.update_or_create(site=site, day=today-timedelta(days=n), service="", defaults=dict(up_seconds=86400-down, down_seconds=down, is_dirty=False))
-    visitors.session = depot.administrator
-    wrong = look(visitors, "/sites/", "p2/sites")
-    wrong += look(visitors, "/sites/site2/", "p2/site")
-    wrong += look(visitors, "/sites/site2/resources/site2-login/", "p2/resource")
-    wrong += look(visitors, "/sites/site2/edit/", "p2/edit", schemes=["dark"])
-    assert not wrong, "\n".join(wrong)
