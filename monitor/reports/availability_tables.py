@@ -8,7 +8,7 @@ from monitor.csvfile import to_csv
 from monitor.reports.availability_report import AvailabilityReport, PeriodLine, ReportRow
 from monitor.units import coarse_seconds, percent, tenths_of_percent
 
-UNKNOWN = "–"  # noqa: RUF001  # an en dash, as in the tables of pages
+UNKNOWN = "\N{EN DASH}"
 COLUMNS = (
     "Availability",
     "Change",

@@ -13,7 +13,6 @@ from monitor.models import Hold, Resource, Site, SiteAdministrator, Suite
 from monitor.models.hold import HoldKind, HoldMode
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
-from tests.monitor.pages.visits import FilledDepot, Visitors, look
 
 
 def text(client: Client, path: str, status: int = 200) -> str:
@@ -56,7 +55,13 @@ def test_the_list_is_filtered_by_text_and_state(failing: Grid, client: Client) -
 
 def test_the_page_of_a_site_answers_what_fails_there(failing: Grid, client: Client) -> None:
     shown = text(client, "/sites/site2/")
-    for part in ("down", "gather-main", "site2-login", "the last 3 runs failed at site2-login", "Availability"):
+    for part in (
+        "down",
+        "gather-main",
+        "site2-login",
+        "the last 3 runs failed at site2-login",
+        "Availability",
+    ):
         assert part in shown.lower() or part in shown, part
     assert "No run failed here in this range." in text(client, "/sites/site1/")
 
@@ -87,7 +92,10 @@ def test_a_site_admin_edits_the_notes_of_its_own_site_only(grid: Grid) -> None:
     SiteAdministrator.objects.create(user=admin, site=Site.objects.get(name="site1"))
     browser = Client()
     browser.force_login(admin)
-    content = {"notes": "new disks", "contacts": "Help desk <help@example.org>\nada@example.org\nThe operators"}
+    content = {
+        "notes": "new disks",
+        "contacts": "Help desk <help@example.org>\nada@example.org\nThe operators",
+    }
     assert browser.post("/sites/site1/edit/", content).status_code == 302
     assert browser.post("/sites/site2/edit/", content).status_code == 403
     site = Site.objects.get(name="site1")
@@ -110,5 +118,3 @@ def test_hosts_are_shown_to_those_who_manage_the_site(failing: Grid, client: Cli
     assert "/scratch/probes" not in reader
     assert "secret.example.org" in manager
     assert "Connection refused" in reader
-
-
