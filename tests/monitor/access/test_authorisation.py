@@ -220,6 +220,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         },
         "ping": {"key": ping_text, "signal": "start"},
         "reporters": {"name": values["reporter"]},
+        "reports": {"period": "2026-03"},
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
@@ -230,6 +231,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "failures": {"name": "jam", "signature": "jam"},
         "forecasts": {"part": "methods"},
         "scoreboard": {"part": "methods"},
+        "sites": {"name": values["resource"] if "/resources/" in path else place},
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
     noun = path.strip("/").split("/")[0]
