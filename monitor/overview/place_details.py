@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from monitor.charts import stage_shades
-from monitor.charts.stage_shades import DrawnStage
-from monitor.charts.time_range import PageRange
 from monitor.forecasts.choose_predictors import probes_of_kind
 from monitor.forecasts.defaults import HEADLINE, LEVEL
 from monitor.models import ForecastState, Series, SuccessState
 from monitor.models.series import Measures
-from monitor.overview.stage_durations_sql import StageDuration, stage_durations
+from monitor.performance.stage_durations_sql import StageDuration, stage_durations
 from monitor.series.segments import current_metrics
 
 if TYPE_CHECKING:
@@ -45,36 +41,6 @@ class ApplicationForecast:
     probability: float | None = None
 
 
-@dataclass(frozen=True)
-class StageRow:
-    """A stage with its durations, and its *share* of the sum of the means of all stages."""
-
-    drawn: DrawnStage
-    duration: StageDuration
-    share: float
-
-
-@dataclass(frozen=True)
-class ProbeStages:
-    """The stages of the passed runs of *probe*, in order."""
-
-    probe: str
-    rows: Sequence[StageRow]
-
-    @property
-    def bars(self) -> list[tuple[DrawnStage, float, float]]:
-        """Each stage with its left edge and its width in a bar of the width 100."""
-        left, bars = 0.0, []
-        for row in self.rows:
-            bars.append((row.drawn, left, 100 * row.share))
-            left += 100 * row.share
-        return bars
-
-    @property
-    def words(self) -> str:
-        return ", ".join(f"{row.drawn.name} {row.share:.0%}" for row in self.rows)
-
-
 def application_forecasts(series: SeriesQuerySet) -> list[ApplicationForecast]:
     """Return the forecasts of the applications among *series*, the first ``MOST_APPLICATIONS`` by name."""
     is_application = Q(kind=Measures.APPLICATION)
@@ -98,27 +64,10 @@ def application_forecasts(series: SeriesQuerySet) -> list[ApplicationForecast]:
     ]
 
 
-def stages_in(series: Collection[int], chosen: PageRange) -> list[ProbeStages]:
-    """Return the stages of *series* (primary keys) in the days of *chosen*, by name of the probe."""
-    start = max(chosen.start or chosen.end - LONGEST_DURATIONS, chosen.end - LONGEST_DURATIONS)
-    return stages_by_probe(stage_durations(series, start, chosen.end))
-
-
-def stages_by_probe(durations: Iterable[StageDuration]) -> list[ProbeStages]:
-    """Return *durations* by probe, the stages in the order in which the probe has them."""
-    by_probe: dict[str, dict[str, StageDuration]] = defaultdict(dict)
-    for duration in durations:
-        by_probe[duration.probe][duration.stage] = duration
-    return [ProbeStages(probe, _rows(probe, stages)) for probe, stages in sorted(by_probe.items())]
-
-
-def _rows(probe: str, stages: dict[str, StageDuration]) -> list[StageRow]:
-    whole = sum(stage.mean for stage in stages.values()) or 1.0
-    return [
-        StageRow(drawn, stages[drawn.name], stages[drawn.name].mean / whole)
-        for drawn in stage_shades.of_probe(probe, stages)
-        if drawn.name in stages
-    ]
+def durations_in(series: Collection[int], start: datetime | None, end: datetime) -> list[StageDuration]:
+    """Return the stages of *series* (primary keys) in the days from *start* (None: a year) to *end*."""
+    earliest = end - LONGEST_DURATIONS
+    return stage_durations(series, max(start or earliest, earliest), end)
 
 
 def bound_series(series: SeriesQuerySet, resources: Collection[str]) -> SeriesQuerySet:

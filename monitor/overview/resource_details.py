@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from monitor.availability.site_states import CurrentState, resource_states
-from monitor.charts.time_range import PageRange
 from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.models import Binding, Resource, Run, Series, Site
-from monitor.overview.place_details import ProbeStages, bound_series, stages_in
+from monitor.overview.place_details import bound_series, durations_in
 from monitor.overview.series_list import ListedSeries, lines_of
+from monitor.performance.stage_durations_sql import StageDuration
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -59,19 +59,23 @@ class ResourceDetails:
     series_count: int
     failures: Sequence[CategoryFailures]
     latest: Sequence[Run]
-    stages: Sequence[ProbeStages]
+    stages: Sequence[StageDuration]
 
 
 def resource_details(
-    user: AbstractBaseUser | AnonymousUser, resource: Resource, now: datetime, chosen: PageRange
+    user: AbstractBaseUser | AnonymousUser,
+    resource: Resource,
+    now: datetime,
+    start: datetime | None,
+    end: datetime,
 ) -> ResourceDetails:
-    """Return the content of the page of *resource* for *user*, in the time range *chosen*."""
+    """Return the content of the page of *resource* for *user*, from *start* (None: all) to *end*."""
     series = bound_series(Series.objects.visible_to(user), [resource.name])
     is_own = Site.objects.manageable_by(user).filter(pk=resource.site_id).exists()
     keys = list(series.order_by("name").values_list("pk", flat=True))
     failed = failed_at(user, [resource.name])
-    within = failed.filter(slot__lte=chosen.end)
-    within = within.filter(slot__gte=chosen.start) if chosen.start else within
+    within = failed.filter(slot__lte=end)
+    within = within.filter(slot__gte=start) if start else within
     latest = within.select_related("series", "signature").order_by("-slot")[:LATEST_FAILURES]
     return ResourceDetails(
         resource=resource,
@@ -80,9 +84,9 @@ def resource_details(
         access=access_methods(resource, with_options=is_own),
         series=_bound(resource, lines_of(keys[:MOST_SERIES], resource.site.name, now)),
         series_count=len(keys),
-        failures=failures_by_category(failed, chosen.start, chosen.end),
+        failures=failures_by_category(failed, start, end),
         latest=list(latest),
-        stages=stages_in(keys, chosen),
+        stages=durations_in(keys, start, end),
     )
 
 

@@ -13,7 +13,6 @@ from django.db.models import Prefetch, Q, QuerySet
 
 from monitor.availability.report import MonthOfSite, months_of_sites
 from monitor.availability.site_states import CurrentState, resource_states, site_states
-from monitor.charts.time_range import PageRange
 from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.ledger.maintenance import ShownWindow, open_and_planned
 from monitor.models import (
@@ -33,13 +32,13 @@ from monitor.models.hold import HoldKind
 from monitor.models.incident import REPORTER, SERIES, IncidentAction
 from monitor.overview.place_details import (
     ApplicationForecast,
-    ProbeStages,
     application_forecasts,
     bound_series,
-    stages_in,
+    durations_in,
 )
 from monitor.overview.reporters import ReporterStanding, reporter_standings
 from monitor.overview.series_list import SeriesChoice, SeriesPage, list_series
+from monitor.performance.stage_durations_sql import StageDuration
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -106,7 +105,7 @@ class SiteHistory:
     month: MonthOfSite | None
     days: Sequence[SiteDay]
     failures: Sequence[CategoryFailures]
-    stages: Sequence[ProbeStages]
+    stages: Sequence[StageDuration]
     forecasts: Sequence[ApplicationForecast]
     resolved: Sequence[ResolvedIncident]
 
@@ -135,9 +134,9 @@ def site_status(
 
 
 def site_history(
-    user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, chosen: PageRange
+    user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, start: datetime | None, end: datetime
 ) -> SiteHistory:
-    """Return the history of *site*: failures and stages of the range *chosen*, days of the last year."""
+    """Return the history of *site*: failures and stages of the time from *start* (None: all) to *end*, days of the last year."""
     today = now.astimezone(UTC).date()
     resources = Resource.objects.visible_to(user).filter(site=site).order_by("name")
     names = list(resources.values_list("name", flat=True))
@@ -146,8 +145,8 @@ def site_history(
     return SiteHistory(
         month=next(iter(months_of_sites(today.replace(day=1), now, user, [site])), None),
         days=list(days.order_by("day")),
-        failures=failures_by_category(failed_at(user, names), chosen.start, chosen.end),
-        stages=stages_in(list(series.values_list("pk", flat=True)), chosen),
+        failures=failures_by_category(failed_at(user, names), start, end),
+        stages=durations_in(list(series.values_list("pk", flat=True)), start, end),
         forecasts=application_forecasts(series),
         resolved=_resolved(user, site),
     )

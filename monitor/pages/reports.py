@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -61,7 +62,7 @@ def pdf(request: HttpRequest, period: str) -> HttpResponse:
     try:
         make_pdf = pdf_renderer()
     except PdfUnavailable as error:
-        messages.error(request, f"{str(error).capitalize()}. The page prints, too.")
+        messages.error(request, f"{capfirst(str(error))}. The page prints, too.")
         return redirect("report", chosen.key)
     context = {**_content(request, chosen), "has_links": False, "now": timezone.now()}
     html = render_to_string("reports/availability.html", context)

@@ -7,6 +7,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.charts.stage_bars import stages_by_probe
 from monitor.models import Resource
 from monitor.overview.resource_details import MOST_SERIES, resource_details
 from monitor.pages.http.access import members_only, wants_part
@@ -20,7 +21,7 @@ def page(request: HttpRequest, site: str, name: str) -> HttpResponse:
     visible = Resource.objects.visible_to(request.user).select_related("site")
     resource, now = get_object_or_404(visible, site__name=site, name=name), timezone.now()
     chosen = time_range(request, now)
-    details = resource_details(request.user, resource, now, chosen)
+    details = resource_details(request.user, resource, now, chosen.start, chosen.end)
     digest = digest_of(
         [
             details.state,
@@ -35,6 +36,7 @@ def page(request: HttpRequest, site: str, name: str) -> HttpResponse:
         "resource": resource,
         "details": details,
         "most_series": MOST_SERIES,
+        "stages": stages_by_probe(details.stages),
         "time_range": chosen,
         "crumbs": [("Sites", reverse("sites")), (site, reverse("site", args=[site]))],
         "digest": digest,

@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.charts.stage_bars import stages_by_probe
 from monitor.models import Site, SiteMonth
 from monitor.models.site import MOST_CONTACTS, may_manage_somewhere
 from monitor.overview import series_list
@@ -33,7 +34,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     order = order if order in series_list.ORDERS else series_list.WORST
     status = site_status(request.user, site, now, order=order, page=page_number(request.GET.get("page", "")))
     chosen = time_range(request, now)
-    history = site_history(request.user, site, now, chosen)
+    history = site_history(request.user, site, now, chosen.start, chosen.end)
     digest = digest_of(_seen(status, history))
     if is_current(request, digest):
         return HttpResponse(status=204)
@@ -43,6 +44,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "history": history,
         "order": order,
         "orders": series_list.ORDERS,
+        "stages": stages_by_probe(history.stages),
         "time_range": chosen,
         "month_columns": ("Month", "Availability", "Reliability", "Down"),
         "month_rows": [_month_row(month) for month in history.months],

@@ -67,7 +67,7 @@ class StatusTotals:
 
 @dataclass(frozen=True)
 class Repairs:
-    """Incidents at a site: how many began in the period, and the lengths of those that ended in it."""
+    """Incidents at a site: how many began in the period, and how long the ended ones lasted."""
 
     began: int = 0
     ended: int = 0

@@ -110,7 +110,7 @@ def test_a_site_admin_edits_the_notes_of_its_own_site_only(grid: Grid) -> None:
     assert "Expected an e-mail address" in wrong.content.decode()
 
 
-def test_hosts_are_shown_to_those_who_manage_the_site(failing: Grid, client: Client, runner: Client) -> None:
+def test_hosts_are_shown_to_users_who_manage_the_site(failing: Grid, client: Client, runner: Client) -> None:
     Resource.objects.filter(name="site2-login").update(shell={"kind": "ssh", "host": "secret.example.org"})
     path = "/sites/site2/resources/site2-login/"
     reader, manager = text(client, path), text(runner, path)
