@@ -136,7 +136,7 @@ def site_status(
 def site_history(
     user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, start: datetime | None, end: datetime
 ) -> SiteHistory:
-    """Return the history of *site*: failures and stages of the time from *start* (None: all) to *end*, days of the last year."""
+    """Return the history of *site*; failures and stages are from *start* (None: all) to *end*."""
     today = now.astimezone(UTC).date()
     resources = Resource.objects.visible_to(user).filter(site=site).order_by("name")
     names = list(resources.values_list("name", flat=True))
