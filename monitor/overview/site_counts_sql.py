@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from monitor.db import binary
 from monitor.ledger.attribution import GRID_FAILURES
 from monitor.models.series import IMPORTED, VISIBLE, visibility
+from monitor.overview.latest_sql import current_rows
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -24,13 +25,14 @@ _FAILED = f"latest.state IN ({', '.join(repr(str(state)) for state in GRID_FAILU
 _FAILING = f"""
 {_VISIBLE_SUITES}
 SELECT resource.site_id, count(*)
-FROM monitor_latestrun AS latest
+FROM {current_rows(with_hours=False)} AS latest
 JOIN monitor_resource AS resource ON resource.name = latest.failed_resource
 JOIN monitor_series AS series ON series.id = latest.series_id
 WHERE {_FAILED} AND latest.failed_resource <> ''
     AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
 GROUP BY 1
 """  # noqa: S608  # constants of this module
+_LATEST_OF_BOUND = current_rows("series_id IN (SELECT series_id FROM bound)", with_hours=False)
 # Series with the same schedule share a row: the age that it allows is computed once for all of them.
 _COUNTS = f"""
 {_VISIBLE_SUITES}, bound AS (
@@ -45,7 +47,7 @@ SELECT bound.site_id AS site, leader.schedule, leader.timezone, series.limit_sec
 FROM bound
 JOIN monitor_series AS series ON series.id = bound.series_id
 JOIN monitor_series AS leader ON leader.id = coalesce(series.leader_id, series.id)
-LEFT JOIN monitor_latestrun AS latest ON latest.series_id = bound.series_id
+LEFT JOIN {_LATEST_OF_BOUND} AS latest ON latest.series_id = bound.series_id
 WHERE (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 """  # noqa: S608  # constants of this module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
@@ -118,3 +120,10 @@ def test_hosts_are_shown_to_users_who_manage_the_site(failing: Grid, client: Cli
     assert "/scratch/probes" not in reader
     assert "secret.example.org" in manager
     assert "Connection refused" in reader
+
+
+def test_a_site_is_stale_when_all_of_its_results_are(grid: Grid, client: Client) -> None:
+    builders.history(grid.gather, 2, until=timezone.now() - timedelta(days=3), with_forecasts=False)
+    assert "stale, " in text(client, "/sites/?q=site4")
+    builders.history(grid.gather, 2, until=timezone.now(), with_forecasts=False)
+    assert "stale, " not in text(client, "/sites/?q=site4")
