@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Prefetch
 from django.utils import timezone
-from ninja import Query, Router
+from ninja import Query, Router, Schema
 from pydantic import Field
 
 from monitor.api.http.auth import SCHEDULER_AUTH
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 router = Router(tags=["sites"], auth=SCHEDULER_AUTH)
 
 
+class ContactOut(Schema):
+    """A contact of a site."""
+
+    name: str = Field(description="The name of a person, team or service.", examples=["Help desk"])
+    email: str = Field(description="The e-mail address; may be empty.", examples=["help@example.org"])
+
+
 class SiteOut(WithState):
     """A site and its present state."""
 
@@ -34,6 +41,8 @@ class SiteOut(WithState):
     resources: list[str] = Field(
         description="The names of its resources that you may see.", examples=[["ncsa-login"]]
     )
+    notes: str = Field(description="What operators should know, plain text; may be empty.", examples=[""])
+    contacts: list[ContactOut] = Field(description="Whom to ask about the site.")
 
 
 class SiteList(ListOut):
@@ -85,4 +94,11 @@ def _visible(request: HttpRequest) -> SiteQuerySet:
 
 def _shown(site: Site, current: CurrentState) -> dict[str, Any]:
     resources = [resource.name for resource in site.resources.all()]
-    return {"name": site.name, "title": site.title, "resources": resources, **state_fields(current)}
+    return {
+        "name": site.name,
+        "title": site.title,
+        "resources": resources,
+        "notes": site.notes,
+        "contacts": site.contacts,
+        **state_fields(current),
+    }

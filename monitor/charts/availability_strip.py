@@ -15,7 +15,7 @@ from monitor.units import tenths_of_percent
 # that colour is not needed to tell them apart.
 _SHADES = ((0.999, "a-4"), (0.95, "a-3"), (0.8, "a-2"), (0.5, "a-1"), (0.0, "a-0"))
 _LABELS = {"a-4": "≥ 99.9 %", "a-3": "≥ 95 %", "a-2": "≥ 80 %", "a-1": "≥ 50 %", "a-0": "< 50 %"}
-_HEIGHTS = {"a-4": 10, "a-3": 8, "a-2": 6, "a-1": 4, "a-0": 2.5, "a-scheduled": 10, "a-unknown": 10}
+HEIGHTS = {"a-4": 10, "a-3": 8, "a-2": 6, "a-1": 4, "a-0": 2.5, "a-scheduled": 10, "a-unknown": 10}
 LEGEND = [*_LABELS.items(), ("a-scheduled", "maintenance only"), ("a-unknown", "nothing known")]
 
 
@@ -26,33 +26,36 @@ def availability_legend() -> SafeString:
         '<span class="nowrap"><svg class="swatch-day" viewBox="0 0 9 10" aria-hidden="true">'
         '<rect class="a-back" width="9" height="10"/><rect class="{}" y="{}" width="9" height="{}"/></svg>'
         " {}</span>",
-        ((shade, 10 - _HEIGHTS[shade], _HEIGHTS[shade], label) for shade, label in LEGEND),
+        ((shade, 10 - HEIGHTS[shade], HEIGHTS[shade], label) for shade, label in LEGEND),
     )
 
 
 def availability_strip(days: Sequence[SiteDay | None], month: date, name: str) -> SafeString:
     """Draw a cell for each of *days* of *month*, with its figures as a title; None: no cell."""
-    cells = format_html_join(
-        "",
-        '<g><title>{}</title><rect class="a-back" x="{}" y="0" width="9" height="10"/>'
-        '<rect class="{}" x="{}" y="{}" width="9" height="{}"/></g>',
-        (
-            (_words(day), position * 10, shade, position * 10, 10 - _HEIGHTS[shade], _HEIGHTS[shade])
-            for position, day in enumerate(days)
-            if day is not None
-            for shade in [_shade(day)]
-        ),
+    cells = "".join(
+        day_cell(day, position * 10, 0, width=9) for position, day in enumerate(days) if day is not None
     )
     return format_html(
         '<svg class="days" viewBox="0 0 {} 10" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>',
         len(days) * 10 - 1,
         f"{name}: {_summary(days, month)}",
-        cells,
+        SafeString(cells),
     )
 
 
-def _shade(day: SiteDay) -> str:
+def day_cell(day: SiteDay, x: int, y: int, *, width: int) -> str:
+    """Return the cell of *day* as SVG, with its figures as a title; it consists of numbers and constants."""
+    shade = day_shade(day)
+    height = HEIGHTS[shade]
+    return (
+        f"<g><title>{day_words(day)}</title>"
+        f'<rect class="a-back" x="{x}" y="{y}" width="{width}" height="10"/>'
+        f'<rect class="{shade}" x="{x}" y="{y + 10 - height}" width="{width}" height="{height}"/></g>'
+    )
+
+
+def day_shade(day: SiteDay) -> str:
     if day.availability is None:
         return "a-unknown"
     if day.reliability is None:
@@ -60,7 +63,7 @@ def _shade(day: SiteDay) -> str:
     return next(shade for least, shade in _SHADES if day.availability >= least)
 
 
-def _words(day: SiteDay) -> str:
+def day_words(day: SiteDay) -> str:
     if day.availability is None:
         return f"{day.day}: nothing known"
     if day.reliability is None:

@@ -144,7 +144,9 @@ def _sharing(series: Iterable[int]) -> set[int]:
 
 def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
     """Return, by series, the path of each of *series* (None: of all) whose measurements are of *kind*."""
-    of_kind = Series.objects.filter(Q(kind=kind) | Q(kind="", probe__in=_probes(kind))).order_by("name")
+    of_kind = Series.objects.filter(Q(kind=kind) | Q(kind="", probe__in=probes_of_kind(kind))).order_by(
+        "name"
+    )
     if series is not None:
         of_kind = of_kind.filter(pk__in=series)
     viewers = _sets(Suite.viewers.through.objects.values_list("suite", "group"))
@@ -157,7 +159,8 @@ def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
     }
 
 
-def _probes(kind: str) -> list[str]:
+def probes_of_kind(kind: str) -> list[str]:
+    """Return the names of the probes that measure *kind*, unless a series says otherwise."""
     return [name for name in (*probes.names(), REPORTED_PROBE) if _kind(name) == kind]
 
 

@@ -24,6 +24,8 @@ class SiteDefinition:
     runs_per_day: int | None = None
     bytes_per_day: int | None = None
     cpu_hours_per_day: float | None = None
+    notes: str = ""
+    contacts: Sequence[Mapping[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
 from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models.series import MOST_DAYS
+from monitor.models.site import MOST_CONTACTS, MOST_NOTES
 from monitor.yamlfile.entry import Entry, Title, none_to_empty
 from reporters.fields import parse_time
 
@@ -59,6 +60,13 @@ class AccessEntry(BaseModel):
     kind: str = Field(description="Kind of access, such as `ssh`; docs/sites.md lists kinds and options.")
 
 
+class ContactEntry(Entry):
+    """A contact of a site."""
+
+    name: str = Field(max_length=200, description="Name of a person, team or service.")
+    email: str = Field("", max_length=254, description="E-mail address.")
+
+
 class SiteEntry(Entry):
     """An organisation's place on the grid."""
 
@@ -74,6 +82,12 @@ class SiteEntry(Entry):
     )
     cpu_hours_per_day: Annotated[float, Field(ge=0, le=MAX_LARGE)] | None = Field(
         None, description="Maximum processor time of jobs per day; default: unlimited."
+    )
+    notes: Annotated[str, StringConstraints(max_length=MOST_NOTES)] = Field(
+        "", description="What operators should know: plain text, shown on the page of the site."
+    )
+    contacts: Annotated[list[ContactEntry], Field(max_length=MOST_CONTACTS)] = Field(
+        default_factory=list, description="Whom to ask about the site."
     )
 
 

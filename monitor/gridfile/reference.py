@@ -16,6 +16,7 @@ from monitor.gridfile.availability_entries import (
 )
 from monitor.gridfile.format import (
     AccessEntry,
+    ContactEntry,
     GridFile,
     MaintenanceEntry,
     Mesh,
@@ -31,6 +32,7 @@ from monitor.yamlfile.entry import Entry
 _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     GridFile,
     SiteEntry,
+    ContactEntry,
     ResourceEntry,
     AccessEntry,
     ReporterEntry,

@@ -9,6 +9,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+import monitor.models.site
 from monitor.db.partitions import create_for
 from monitor.migrations._database_sql import PARTITIONED_TABLES, STATEMENTS
 
@@ -67,6 +68,25 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
                         null=True,
+                    ),
+                ),
+                (
+                    "notes",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        help_text="what operators should know; plain text, shown on the site's page",
+                        max_length=4000,
+                    ),
+                ),
+                (
+                    "contacts",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value([], models.JSONField()),
+                        default=list,
+                        help_text='whom to ask, e.g. [{"name": "Help desk", "email": "help@example.org"}]',
+                        validators=[monitor.models.site.check_contacts],
                     ),
                 ),
             ],

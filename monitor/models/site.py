@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 
 from monitor.models.role import UserRole, roles_of
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from monitor.models.series import Binding
 
+MOST_NOTES = 4000  # characters
+MOST_CONTACTS = 20
 OPERATE = "monitor.run_series"  # permission to start and stop runs, and to see to alerts, at every site
 
 
@@ -35,6 +38,18 @@ def may_manage_somewhere(user: AbstractBaseUser | AnonymousUser, permission: str
 
 def _never(_permission: str) -> bool:
     return False
+
+
+def check_contacts(contacts: Any) -> None:
+    """Raise ValidationError unless *contacts* is a list of objects with the texts ``name`` and ``email``."""
+    is_valid = isinstance(contacts, list) and all(
+        isinstance(contact, dict)
+        and contact.keys() == {"name", "email"}
+        and all(isinstance(text, str) for text in contact.values())
+        for contact in contacts
+    )
+    if not is_valid:
+        raise ValidationError('Expected a list such as [{"name": "Help desk", "email": ""}].')
 
 
 class SiteQuerySet(models.QuerySet["Site"]):
@@ -102,6 +117,19 @@ class Site(models.Model):
         null=True,
         blank=True,
         help_text="CPU-hours of batch jobs per day (UTC); empty: unlimited",
+    )
+    notes = models.TextField(
+        blank=True,
+        db_default="",
+        max_length=MOST_NOTES,
+        help_text="what operators should know; plain text, shown on the site's page",
+    )
+    contacts = models.JSONField(
+        default=list,
+        blank=True,
+        db_default=models.Value([], models.JSONField()),
+        validators=[check_contacts],
+        help_text='whom to ask, e.g. [{"name": "Help desk", "email": "help@example.org"}]',
     )
 
     objects = SiteQuerySet.as_manager()

@@ -109,7 +109,9 @@ class ReporterPage:
 
 
 @dataclass(frozen=True)
-class _Standing:
+class ReporterStanding:
+    """A reporter, its state, and what it said at its last exchange; attributes as in ``ReporterSummary``."""
+
     reporter: Reporter
     state: ReporterState
     seen_at: datetime | None
@@ -127,21 +129,21 @@ def list_reporters(
     reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> list[ReporterSummary]:
     """Return *reporters*, the worst state first, with the series and runs that *user* may see."""
-    return _summaries(_states(reporters, now), user, now)
+    return _summaries(reporter_standings(reporters, now), user, now)
 
 
 def page_of_reporters(
     reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime, page: int
 ) -> ReporterPage:
     """Return one page of ``list_reporters``; runs are counted for the reporters of this page only."""
-    states = _states(reporters, now)
+    states = reporter_standings(reporters, now)
     pages = max(math.ceil(len(states) / PAGE_ROWS), 1)
     page = min(max(page, 1), pages)
     rows = _summaries(states[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], user, now)
     return ReporterPage(rows, len(states), page, pages)
 
 
-def _states(reporters: ReporterQuerySet, now: datetime) -> list[_Standing]:
+def reporter_standings(reporters: ReporterQuerySet, now: datetime) -> list[ReporterStanding]:
     """Return *reporters* with their states, the worst first."""
     active_keys = ReporterKey.objects.active().filter(reporter=OuterRef("pk"))
     all_keys = ReporterKey.objects.filter(reporter=OuterRef("pk"))
@@ -170,21 +172,23 @@ def _last_reports(reporters: Sequence[int]) -> dict[int, datetime | None]:
     return dict(last.annotate(Max("latestrun__ended_at")))
 
 
-def _outside(row: Reporter, reported_at: datetime | None) -> _Standing:
+def _outside(row: Reporter, reported_at: datetime | None) -> ReporterStanding:
     """Return the state of programs outside of gridcast: they send no heartbeats, so none is missing."""
     state = ReporterState.NEVER_SEEN if reported_at is None else ReporterState.REPORTING
-    return _Standing(row, state, reported_at, None, is_outside=True)
+    return ReporterStanding(row, state, reported_at, None, is_outside=True)
 
 
-def _standing(row: Reporter, heartbeat_at: datetime | None, now: datetime) -> _Standing:
+def _standing(row: Reporter, heartbeat_at: datetime | None, now: datetime) -> ReporterStanding:
     status: ReporterStatus | None = getattr(row, "status", None)
     if row.is_remote:
-        return _Standing(row, _remote_state(row, status, now), status.seen_at if status else None, status)
-    return _Standing(row, _worker_state(heartbeat_at, now), heartbeat_at, None)
+        return ReporterStanding(
+            row, _remote_state(row, status, now), status.seen_at if status else None, status
+        )
+    return ReporterStanding(row, _worker_state(heartbeat_at, now), heartbeat_at, None)
 
 
 def _summaries(
-    standings: Sequence[_Standing], user: AbstractBaseUser | AnonymousUser, now: datetime
+    standings: Sequence[ReporterStanding], user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> list[ReporterSummary]:
     rows = [each.reporter for each in standings]
     names = [row.name for row in rows]

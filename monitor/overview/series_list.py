@@ -88,7 +88,7 @@ def list_series(
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
     shown = keys[(page - 1) * SERIES_A_PAGE : page * SERIES_A_PAGE].tolist()
-    return SeriesPage(_lines(shown, chosen.site, now), len(keys), page, pages)
+    return SeriesPage(lines_of(shown, chosen.site, now), len(keys), page, pages)
 
 
 def keys_after(
@@ -139,7 +139,8 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
     return np.asarray(named["series"][rows][np.lexsort([names, first])])
 
 
-def _lines(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:
+def lines_of(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:
+    """Return the lines of the series *keys*, as seen from *site*; empty: from where each run failed."""
     visible = Series.objects.filter(pk__in=keys)
     rows = latest.latest(visible, now)
     means = dict(zip(rows.series.tolist(), rows.means.tolist(), strict=True))

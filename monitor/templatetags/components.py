@@ -98,7 +98,7 @@ def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.C
 @register.simple_tag(takes_context=True)
 def site_link(context: Mapping[str, Any], name: str) -> SafeString:
     """Link a site by its name to its page, in the time range of this page."""
-    return _link(context, reverse("availability-site", args=[name]), name, "site")
+    return _link(context, reverse("site", args=[name]), name, "site")
 
 
 @register.simple_tag(takes_context=True)

@@ -51,7 +51,7 @@ SECTIONS = (
             "Audit",
         ),
     ),
-    NavigationSection("Reports", ("Availability", "Weekly", "Monthly", "Recomputations")),
+    NavigationSection("Reports", ("Monthly", "Weekly", "Availability", "Recomputations")),
 )
 ACCOUNT = NavigationSection("Account", ("Account", "Tokens", "Notifications"))
 TOOLS = NavigationSection("Tools", ("API", "Help"))

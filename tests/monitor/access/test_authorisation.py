@@ -220,6 +220,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         },
         "ping": {"key": ping_text, "signal": "start"},
         "reporters": {"name": values["reporter"]},
+        "reports": {"period": "2026-03"},
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
@@ -235,6 +236,8 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "settings/series": {"name": values["series"]},
         "settings/suites": {"name": "main"},
         "settings/webhooks": {"name": "hook", "pk": world.delivery},
+        "sites": {"name": values["resource"] if "/resources/" in path else place},
+        "webhooks": {"name": "hook", "pk": world.delivery},
     }
     first, _, rest = path.strip("/").partition("/")
     noun = f"settings/{rest.partition('/')[0]}" if first == "settings" else first

@@ -176,7 +176,17 @@ def grids(draw: st.DrawFn) -> GridDefinition:
     existing = {"sites": sites, "suites": suites, "series": series, "reporters": ["home"]}
     shell = {"kind": "ssh", "host": "login.example.org"}
     return GridDefinition(
-        by_name([SiteDefinition(name, draw(texts)) for name in sites]),
+        by_name(
+            [
+                SiteDefinition(
+                    name,
+                    draw(texts),
+                    notes=draw(texts),
+                    contacts=[{"name": draw(texts), "email": draw(texts)}],
+                )
+                for name in sites
+            ]
+        ),
         by_name(
             [
                 ResourceDefinition(

@@ -90,7 +90,7 @@ def test_an_agent_is_listed_with_what_it_said(ncsa: Reporter, client: Client, no
     )
     row = row_of(client, "ncsa")
     for part in (
-        "agent at ncsa, 1 series",
+        'agent at <a class="site" href="/sites/ncsa/">ncsa</a>, 1 series',
         "reporting",
         "1 min ago",
         "0.1.0",
@@ -167,7 +167,7 @@ def test_only_reporters_of_visible_series_are_listed(
     assert "/reporters/hidden/" not in text(client)
     rule = AlertRule.objects.create(name="r", condition="lag_seconds", threshold=600)
     Alert.objects.create(rule=rule, reporter=hidden, since=now, opened_at=now, text="it lags")
-    assert "agent at hidden, 0 series" in row_of(manager, "hidden")
+    assert 'href="/sites/hidden/">hidden</a>, 0 series' in row_of(manager, "hidden")
     assert "It lags" in text(manager, "/alerts/")
     assert "It lags" not in text(client, "/alerts/")
     assert client.get("/reporters/hidden/").status_code == 404

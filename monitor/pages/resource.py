@@ -1,0 +1,49 @@
+"""One resource of a site: how it is reached, its state, series and failures."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import path, reverse
+from django.utils import timezone
+
+from monitor.charts.stage_bars import stages_by_probe
+from monitor.models import Resource
+from monitor.overview.resource_details import MOST_SERIES, resource_details
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.reader import time_range
+from monitor.pages.http.updates import digest_of, is_current, live
+
+
+@members_only
+@live
+def page(request: HttpRequest, site: str, name: str) -> HttpResponse:
+    visible = Resource.objects.visible_to(request.user).select_related("site")
+    resource, now = get_object_or_404(visible, site__name=site, name=name), timezone.now()
+    chosen = time_range(request, now)
+    details = resource_details(request.user, resource, now, chosen.start, chosen.end)
+    digest = digest_of(
+        [
+            details.state,
+            [(each.line.name, each.line.cell, each.line.means) for each in details.series],
+            [(row.category, row.runs) for row in details.failures],
+            [run.pk for run in details.latest],
+        ]
+    )
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    context = {
+        "resource": resource,
+        "details": details,
+        "most_series": MOST_SERIES,
+        "stages": stages_by_probe(details.stages),
+        "time_range": chosen,
+        "crumbs": [("Sites", reverse("sites")), (site, reverse("site", args=[site]))],
+        "digest": digest,
+        "now": now,
+    }
+    template = "parts/resource.html" if wants_part(request) else "pages/resource.html"
+    return render(request, template, context)
+
+
+urlpatterns = [path("sites/<slug:site>/resources/<slug:name>/", page, name="resource")]

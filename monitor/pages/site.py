@@ -1,0 +1,118 @@
+"""One site: its state, and everything that runs through it; the form of its notes and contacts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
+
+from monitor.charts.stage_bars import stages_by_probe
+from monitor.models import Site, SiteMonth
+from monitor.models.site import MOST_CONTACTS, may_manage_somewhere
+from monitor.overview import series_list
+from monitor.overview.site_details import SiteHistory, SiteStatus, site_history, site_status
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
+from monitor.pages.http.paging import page_number
+from monitor.pages.http.reader import time_range
+from monitor.pages.http.site_form import SiteForm, contact_lines
+from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.units import coarse_seconds, tenths_of_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@members_only
+@live
+def page(request: HttpRequest, name: str) -> HttpResponse:
+    site, now = _find(request, name), timezone.now()
+    order = request.GET.get("order", "")
+    order = order if order in series_list.ORDERS else series_list.WORST
+    status = site_status(request.user, site, now, order=order, page=page_number(request.GET.get("page", "")))
+    chosen = time_range(request, now)
+    history = site_history(request.user, site, now, chosen.start, chosen.end)
+    digest = digest_of(_seen(status, history))
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    context = {
+        "site": site,
+        "status": status,
+        "history": history,
+        "order": order,
+        "orders": series_list.ORDERS,
+        "stages": stages_by_probe(history.stages),
+        "time_range": chosen,
+        "month_columns": ("Month", "Availability", "Reliability", "Down"),
+        "month_rows": [_month_row(month) for month in history.months],
+        "may_manage": _may_manage(request, site),
+        "crumbs": _crumbs(),
+        "digest": digest,
+        "now": now,
+    }
+    return render(request, "parts/site.html" if wants_part(request) else "pages/site.html", context)
+
+
+@members_only
+@managers_only()
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """Show the form of notes and contacts, or store what it sends."""
+    site = _find(request, name)
+    check_manageable(site, Site.objects.manageable_by(request.user))
+    stored = {"notes": site.notes, "contacts": contact_lines(site.contacts)}
+    form = SiteForm(request.POST or None, initial=stored)
+    if request.method == "POST" and form.is_valid():
+        site.notes, site.contacts = form.cleaned_data["notes"], form.cleaned_data["contacts"]
+        site.save(update_fields=["notes", "contacts"])
+        messages.success(request, f"Notes and contacts of {site.name} stored.")
+        return redirect("site", site.name)
+    crumbs = [*_crumbs(), (site.name, reverse("site", args=[site.name]))]
+    context = {"site": site, "form": form, "most_contacts": MOST_CONTACTS, "crumbs": crumbs}
+    return render(request, "pages/site_edit.html", context, status=422 if form.errors else 200)
+
+
+def _find(request: HttpRequest, name: str) -> Site:
+    return get_object_or_404(Site.objects.visible_to(request.user), name=name)
+
+
+def _may_manage(request: HttpRequest, site: Site) -> bool:
+    manageable = Site.objects.manageable_by(request.user).filter(pk=site.pk)
+    return may_manage_somewhere(request.user) and manageable.exists()
+
+
+def _month_row(month: SiteMonth) -> tuple[str, str, str, str]:
+    down = coarse_seconds(month.down_seconds) if month.down_seconds else ""
+    return f"{month.month:%Y-%m}", _share(month.availability), _share(month.reliability), down
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else tenths_of_percent(share)
+
+
+def _crumbs() -> list[tuple[str, str]]:
+    return [("Sites", reverse("sites"))]
+
+
+def _seen(status: SiteStatus, history: SiteHistory) -> Sequence[object]:
+    """Return what the page shows, without ages."""
+    return [
+        (status.state, status.hold and status.hold.pk, status.site.notes, status.site.contacts),
+        [(row.resource.name, row.state, row.series) for row in status.resources],
+        [(row.standing.reporter.name, row.standing.state, row.series) for row in status.reporters],
+        [(window.window.pk, window.occurrence, window.is_open) for window in status.maintenance],
+        [(incident.pk, incident.acknowledged_at, incident.assigned_to) for incident in status.incidents],
+        [(line.name, line.cell, line.means) for line in status.series.lines],
+        [(day.day, day.up_seconds, day.down_seconds, day.scheduled_seconds) for day in history.days],
+        [(row.category, row.runs) for row in history.failures],
+        [(each.series, each.median, each.probability) for each in history.forecasts],
+        [each.incident.pk for each in history.resolved],
+    ]
+
+
+urlpatterns = [
+    path("sites/<slug:name>/", page, name="site"),
+    path("sites/<slug:name>/edit/", edit, name="site-edit"),
+]

@@ -1,0 +1,283 @@
+"""The report on a period: availability and reliability of sites and suites, and the worst episodes.
+
+It reads stored days, months and incidents only, never runs. Shares are ratios of sums: of a suite, over the
+sites that its series use; of all sites, over all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count, Q, Sum
+from django.db.models.functions import TruncMonth, TruncWeek
+
+from monitor.models import Binding, Incident, IncidentSeries, Series, Site, SiteDay, SiteMonth
+from monitor.models.incident import MONITOR, REPORTER, SERIES
+from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.db.models import QuerySet
+
+MOST_EPISODES = 20
+MOST_PERIODS = 60
+_DAY = timedelta(days=1)
+_SECONDS = ("up_seconds", "unknown_seconds", "scheduled_seconds", "down_seconds")
+
+
+@dataclass(frozen=True)
+class StatusTotals:
+    """Seconds by status, of one site or of several together, of *whole* seconds of the period."""
+
+    up: int = 0
+    unknown: int = 0
+    scheduled: int = 0
+    down: int = 0
+    whole: float = 0.0
+
+    def __add__(self, other: StatusTotals) -> StatusTotals:
+        return StatusTotals(
+            self.up + other.up,
+            self.unknown + other.unknown,
+            self.scheduled + other.scheduled,
+            self.down + other.down,
+            self.whole + other.whole,
+        )
+
+    @property
+    def availability(self) -> float | None:
+        known = self.up + self.scheduled + self.down
+        return self.up / known if known else None
+
+    @property
+    def reliability(self) -> float | None:
+        counted = self.up + self.down
+        return self.up / counted if counted else None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the period about which anything is known."""
+        known = self.up + self.scheduled + self.down
+        return min(known / self.whole, 1.0) if self.whole else None
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """Incidents at a site: how many began in the period, and how long the ended ones lasted."""
+
+    began: int = 0
+    ended: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Repairs) -> Repairs:
+        return Repairs(self.began + other.began, self.ended + other.ended, self.seconds + other.seconds)
+
+    @property
+    def to_repair(self) -> float | None:
+        """The mean time to repair, in seconds; None if no incident ended."""
+        return self.seconds / self.ended if self.ended else None
+
+    def between(self, up_seconds: float) -> float | None:
+        """Return the mean time between failures: up time per incident that began; None if none did."""
+        return up_seconds / self.began if self.began else None
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """A site or a suite (or all sites) in the period and in the one *before*."""
+
+    name: str
+    title: str
+    totals: StatusTotals
+    before: StatusTotals
+    repairs: Repairs
+
+    @property
+    def change(self) -> float | None:
+        """The difference of the availabilities, as a share; None if one of them is not known."""
+        if self.totals.availability is None or self.before.availability is None:
+            return None
+        return self.totals.availability - self.before.availability
+
+    @property
+    def between_failures(self) -> float | None:
+        return self.repairs.between(self.totals.up)
+
+
+@dataclass(frozen=True)
+class ReportEpisode:
+    """An incident and how many *seconds* of the period it lasted; *series* counts those that it affected."""
+
+    incident: Incident
+    seconds: float
+    series: int
+
+
+@dataclass(frozen=True)
+class AvailabilityReport:
+    """The report of *period*; *is_provisional*: late results still change it. *sites*: the worst first."""
+
+    period: ReportPeriod
+    is_provisional: bool
+    total: ReportRow
+    sites: Sequence[ReportRow]
+    suites: Sequence[ReportRow]
+    episodes: Sequence[ReportEpisode]
+    episode_count: int
+
+
+@dataclass(frozen=True)
+class PeriodLine:
+    """A past period in a list, with the totals of all sites."""
+
+    period: ReportPeriod
+    totals: StatusTotals
+
+
+def availability_report(
+    user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
+) -> AvailabilityReport:
+    """Return the report of *period* about what *user* may see."""
+    totals, before = _totals(user, period, now), _totals(user, period.before, now)
+    sites = Site.objects.in_bulk({*totals, *before})
+    incidents = list(_incidents(user, period, now))
+    repairs = repairs_by_name(incidents, period, now)
+    rows = {
+        key: ReportRow(
+            site.name,
+            site.title,
+            totals.get(key, StatusTotals()),
+            before.get(key, StatusTotals()),
+            repairs.get(site.name, Repairs()),
+        )
+        for key, site in sites.items()
+    }
+    return AvailabilityReport(
+        period=period,
+        is_provisional=_is_provisional(period, now),
+        total=combined("All sites", "", rows.values()),
+        sites=sorted(rows.values(), key=_badness),
+        suites=_suites(user, rows),
+        episodes=_episodes(incidents, period, now),
+        episode_count=len(incidents),
+    )
+
+
+def past_periods(user: AbstractBaseUser | AnonymousUser, kind: PeriodKind, now: datetime) -> list[PeriodLine]:
+    """Return the periods of *kind* with stored days, newest first, at most ``MOST_PERIODS``."""
+    truncated = TruncMonth("day") if kind == PeriodKind.MONTHLY else TruncWeek("day")
+    period_of = month_of if kind == PeriodKind.MONTHLY else week_of
+    first = period_of(now.date())
+    for _ in range(MOST_PERIODS - 1):
+        first = first.before
+    days = SiteDay.objects.visible_to(user).of_sites().filter(day__gte=first.first).order_by()
+    rows = (
+        days.annotate(begin=truncated).values("begin").annotate(sites=Count("site", distinct=True), **_sums())
+    )
+    lines = [_line(period_of(row["begin"]), row, now) for row in rows]
+    return sorted(lines, key=lambda line: line.period.first, reverse=True)
+
+
+def _line(period: ReportPeriod, row: Mapping[str, Any], now: datetime) -> PeriodLine:
+    elapsed = (period.until(now) - period.start).total_seconds()
+    return PeriodLine(period, _from_row(row, elapsed * row["sites"]))
+
+
+def repairs_by_name(incidents: Iterable[Incident], period: ReportPeriod, now: datetime) -> dict[str, Repairs]:
+    """Return the repairs by name of the site to which *incidents* belong. Pure."""
+    by_name: dict[str, Repairs] = defaultdict(Repairs)
+    for incident in incidents:
+        has_begun = incident.since >= period.start
+        ended = (
+            incident.resolved_at
+            if incident.resolved_at and incident.resolved_at <= period.until(now)
+            else None
+        )
+        seconds = (ended - incident.since).total_seconds() if ended else 0.0
+        by_name[incident.name] += Repairs(int(has_begun), int(ended is not None), seconds)
+    return dict(by_name)
+
+
+def combined(name: str, title: str, rows: Iterable[ReportRow]) -> ReportRow:
+    """Return the sum of *rows*. Pure."""
+    rows = list(rows)
+    return ReportRow(
+        name,
+        title,
+        sum((row.totals for row in rows), StatusTotals()),
+        sum((row.before for row in rows), StatusTotals()),
+        sum((row.repairs for row in rows), Repairs()),
+    )
+
+
+def _badness(row: ReportRow) -> tuple[float, str]:
+    share = row.totals.availability
+    return (2.0 if share is None else share, row.name)
+
+
+def _sums() -> dict[str, Sum]:
+    return {f"sum_{column}": Sum(column) for column in _SECONDS}
+
+
+def _from_row(row: Mapping[str, Any], whole: float) -> StatusTotals:
+    up, unknown, scheduled, down = (row[f"sum_{column}"] for column in _SECONDS)
+    return StatusTotals(up, unknown, scheduled, down, whole)
+
+
+def _totals(
+    user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
+) -> dict[int, StatusTotals]:
+    """Return the totals of each site (primary key) with stored days in *period*."""
+    days = SiteDay.objects.visible_to(user).of_sites().filter(day__gte=period.first, day__lt=period.end)
+    rows = days.order_by().values("site").annotate(**_sums())
+    whole = (period.until(now) - period.start).total_seconds()
+    return {row["site"]: _from_row(row, whole) for row in rows}
+
+
+def _suites(user: AbstractBaseUser | AnonymousUser, rows: Mapping[int, ReportRow]) -> list[ReportRow]:
+    """Return a row for each suite that *user* may see, over the sites that its series use."""
+    visible = Series.objects.visible_to(user).order_by()
+    bindings = Binding.objects.filter(series__in=visible).order_by()
+    pairs = bindings.values_list("series__suite__name", "series__suite__title", "resource__site").distinct()
+    sites: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for name, title, site in pairs:
+        sites[name, title].add(site)
+    return [
+        combined(name, title, (rows[key] for key in sorted(keys) if key in rows))
+        for (name, title), keys in sorted(sites.items())
+    ]
+
+
+def _incidents(
+    user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
+) -> QuerySet[Incident]:
+    """Return the incidents of failures that lasted in *period*, and that *user* may see."""
+    lasted = Q(since__lt=period.until(now)) & (Q(resolved_at=None) | Q(resolved_at__gt=period.start))
+    visible = Incident.objects.visible_to(user).filter(lasted).exclude(kind__in=[MONITOR, REPORTER, SERIES])
+    return visible.select_related("signature").order_by("since", "pk")
+
+
+def _episodes(incidents: Collection[Incident], period: ReportPeriod, now: datetime) -> list[ReportEpisode]:
+    """Return those of *incidents* that lasted longest in *period*, the longest first."""
+    until = period.until(now)
+    lengths = {
+        incident.pk: (
+            min(incident.resolved_at or until, until) - max(incident.since, period.start)
+        ).total_seconds()
+        for incident in incidents
+    }
+    worst = sorted(incidents, key=lambda incident: (-lengths[incident.pk], incident.pk))[:MOST_EPISODES]
+    affected = IncidentSeries.objects.filter(incident__in=worst).order_by().values_list("incident")
+    counts = dict(affected.annotate(Count("series", distinct=True)))
+    return [ReportEpisode(incident, lengths[incident.pk], counts.get(incident.pk, 0)) for incident in worst]
+
+
+def _is_provisional(period: ReportPeriod, now: datetime) -> bool:
+    """Return whether late results may still change the days: the period lasts, or a month is not final."""
+    months = {date(day.year, day.month, 1) for day in (period.first, period.end - _DAY)}
+    published = SiteMonth.objects.of_sites().filter(month__in=months)
+    return period.until(now) == now or published.filter(published_at=None).exists()
