@@ -74,9 +74,7 @@ class _Planned(NamedTuple):
     occurrence: Occurrence
 
 
-def _in_order(
-    windows: Iterable[MaintenanceWindow], since: datetime, until: datetime
-) -> Iterator[_Planned]:
+def _in_order(windows: Iterable[MaintenanceWindow], since: datetime, until: datetime) -> Iterator[_Planned]:
     """Yield the occurrences of *windows* in [*since*, *until*) by start; expand no more than are consumed."""
     expanded = (_occurrences(window, since, until) for window in windows)
     return merge(*expanded, key=lambda planned: planned.occurrence.starts_at)

@@ -255,6 +255,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "runs/<uuid:pk>/conflicts/<int:number>.json": (ABSENT, None),
     "runs/<uuid:pk>/report.json": (READING, None),
     "forecasts/accuracy/": (READING, None),
+    "forecasts/rank/": (READING, None),
     "forecasts/accuracy/<slug:part>.csv": (READING, None),
     "series/<slug:name>/": (READING, None),
     "series/<slug:name>/run-now/": (None, AT_SITES),

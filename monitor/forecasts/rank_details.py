@@ -1,0 +1,73 @@
+"""What a page shows beside the order of a ranking: paths to choose from, intervals, and predicted stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.metric_state import STAGE
+from monitor.models import Binding, CurrentSegment, ForecastState, Series
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+_SECONDS = ".seconds"  # ends the name of the metric of a stage's duration
+
+
+@dataclass(frozen=True)
+class PredictedSeconds:
+    """A predicted duration with its 80 % interval, in seconds."""
+
+    median: float
+    lower: float
+    upper: float
+
+
+@dataclass
+class PredictedPath:
+    """The prediction for one path: its *total*, and its stages by name."""
+
+    total: PredictedSeconds | None = None
+    stages: dict[str, PredictedSeconds] = field(default_factory=dict)
+
+
+def applications(user: AbstractBaseUser | AnonymousUser) -> list[str]:
+    """Return the names of the probes and applications of the series that *user* may see."""
+    return sorted(Series.objects.visible_to(user).order_by().values_list("probe", flat=True).distinct())
+
+
+def rankable_series(
+    user: AbstractBaseUser | AnonymousUser, application: str, text: str, at_most: int
+) -> Sequence[str]:
+    """Return the first *at_most* series of *application* that *user* may see and that run on a schedule.
+
+    *text* is part of the name of the series, or of a resource or site that it uses.
+    """
+    series = Series.objects.visible_to(user).filter(probe=application, enabled=True)
+    if text:
+        through = Q(resource__name__icontains=text) | Q(resource__site__name__icontains=text)
+        bound = Binding.objects.filter(through).order_by().values("series")
+        series = series.filter(Q(name__icontains=text) | Q(pk__in=bound))
+    return list(series.order_by("name").values_list("name", flat=True)[:at_most])
+
+
+def predicted_paths(series: Collection[int]) -> dict[int, PredictedPath]:
+    """Return the current predictions for the next run of each of *series* (primary keys)."""
+    segments = CurrentSegment.objects.filter(series__in=series).order_by().values("segment")
+    states = ForecastState.objects.filter(metric__segment__in=segments).exclude(forecast=None)
+    durations = Q(metric__name=HEADLINE) | Q(metric__name__startswith=STAGE, metric__name__endswith=_SECONDS)
+    rows = states.filter(durations).values_list(
+        "metric__segment__series", "metric__name", "forecast__median", "forecast__lower", "forecast__upper"
+    )
+    paths: dict[int, PredictedPath] = {}
+    for key, name, *seconds in rows:
+        path = paths.setdefault(key, PredictedPath())
+        if name == HEADLINE:
+            path.total = PredictedSeconds(*seconds)
+        else:
+            path.stages[name.removeprefix(STAGE).removesuffix(_SECONDS)] = PredictedSeconds(*seconds)
+    return paths
