@@ -257,6 +257,8 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "forecasts/accuracy/": (READING, None),
     "forecasts/rank/": (READING, None),
     "forecasts/accuracy/<slug:part>.csv": (READING, None),
+    "schedule.csv": (READING, None),
+    "schedule/": (READING, None),
     "series/<slug:name>/": (READING, None),
     "series/<slug:name>/run-now/": (None, AT_SITES),
     "series/<slug:name>/samples.<slug:form>": (READING, None),
