@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+import probes
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
-from monitor.models import Binding, CurrentSegment, ForecastState, Series
+from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+MOST_READ = 2000  # series, to find the names of applications
 _SECONDS = ".seconds"  # ends the name of the metric of a stage's duration
 
 
@@ -36,23 +38,29 @@ class PredictedPath:
 
 
 def applications(user: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the names of the probes and applications of the series that *user* may see."""
-    return sorted(Series.objects.visible_to(user).order_by().values_list("probe", flat=True).distinct())
+    """Return the names of the probes and applications of the series that *user* may see.
+
+    With more than ``MOST_READ`` series, these are all installed ones: no index has the distinct names.
+    """
+    names = list(Series.objects.visible_to(user).order_by("pk").values_list("probe", flat=True)[:MOST_READ])
+    return sorted({*names, *(probes.names() if len(names) == MOST_READ else ())})
 
 
 def rankable_series(
     user: AbstractBaseUser | AnonymousUser, application: str, text: str, at_most: int
 ) -> Sequence[str]:
-    """Return the first *at_most* series of *application* that *user* may see and that run on a schedule.
+    """Return the first *at_most* enabled series of *application* that *user* may see, by name.
 
-    *text* is part of the name of the series, or of a resource or site that it uses.
+    *text* begins the name of the series, or is part of the name of a resource or site that it uses.
     """
-    series = Series.objects.visible_to(user).filter(probe=application, enabled=True)
-    if text:
-        through = Q(resource__name__icontains=text) | Q(resource__site__name__icontains=text)
-        bound = Binding.objects.filter(through).order_by().values("series")
-        series = series.filter(Q(name__icontains=text) | Q(pk__in=bound))
-    return list(series.order_by("name").values_list("name", flat=True)[:at_most])
+    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("name")
+    if not text:
+        return list(series.values_list("name", flat=True)[:at_most])
+    resources = Resource.objects.filter(Q(name__icontains=text) | Q(site__name__icontains=text))
+    bound = Binding.objects.filter(resource__in=list(resources.values_list("pk", flat=True)))
+    found = (series.filter(name__startswith=text), series.filter(pk__in=bound.order_by().values("series")))
+    names = {name for each in found for name in each.values_list("name", flat=True)[:at_most]}
+    return sorted(names)[:at_most]
 
 
 def predicted_paths(series: Collection[int]) -> dict[int, PredictedPath]:

@@ -114,9 +114,7 @@ def days_of_resources(
     return list(days.values())
 
 
-def runs_at(
-    user: AbstractBaseUser | AnonymousUser, resources: Sequence[Resource], at: datetime
-) -> list[Run]:
+def runs_at(user: AbstractBaseUser | AnonymousUser, resources: Sequence[Resource], at: datetime) -> list[Run]:
     """Return the runs that used one of *resources* at *at*, by slot; none with a slot a day before.
 
     A run whose start is unknown, because it was skipped or missed, counts for ``STEP`` from its slot.
