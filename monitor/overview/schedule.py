@@ -101,10 +101,8 @@ def days_of_resources(
 ) -> list[ResourceDay]:
     """Return the day from *start* on of each of *resources*, with the runs that *user* may see."""
     days = {each.pk: ResourceDay(each.name, each.site.name) for each in resources}
-    for resource, step, state, count in counts_of_runs(
-        user, list(days), start, start + DAY, STEP.total_seconds()
-    ):
-        kinds = days[resource].counts[step]
+    for resource, begin, state, count in counts_of_runs(user, list(days), start, start + DAY, STEP):
+        kinds = days[resource].counts[(begin - start) // STEP]
         kinds[_KINDS[state]] = kinds.get(_KINDS[state], 0) + count
     for resource, run in _exclusive_runs(user, list(days), start):
         days[resource].exclusives.append(run)
