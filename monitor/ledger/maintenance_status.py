@@ -38,7 +38,7 @@ def feed_statuses(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Sequ
     counted = list(feeds.annotate(windows=Count("pk"), ahead=Count("pk", filter=Q(ends_at__gt=now))))
     changes = MaintenanceChange.objects.filter(source__in=[source for source, *_ in counted]).order_by()
     changed_at = dict(changes.values_list("source").annotate(Max("at")))
-    return [FeedStatus(source, *counts, changed_at.get(source)) for source, *counts in counted]
+    return [FeedStatus(source, windows, ahead, changed_at.get(source)) for source, windows, ahead in counted]
 
 
 def latest_changes(windows: Collection[str]) -> Mapping[str, MaintenanceChange]:

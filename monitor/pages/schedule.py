@@ -15,7 +15,7 @@ from django.utils import timezone
 from monitor.charts.day_timeline import day_timeline
 from monitor.charts.time_range import InvalidRange, page_time
 from monitor.csvfile import to_csv
-from monitor.overview.schedule import (
+from monitor.ledger.schedule import (
     DAY,
     STEP,
     STEPS,

@@ -16,7 +16,14 @@ from forecasting.learning.loss_comparison import gain_interval
 from monitor.api.scoreboard import csv_table
 from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
 from monitor.forecasts import scoreboard as service
-from monitor.forecasts.calibration import CalibrationPoint, calibration, scores_by_horizon, worst_series
+from monitor.forecasts.calibration import (
+    MOST_SERIES,
+    CalibrationPoint,
+    calibration,
+    scores_by_horizon,
+    series_records,
+    worst_series,
+)
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter, ScoreRange
 from monitor.forecasts.scoreboard_csv import PARTS
@@ -44,7 +51,8 @@ def page(request: HttpRequest) -> HttpResponse:
     choice = _choice(request, chosen)
     board = service.scoreboard(request.user, choice, now)
     last = service.recent_forecasts(request.user, choice)
-    points = calibration(request.user, choice) if choice.method == METHOD else []
+    records = series_records(request.user, choice) if choice.method == METHOD else []
+    points = calibration(records)
     context = {
         "choice": choice,
         "time_range": chosen,
@@ -58,7 +66,8 @@ def page(request: HttpRequest) -> HttpResponse:
         "calibration": points,
         "calibration_chart": _calibration_chart(points),
         "horizons": scores_by_horizon(request.user, choice),
-        "worst": worst_series(request.user, choice) if choice.method == METHOD else [],
+        "worst": worst_series(records),
+        "most_series": MOST_SERIES if len(records) == MOST_SERIES else 0,
         "consumers": service.consumers(request.user),
         "error_chart": _error_chart(board.times),
         "coverage_chart": _coverage_chart(board.times),
