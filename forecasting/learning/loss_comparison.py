@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import scipy  # loads its parts when they are used
 
+CONFIDENCE = 0.95  # of the interval of a gain
 SIGNIFICANCE = 0.05  # a gain counts if the probability of it by chance is lower
 _LARGEST_SQUARABLE = 1e145
 
@@ -56,3 +57,18 @@ class LossComparison:
     def helps(self) -> bool:
         """Whether the loss of the alternative is significantly lower than the loss of the own history."""
         return self.gain > 0.0 and self.p_value <= SIGNIFICANCE
+
+
+def gain_interval(n: int, gain: float, p_value: float) -> tuple[float, float] | None:
+    """Return the interval that contains the true gain with the probability ``CONFIDENCE``.
+
+    It follows from the gain over *n* values and its p-value: both give the deviation of the gain, if that of
+    the own history's loss is neglected. None if they do not determine it.
+    """
+    if n < 2 or not 0.0 < p_value < 1.0:
+        return None
+    statistic = -float(scipy.special.stdtrit(n - 1, p_value))
+    if not statistic or not math.isfinite(statistic) or statistic * gain <= 0.0:
+        return None
+    half_width = float(scipy.special.stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * gain / statistic
+    return gain - half_width, gain + half_width

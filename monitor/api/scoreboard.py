@@ -28,9 +28,10 @@ _CSV = {"description": "A header row, then one row per score", "content": {"text
 
 
 class ScoreOut(Schema):
-    """Scores over *n* forecasts. Errors are errors of the median. *scaled_error* is relative to the baseline
-    (last value): below 1 is better. *coverage_80* and *coverage_90* are the shares of *interval_n* actual
-    values inside the 80 % and 90 % intervals. *start* is the day, or the Monday of the week."""
+    """Scores over *n* forecasts. Errors are errors of the median. *relative_error* is the sum of the errors
+    divided by that of the actual values. *scaled_error* is relative to the baseline (last value): below 1 is
+    better. *coverage_80* and *coverage_90* are the shares of *interval_n* actual values inside the 80 % and
+    90 % intervals. *start* is the day, or the Monday of the week."""
 
     name: str
     unit: str

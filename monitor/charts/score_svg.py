@@ -87,6 +87,24 @@ def ratios(comparisons: Sequence[Comparison], *, label: str) -> SafeString:
     return _guided(parts, heights, label, role="group")  # it has links
 
 
+def calibration_curve(points: Sequence[tuple[float, float]], *, label: str) -> SafeString:
+    """Draw the share of actual values below each quantile, over its level; on the diagonal they agree."""
+    placed = [(_across_share(level), _height(observed, 0.0, 1.0)) for level, observed in points]
+    parts = [
+        format_html(
+            '<line class="guide" x1="{}%" y1="{}%" x2="{}%" y2="{}%"/>',
+            *(_across_share(0.0), _height(0.0, 0.0, 1.0), _across_share(1.0), _height(1.0, 0.0, 1.0)),
+        ),
+        *(
+            format_html('<line class="l-1" x1="{}%" y1="{}%" x2="{}%" y2="{}%"/>', *begin, *end)
+            for begin, end in pairwise(placed)
+        ),
+        *(format_html('<circle class="l-1" cx="{}%" cy="{}%" r="3"/>', *place) for place in placed),
+    ]
+    levels = [(_height(level, 0.0, 1.0), percent(level)) for level in (0.1, 0.5, 0.9)]
+    return _guided(parts, levels, label)
+
+
 def coverage_bar(share: float | None, nominal: float) -> SafeString:
     """Draw *share*, the coverage, as a bar, with a line at the *nominal* level."""
     if share is None:
@@ -128,6 +146,10 @@ def _guided(
     drawn = format_html_join("", "{}", ((part,) for part in (*under, *parts, *above)))
     size = format_html('width="100%" height="{}"', _HEIGHT)
     return format_html('<svg class="drawing" {} role="{}" aria-label="{}">{}</svg>', size, role, label, drawn)
+
+
+def _across_share(share: float) -> str:
+    return f"{_LEFT + share * (_RIGHT - _LEFT):.2f}"
 
 
 def _across(position: int, count: int) -> str:

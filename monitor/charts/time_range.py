@@ -105,7 +105,7 @@ def parse_range(
     Raises:
         InvalidRange: *query* asks for an unknown range, or for times that are none or in the wrong order.
     """
-    start, end = (_time(name, query.get(name, ""), clock) for name in ("from", "to"))
+    start, end = (page_time(name, query.get(name, ""), clock) for name in ("from", "to"))
     if start is None and end is None:
         key = query.get("range", "") or default
         if key not in LABELS:
@@ -119,7 +119,12 @@ def parse_range(
     return PageRange("", start, end)
 
 
-def _time(name: str, text: str, clock: tzinfo) -> datetime | None:
+def page_time(name: str, text: str, clock: tzinfo = UTC) -> datetime | None:
+    """Return the time in *text*, one of *clock* if it names no zone; None for an empty text.
+
+    Raises:
+        InvalidRange: the text is no time; the message begins with *name*.
+    """
     if not text:
         return None
     try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forecasting.evaluation.metrics import absolute_errors, relative_errors
+from forecasting.evaluation.metrics import absolute_errors
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.statements import execute
 
@@ -16,8 +16,8 @@ LARGEST_ERROR = 1e290  # a day's worth of such errors can be added
 _TEN, _NINETY = QUANTILE_LEVELS.index(0.1), QUANTILE_LEVELS.index(0.9)
 _FIVE, _NINETY_FIVE = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)
 SUMS = (  # columns of ``DayScore``
-    *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "relative_n"),
-    *("relative_error", "interval_n", "within_80", "within_90"),
+    *("n", "absolute_error", "last_value_n", "last_value_error", "compared_error", "actual"),
+    *("interval_n", "within_80", "within_90"),
 )
 
 _KEY = "metric, day, suite_id, site_id, method, unit"
@@ -88,16 +88,13 @@ def _summands(scored: Sequence[ScoredForecast]) -> dict[str, list[float]]:
     has_baseline = np.array([forecast.last_value is not None for forecast in scored], bool)
     baseline = [forecast.truth if forecast.last_value is None else forecast.last_value for forecast in scored]
     errors = np.minimum(absolute_errors(actual, median), LARGEST_ERROR)
-    has_relative = np.abs(actual) > 1 / LARGEST_ERROR
-    relative = np.where(has_relative, np.minimum(relative_errors(actual, median), LARGEST_ERROR), 0.0)
     summands = {
         "n": [1.0] * len(scored),
         "absolute_error": errors,
         "last_value_n": has_baseline,
         "last_value_error": np.minimum(absolute_errors(actual, baseline), LARGEST_ERROR),
         "compared_error": np.where(has_baseline, errors, 0.0),
-        "relative_n": has_relative,
-        "relative_error": relative,
+        "actual": np.minimum(np.abs(actual), LARGEST_ERROR),
         "interval_n": [forecast.below is not None and forecast.upto is not None for forecast in scored],
         "within_80": [_is_within(forecast, _TEN, _NINETY) for forecast in scored],
         "within_90": [_is_within(forecast, _FIVE, _NINETY_FIVE) for forecast in scored],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,8 @@ class Accuracy:
         n: the number of jobs.
         passed: the number of jobs that passed; only their forecasts are scored.
         level: the probability of the interval.
-        mean_absolute_error, relative_error, mean_absolute_scaled_error: errors of the median.
+        mean_absolute_error, mean_absolute_scaled_error: errors of the median.
+        relative_error: the sum of the errors divided by the sum of the durations.
         coverage: the share of actual values in the interval.
         newest_at: when the newest outcome was received.
     """
@@ -160,11 +161,17 @@ def accuracy_of(outcomes: Iterable[Any]) -> Accuracy:
         passed=sum(row.passed for row in rows),
         level=rows[0].forecast__level if rows else LEVEL,
         mean_absolute_error=scores.mean_absolute_error,
-        relative_error=scores.relative_error,
+        relative_error=_ratio(scores.mean_absolute_error, [row.seconds for row in passed]),
         mean_absolute_scaled_error=scores.mean_absolute_scaled_error,
         coverage=scores.coverage,
         newest_at=rows[0].received_at if rows else None,
     )
+
+
+def _ratio(mean_error: float | None, seconds: Sequence[float]) -> float | None:
+    """Return the sum of the errors divided by the sum of *seconds*; None if that is zero."""
+    whole = sum(seconds)
+    return None if mean_error is None or not whole else mean_error * len(seconds) / whole
 
 
 def _check(forecast: Forecast, job: JobOutcome, now: datetime) -> None:

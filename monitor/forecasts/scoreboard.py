@@ -41,18 +41,19 @@ LEAST_COMPARED = 20  # forecasts: methods with fewer come last
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """The last *days*, including today; long ranges are shown by week."""
+    """The *days* up to *last*, by default today; long ranges are shown by week."""
 
     key: str
     label: str
     days: int
+    last: date | None = None
 
     @property
     def by_week(self) -> bool:
         return self.days > 31
 
     def start(self, now: datetime) -> date:
-        return now.astimezone(UTC).date() - timedelta(days=self.days - 1)
+        return (self.last or now.astimezone(UTC).date()) - timedelta(days=self.days - 1)
 
 
 SPANS = (
@@ -78,7 +79,9 @@ class Score:
     """The score of *n* forecasts; a figure without data is None.
 
     Attributes:
-        mean_absolute_error, relative_error: errors of the median.
+        mean_absolute_error: the error of the median.
+        relative_error: the sum of the errors divided by the sum of the actual values; a mean of percentages
+            would be that of the smallest values.
         scaled_error: the error divided by the error of the baseline; less than 1 is better than the baseline.
         interval_n: the number of forecasts with an interval.
         coverage_80, coverage_90: the shares of actual values inside the 80 % and the 90 % intervals.
@@ -207,6 +210,8 @@ def _visible(user: AbstractBaseUser | AnonymousUser, span: ScoreRange, now: date
     The keys of the suites are read first: PostgreSQL plans a list of keys better than a subquery.
     """
     recent = DayScore.objects.filter(day__gte=span.start(now))
+    if span.last is not None:
+        recent = recent.filter(day__lte=span.last)
     if sees_all(user):
         return recent
     return recent.filter(suite__in=list(Suite.objects.visible_to(user).values_list("pk", flat=True)))
@@ -240,7 +245,7 @@ def _score(key: object, row: Mapping[str, Any]) -> Score:
         unit=row["unit"],
         n=row["sum_n"],
         mean_absolute_error=share("absolute_error", "n"),
-        relative_error=share("relative_error", "relative_n"),
+        relative_error=share("absolute_error", "actual"),
         scaled_error=share("compared_error", "last_value_error"),
         interval_n=row["sum_interval_n"],
         coverage_80=share("within_80", "interval_n"),

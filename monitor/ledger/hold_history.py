@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count
+from django.db.models import Exists, OuterRef, QuerySet
 
-from monitor.models import Hold, Series
-from monitor.models.hold import SCOPE_LOOKUPS, HoldKind, HoldMode, HoldQuerySet, Scope
+from monitor.models import Binding, Hold, Reporter, Series, Site, Suite
+from monitor.models.hold import HoldKind, HoldMode, HoldQuerySet, Scope
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -30,13 +30,9 @@ class HoldEvent:
 
 @dataclass(frozen=True)
 class HoldableScope:
-    """A scope that can be held.
-
-    *series* is the number of its series that the user may see; *hold* is a hold of exactly this scope.
-    """
+    """A scope that can be held; *hold* is a hold of exactly this scope."""
 
     scope: Scope
-    series: int
     hold: Hold | None
 
 
@@ -56,15 +52,20 @@ def holdable_scopes(
 ) -> dict[HoldKind, Sequence[HoldableScope]]:
     """Return, by kind, the sites, suites and reporters of the series that *user* may see, sorted by name."""
     holds = {hold.scope: hold for hold in Hold.objects.at(now)}
-    visible = Series.objects.filter(pk__in=Series.objects.visible_to(user).values("pk")).order_by()
-    scopes: dict[HoldKind, Sequence[HoldableScope]] = {}
-    for kind in (HoldKind.SITE, HoldKind.SUITE, HoldKind.REPORTER):
-        counts = visible.values_list(SCOPE_LOOKUPS[kind]).annotate(Count("pk", distinct=True))
-        scopes[kind] = [
-            HoldableScope(Scope(kind, name), count, holds.get(Scope(kind, name)))
-            for name, count in sorted((name, count) for name, count in counts if name)
+    visible = Series.objects.visible_to(user).order_by()
+    at_site = Binding.objects.filter(resource__site=OuterRef("pk"), series__in=visible).order_by()
+    found: Mapping[HoldKind, QuerySet[Any]] = {
+        HoldKind.SITE: Site.objects.filter(Exists(at_site)),
+        HoldKind.SUITE: Suite.objects.filter(Exists(visible.filter(suite=OuterRef("pk")))),
+        HoldKind.REPORTER: Reporter.objects.filter(Exists(visible.filter(reporter=OuterRef("pk")))),
+    }
+    return {
+        kind: [
+            HoldableScope(Scope(kind, name), holds.get(Scope(kind, name)))
+            for name in scopes.order_by("name").values_list("name", flat=True)
         ]
-    return scopes
+        for kind, scopes in found.items()
+    }
 
 
 def _beginning(hold: Hold) -> HoldEvent:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reporters.fields import shown
 from reporters.schedule import InvalidSchedule, Schedule, find_zone, parse_schedule
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reporters.cron import Cron
 
 MAX_DURATION_SECONDS = 31_536_000  # a year
+MAX_OPENINGS_A_DAY = 24  # pages, feeds and statistics expand months and years of them
 _MINUTES_PER_DAY = 24 * 60
 _DAYS_BACK = (1, 8, 32, 366)  # in which to look for the last occurrence
 YEAR = timedelta(days=_DAYS_BACK[-1])
@@ -98,7 +99,7 @@ def end_before(times: WindowTimes, now: datetime) -> datetime | None:
 
 
 def occurrences(times: WindowTimes, since: datetime, until: datetime) -> Iterator[Occurrence]:
-    """Yield the occurrences that are open at some time in [*since*, *until*), in order.
+    """Yield the occurrences that are open at some time in [*since*, *until*), in order; join those that meet.
 
     Raises:
         InvalidSchedule: the schedule cannot be parsed.
@@ -109,8 +110,14 @@ def occurrences(times: WindowTimes, since: datetime, until: datetime) -> Iterato
             yield single
         return
     duration = _duration(times)
+    starts_at = ends_at = None
     for slot in _schedule(times).slots(since - duration, until - timedelta.resolution):
-        yield Occurrence(slot, slot + duration)
+        if starts_at is not None and ends_at is not None and slot > ends_at:
+            yield Occurrence(starts_at, ends_at)
+            starts_at = None
+        starts_at, ends_at = starts_at or slot, slot + duration
+    if starts_at is not None and ends_at is not None:
+        yield Occurrence(starts_at, ends_at)
 
 
 def time_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
@@ -156,22 +163,41 @@ def _recurring_errors(times: WindowTimes) -> Iterator[tuple[str, str]]:
         hint = "expected numbers, because windows are announced; H, ? and names such as @daily are hashed"
         yield "schedule", f"schedule {shown(times.schedule)}: {hint}"
         return
-    gap = _shortest_gap(cron)
-    if gap is not None and _duration(times) > gap:
+    openings = len(cron.hours) * len(cron.minutes)
+    if openings > MAX_OPENINGS_A_DAY:
+        yield (
+            "schedule",
+            f"schedule {shown(times.schedule)} opens the window {openings:,} times a day; expected at most "
+            f"{MAX_OPENINGS_A_DAY}, with a longer duration",
+        )
+        return
+    gaps = _gaps(cron)
+    if gaps is not None and _duration(times) >= gaps.longest:
         yield (
             "duration_seconds",
-            f"{seconds} s, but the next occurrence starts after {gap.total_seconds():.0f} s",
+            f"{seconds} s, but an occurrence starts every {gaps.longest.total_seconds():.0f} s: the window "
+            "would always be open; give starts_at and ends_at without a schedule",
+        )
+    elif gaps is not None and _duration(times) > gaps.shortest:
+        yield (
+            "duration_seconds",
+            f"{seconds} s, but the next occurrence starts after {gaps.shortest.total_seconds():.0f} s",
         )
 
 
+class _Gaps(NamedTuple):
+    shortest: timedelta
+    longest: timedelta
+
+
 @lru_cache(maxsize=1024)  # reads 13 years of days; many windows share a schedule
-def _shortest_gap(cron: Cron) -> timedelta | None:
-    """Return the shortest time between two slots, ignoring changes of clocks; None if over a decade."""
+def _gaps(cron: Cron) -> _Gaps | None:
+    """Return the extremes of the time between two slots, ignoring changes of clocks; None without two."""
     minutes = [60 * hour + minute for hour in cron.hours for minute in cron.minutes]
     gaps = [later - earlier for earlier, later in pairwise(minutes)]
     days = [(later - earlier).days for earlier, later in pairwise(cron.matching_days(_FIRST_DAY, _LAST_DAY))]
-    gaps += [min(days) * _MINUTES_PER_DAY + minutes[0] - minutes[-1]] if days else []
-    return timedelta(minutes=min(gaps)) if gaps else None
+    gaps += [each * _MINUTES_PER_DAY + minutes[0] - minutes[-1] for each in set(days)]
+    return _Gaps(timedelta(minutes=min(gaps)), timedelta(minutes=max(gaps))) if gaps else None
 
 
 def _single(times: WindowTimes) -> Occurrence | None:

@@ -21,8 +21,7 @@ class DayScore(models.Model):
         last_value_n: the number of forecasts with a baseline.
         last_value_error: the absolute errors of these baselines.
         compared_error: the absolute errors of the median in the same forecasts.
-        relative_n: the number of actual values that were not zero.
-        relative_error: the relative errors of the median for these actual values.
+        actual: the absolute actual values; errors are divided by their sum.
         interval_n: the number of forecasts with an interval.
         within_80, within_90: the numbers of actual values inside the 80 % and the 90 % intervals.
     """
@@ -38,8 +37,7 @@ class DayScore(models.Model):
     last_value_n = models.PositiveIntegerField()
     last_value_error = models.FloatField()
     compared_error = models.FloatField(help_text="absolute_error where last_value_error is known")
-    relative_n = models.PositiveIntegerField()
-    relative_error = models.FloatField()
+    actual = models.FloatField()
     interval_n = models.PositiveIntegerField()
     within_80 = models.PositiveIntegerField()
     within_90 = models.PositiveIntegerField()

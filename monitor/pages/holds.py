@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.ledger import holds as holding
 from monitor.ledger.hold_history import hold_events, holdable_scopes
-from monitor.ledger.holds import HoldError, InvalidRequest, NotAllowed, UnknownScope, hold_progress
+from monitor.ledger.hold_preview import preview_hold
+from monitor.ledger.holds import HoldError, NotAllowed, UnknownScope, hold_progress
 from monitor.ledger.maintenance import open_and_planned
+from monitor.ledger.maintenance_status import feed_statuses, latest_changes
 from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
-from monitor.pages.http.hold_form import SPANS, hold_form_context
+from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.updates import digest_of, is_current, live
 
@@ -44,11 +46,14 @@ def page(request: HttpRequest) -> HttpResponse:
     if wants_part(request):
         return render(request, "parts/current_holds.html", context)
     entries = hold_events(visible, LOG_ENTRIES)
+    windows = open_and_planned(request.user, now)
+    changes = latest_changes([shown.window.name for shown in windows])
     context |= {
         "log": entries,
         "log_is_full": len(entries) == LOG_ENTRIES,
         "scopes_by_kind": holdable_scopes(request.user, now),
-        "maintenance": open_and_planned(request.user, now),
+        "maintenance": [(shown, changes.get(shown.window.name)) for shown in windows],
+        "feeds": feed_statuses(request.user, now),
     }
     return render(request, "pages/holds.html", context)
 
@@ -92,7 +97,8 @@ def _find(request: HttpRequest, kind: str, name: str) -> Scope:
 def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status: int = 409) -> HttpResponse:
     now = timezone.now()
     context = {
-        **hold_form_context(request, scope, now),
+        **hold_form_context(request, scope, now, preview_hold(scope, request.user, list(HOURS), now)),
+        "crumbs": [("Maintenance and pauses", reverse("holds"))],
         "held": hold_progress(Hold.objects.at(now).of(scope)),
         "series_of_scope": scope.series().visible_to(request.user).order_by("name"),
         "log": hold_events(Hold.objects.visible_to(request.user).of(scope), LOG_ENTRIES),
@@ -115,7 +121,7 @@ def _hold(mode: HoldMode) -> Callable[[HttpRequest, Scope, datetime], Result]:
             who=request.user.get_username(),
             why=request.POST.get("why", ""),
             now=now,
-            until=_until(request, now),
+            until=read_end(request, now),
         )
         return f"The {scope} is {HoldMode(new_hold.mode).label}.", None
 
@@ -150,13 +156,6 @@ _VERBS: dict[str, Callable[[HttpRequest, Scope, datetime], Result]] = {
     "run": _run(force=False),
     "force": _run(force=True),
 }
-
-
-def _until(request: HttpRequest, now: datetime) -> datetime | None:
-    hours = request.POST.get("hours", "")
-    if hours not in dict(SPANS):
-        raise InvalidRequest(f"duration: expected one of the listed values, got {hours!r}")
-    return now + timedelta(hours=int(hours)) if hours else None
 
 
 entries = [NavigationEntry("Operations", "Maintenance and pauses", "holds", pages=("hold",))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -11,37 +12,62 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from forecasting.learning.loss_comparison import gain_interval
 from monitor.api.scoreboard import csv_table
-from monitor.charts.score_svg import Comparison, Guide, lines, ratios
+from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
 from monitor.forecasts import scoreboard as service
-from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter
+from monitor.forecasts.calibration import (
+    MOST_SERIES,
+    CalibrationPoint,
+    calibration,
+    scores_by_horizon,
+    series_records,
+    worst_series,
+)
+from monitor.forecasts.defaults import METHOD
+from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter, ScoreRange
 from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
-from monitor.units import humanised
+from monitor.pages.http.reader import time_range
+from monitor.units import humanised, unit_of
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
-    from monitor.models import Forecast
+    from monitor.charts.time_range import PageRange
+    from monitor.models import Forecast, ForecastPredictor
+
+USUAL_RANGE = "30d"
+MOST_DAYS = 36_500  # of the range of all days
+SPANS_BY_KEY = {span.key: span.days for span in SPANS}
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     """Show the scores that the query string selects, so that the address is a permalink."""
     now = timezone.now()
-    choice = _choice(request)
+    chosen = time_range(request, now, default=USUAL_RANGE)
+    choice = _choice(request, chosen)
     board = service.scoreboard(request.user, choice, now)
     last = service.recent_forecasts(request.user, choice)
+    records = series_records(request.user, choice) if choice.method == METHOD else []
+    points = calibration(records)
     context = {
         "choice": choice,
-        "spans": SPANS,
-        "filters": _query(choice),
-        "query": urlencode(_query(choice)),
+        "time_range": chosen,
+        "filters": {**_query(choice), **chosen.query},
+        "query": urlencode({**_query(choice), **chosen.query}),
         "names": service.names(request.user, choice.span, now),
         "board": board,
         "last": last,
-        "predictors": service.predictors(request.user, choice),
+        "predictors": [(each, _interval(each)) for each in service.predictors(request.user, choice)],
+        "unit": unit_of(choice.metric),
+        "calibration": points,
+        "calibration_chart": _calibration_chart(points),
+        "horizons": scores_by_horizon(request.user, choice),
+        "worst": worst_series(records),
+        "most_series": MOST_SERIES if len(records) == MOST_SERIES else 0,
         "consumers": service.consumers(request.user),
         "error_chart": _error_chart(board.times),
         "coverage_chart": _coverage_chart(board.times),
@@ -58,17 +84,40 @@ def table(request: HttpRequest, part: str) -> HttpResponse:
     wanted = next((name for name in PARTS if name == part), None)
     if wanted is None:
         raise Http404(f"there is no table {part!r}")
-    return csv_table(request, _choice(request), wanted)
+    chosen = time_range(request, timezone.now(), default=USUAL_RANGE)
+    return csv_table(request, _choice(request, chosen), wanted)
 
 
-def _choice(request: HttpRequest) -> ScoreFilter:
+def _choice(request: HttpRequest, chosen: PageRange) -> ScoreFilter:
     names = {name: request.GET.get(name, "").replace("\x00", "") for name in ("site", "metric", "method")}
-    span = next((span for span in SPANS if span.key == request.GET.get("range")), ScoreFilter.span)
-    return ScoreFilter(span=span, **{name: value for name, value in names.items() if value})
+    return ScoreFilter(span=_span(chosen), **{name: value for name, value in names.items() if value})
+
+
+def _span(chosen: PageRange) -> ScoreRange:
+    """Return the UTC days of the range: scores are sums of days."""
+    last = (chosen.end - timedelta.resolution).astimezone(UTC).date()
+    days = (last - chosen.start.astimezone(UTC).date()).days + 1 if chosen.start else MOST_DAYS
+    whole = SPANS_BY_KEY.get(chosen.key)
+    return ScoreRange(chosen.key, chosen.label, whole or days, last)
+
+
+def _interval(predictor: ForecastPredictor) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the gain; None if it is not known."""
+    if predictor.gain is None or predictor.p_value is None:
+        return None
+    return gain_interval(predictor.n, predictor.gain, predictor.p_value)
+
+
+def _calibration_chart(points: Sequence[CalibrationPoint]) -> SafeString | None:
+    if not points:
+        return None
+    widest = max(abs(point.observed - point.level) for point in points)
+    label = f"Calibration: observed shares are at most {100 * widest:.0f} percentage points off; data below"
+    return calibration_curve([(point.level, point.observed) for point in points], label=label)
 
 
 def _query(choice: ScoreFilter) -> dict[str, str]:
-    query = {"site": choice.site, "metric": choice.metric, "method": choice.method, "range": choice.span.key}
+    query = {"site": choice.site, "metric": choice.metric, "method": choice.method}
     return {name: value for name, value in query.items() if value}
 
 

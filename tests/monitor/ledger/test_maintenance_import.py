@@ -20,7 +20,7 @@ from monitor.gridfile.depot import read
 from monitor.gridfile.planning import Plan
 from monitor.gridfile.writing import write
 from monitor.ingest.service import ingest_all
-from monitor.ledger.maintenance_calendar import calendar_for_user
+from monitor.ledger.maintenance_calendar import MOST_AHEAD, MOST_PAST, calendar_for_user
 from monitor.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, declare
 from monitor.ledger.maintenance_feeds.base import AnnouncedWindow
 from monitor.ledger.maintenance_feeds.ical import Feed
@@ -33,7 +33,7 @@ from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON
 from tests.monitor.ledger.maintenance_feeds import builders
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 pytestmark = pytest.mark.django_db
 
 
@@ -229,6 +229,18 @@ def test_an_exported_calendar_can_be_imported(sdsc: Site, tmp_path: Path) -> Non
     ]
     Site.objects.create(name="ncsa")
     assert "VEVENT" not in command("export", "--site", "ncsa")
+
+
+def test_a_calendar_is_bounded_and_says_between_which_times_it_is_complete(sdsc: Site) -> None:
+    MaintenanceWindow.objects.create(name="hourly", schedule="0 * * * *", duration_seconds=60)
+    MaintenanceWindow.objects.create(name="always", schedule="* * * * *", duration_seconds=60)
+    data = calendar_for_user(MaintenanceWindow.objects.all(), User(is_superuser=True), NOON)
+    text = data.decode().replace("\r\n ", "")
+    assert text.count("BEGIN:VEVENT") == MOST_PAST + MOST_AHEAD
+    assert text.count("UID:always") == 1  # occurrences that meet are one
+    left_out = NOON - (MOST_PAST + 1) * HOUR + MINUTE, NOON + (MOST_AHEAD - 1) * HOUR
+    first, last = (f"{time:%Y-%m-%d %H:%M} UTC" for time in left_out)
+    assert f"X-WR-CALDESC:Complete from {first} until {last}: " in text
 
 
 def test_the_calendar_page_has_only_windows_that_the_user_may_see(circle: Series, client: Client) -> None:

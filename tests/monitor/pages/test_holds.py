@@ -9,8 +9,9 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.ledger.holds import hold
-from monitor.models import Hold, MaintenanceWindow, Run, Site
+from monitor.models import Hold, MaintenanceChange, MaintenanceWindow, Run, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.run import State
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -49,6 +50,54 @@ def test_a_hold_may_have_a_duration(grid: Grid, runner: Client) -> None:
     runner.post(f"{SITE}act/", {"verb": "pause", "why": "disk swap", "hours": "4"})
     new_hold = Hold.objects.get()
     assert new_hold.until == new_hold.began_at + timedelta(hours=4)
+
+
+def test_a_hold_lasts_two_hours_if_the_user_chooses_nothing_else(
+    grid: Grid, runner: Client, now: datetime
+) -> None:
+    assert '<option value="2" selected>' in text(runner, SITE)
+    tomorrow = (now + timedelta(days=1)).replace(second=0)
+    ends = {"site2": {}, "site3": {"hours": "unlimited"}, "site4": {"until": f"{tomorrow:%Y-%m-%dT%H:%M}"}}
+    for site, end in ends.items():
+        runner.post(f"/holds/site/{site}/act/", {"verb": "pause", "why": "disk swap", **end})
+    holds = {each.name: each for each in Hold.objects.all()}
+    assert holds["site2"].until == holds["site2"].began_at + timedelta(hours=2)
+    assert (holds["site3"].until, holds["site4"].until) == (None, tomorrow)
+    assert "until resumed" in text(runner, "/holds/site/site3/")
+
+
+def test_the_form_tells_what_a_pause_would_affect(grid: Grid, runner: Client, now: datetime) -> None:
+    for minutes in (30, 90, 200):
+        builders.not_run(grid.gather, now + timedelta(minutes=minutes), State.EXPECTED, "")
+    builders.not_run(grid.circle, now - timedelta(minutes=1), State.CLAIMED, "")
+    builders.gather("disabled", grid.resources, enabled=False)
+    shown = text(runner, SITE)
+    for part in (
+        "2 enabled series at site1, site2, site3, site4",
+        "1 queued, 0 running",
+        "1 hour (1 run)",
+        "2 hours (2 runs)",
+        "1 day (3 runs)",
+        f"{now + timedelta(minutes=30):%Y-%m-%d %H:%M}",
+    ):
+        assert part in shown
+
+
+def test_windows_tell_who_announced_them_and_feeds_when_they_changed(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    assert "No feed is imported" in text(client, "/holds/")
+    later = {"starts_at": now + timedelta(days=1), "ends_at": now + timedelta(days=2)}
+    MaintenanceWindow.objects.create(name="disks", **later)
+    MaintenanceWindow.objects.create(name="topology-1", source="topology", uid="1", **later)
+    for window, source in (("disks", ""), ("topology-1", "topology")):
+        MaintenanceChange.objects.create(
+            window=window, source=source, action="added", at=now, who="grace", why="new disks"
+        )
+    shown = text(client, "/holds/")
+    assert "grace" in shown
+    assert "feed topology" in shown
+    assert f"{now:%Y-%m-%d %H:%M}" in shown.partition("Calendar feeds")[2]
 
 
 @pytest.mark.parametrize("path", ["/series/circle-ring/", "/", SITE])
@@ -141,10 +190,10 @@ def test_maintenance_is_listed_with_its_next_occurrence(grid: Grid, client: Clie
     weekly.sites.add(Site.objects.get(name="site2"))
     shown = text(client, "/holds/")
     assert "past" not in shown
-    assert "<strong>now</strong>" in shown
-    assert "* * * * * Asia/Tokyo" in shown
+    assert "<strong>open</strong>" in shown
+    assert "* * * * *</code> Asia/Tokyo, for 1 min" in shown
     assert shown.index("&lt;Disks&gt;") < shown.index("cables")
-    assert f"{tomorrow:%Y-%m-%d %H:%M:%S}" in shown
+    assert f"{tomorrow:%Y-%m-%d %H:%M}" in shown
     assert "in maintenance until" in text(client, "/series/gather-main/")
 
 

@@ -103,8 +103,8 @@ def test_an_agent_is_listed_with_what_it_said(ncsa: Reporter, client: Client, no
         "in force",
         "cafecafe<",
         "2 pending approvals",
-        "-3.2 s",
-        "0.50 s",
+        "-3.200 s",
+        "0.500 s",
     ):
         assert part in row, part
 

@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.charts.score_svg import Comparison, Guide, coverage_bar, lines, ratios
 from monitor.forecasts.defaults import METHOD
 from monitor.ingest.service import ingest
@@ -30,6 +31,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, REPORT
+from monitor.series.current_segment import store_current_segments
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders
@@ -59,8 +61,8 @@ def scored(circle: Series) -> Metric:
     now = timezone.now()
     ingest(wire.to_json(circle_report(now - timedelta(minutes=5))))
     total = Metric.objects.get(name="total.seconds")
-    sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "relative_error": 1.25}
-    counts = {"n": 10, "last_value_n": 10, "relative_n": 10, "interval_n": 10, "within_80": 8, "within_90": 9}
+    sums = {"absolute_error": 15.0, "last_value_error": 20.0, "compared_error": 15.0, "actual": 120.0}
+    counts = {"n": 10, "last_value_n": 10, "interval_n": 10, "within_80": 8, "within_90": 9}
     fields = {"metric": "total.seconds", "unit": "seconds", "method": METHOD, "suite": circle.suite}
     for site in (None, circle.bindings.all()[0].resource.site):
         for ago in (0, 1):
@@ -105,13 +107,36 @@ def test_the_page_shows_errors_and_coverage(browser: Client, scored: Metric) -> 
     assert "reader 1 1 0.70 s (9 %) 100 %" in shown
 
 
+def test_the_page_shows_calibration_horizons_and_series(browser: Client, scored: Metric) -> None:
+    half, levels = len(QUANTILE_LEVELS) // 2, len(QUANTILE_LEVELS)
+    counts = [0] * half + [20] * (levels - half)  # all actual values equal the median
+    record = {"record_n": 20, "mean_absolute_error": 2.0, "mean_absolute_scaled_error": 1.25}
+    ForecastState.objects.filter(metric=scored).update(less=counts, most=counts, **record)
+    store_current_segments([Series.objects.get().pk])
+    issued = timezone.now() - timedelta(hours=2)
+    Forecast.objects.filter(metric=scored).update(issued_at=issued)
+    shown = text(browser)
+    assert "50.0 % 100.0 % 20" in shown
+    assert "40.0 % 0.0 % 20" in shown
+    assert "1 to 6 h 1 2.0 s 22 % 0 %" in shown
+    assert "circle 20 2.0 s 1.25 100 %" in shown
+    assert "1 to 6 h" not in text(browser, "?site=site-of-nowhere")
+    assert "Calibration" not in text(browser, "?method=nws")
+
+
+def test_the_time_range_chooses_the_days(browser: Client, scored: Metric) -> None:
+    today = timezone.now().date()
+    assert "Scored forecasts 20" in text(browser, "?range=all")
+    assert "Scored forecasts 10" in text(browser, f"?from={today - timedelta(days=9)}&to={today}")
+    assert "No scored forecasts" in text(browser, "?from=2020-01-01&to=2020-02-01")
+
+
 def test_the_filters_are_in_the_address(browser: Client, scored: Metric) -> None:
     page = browser.get(PATH, {"site": "site-of-here", "range": "90d"}).content.decode()
     assert 'value="site-of-here"' in page
-    assert '<option value="90d" selected>' in page
-    assert (
-        f"forecasts/accuracy/times.csv?site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}" in page
-    )
+    assert '<input type="hidden" name="range" value="90d">' in page
+    query = f"site=site-of-here&amp;metric=total.seconds&amp;method={METHOD}&amp;range=90d"
+    assert f"forecasts/accuracy/times.csv?{query}" in page
     assert "No scored forecasts" in text(browser, "?site=site-of-there")
     assert "change the filters" in text(browser, "?metric=total_core.seconds")
 

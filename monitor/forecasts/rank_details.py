@@ -1,0 +1,81 @@
+"""What a page shows beside the order of a ranking: paths to choose from, intervals, and predicted stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+import probes
+from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.metric_state import STAGE
+from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+MOST_READ = 2000  # series, to find the names of applications
+_SECONDS = ".seconds"  # ends the name of the metric of a stage's duration
+
+
+@dataclass(frozen=True)
+class PredictedSeconds:
+    """A predicted duration with its 80 % interval, in seconds."""
+
+    median: float
+    lower: float
+    upper: float
+
+
+@dataclass
+class PredictedPath:
+    """The prediction for one path: its *total*, and its stages by name."""
+
+    total: PredictedSeconds | None = None
+    stages: dict[str, PredictedSeconds] = field(default_factory=dict)
+
+
+def applications(user: AbstractBaseUser | AnonymousUser) -> list[str]:
+    """Return the names of the probes and applications of the series that *user* may see.
+
+    With more than ``MOST_READ`` series, these are all installed ones: no index has the distinct names.
+    """
+    names = list(Series.objects.visible_to(user).order_by("pk").values_list("probe", flat=True)[:MOST_READ])
+    return sorted({*names, *(probes.names() if len(names) == MOST_READ else ())})
+
+
+def rankable_series(
+    user: AbstractBaseUser | AnonymousUser, application: str, text: str, at_most: int
+) -> Sequence[str]:
+    """Return the first *at_most* enabled series of *application* that *user* may see, by name.
+
+    *text* begins the name of the series, or is part of the name of a resource or site that it uses.
+    """
+    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("name")
+    if not text:
+        return list(series.values_list("name", flat=True)[:at_most])
+    resources = Resource.objects.filter(Q(name__icontains=text) | Q(site__name__icontains=text))
+    bound = Binding.objects.filter(resource__in=list(resources.values_list("pk", flat=True)))
+    found = (series.filter(name__startswith=text), series.filter(pk__in=bound.order_by().values("series")))
+    names = {name for each in found for name in each.values_list("name", flat=True)[:at_most]}
+    return sorted(names)[:at_most]
+
+
+def predicted_paths(series: Collection[int]) -> dict[int, PredictedPath]:
+    """Return the current predictions for the next run of each of *series* (primary keys)."""
+    segments = CurrentSegment.objects.filter(series__in=series).order_by().values("segment")
+    states = ForecastState.objects.filter(metric__segment__in=segments).exclude(forecast=None)
+    durations = Q(metric__name=HEADLINE) | Q(metric__name__startswith=STAGE, metric__name__endswith=_SECONDS)
+    rows = states.filter(durations).values_list(
+        "metric__segment__series", "metric__name", "forecast__median", "forecast__lower", "forecast__upper"
+    )
+    paths: dict[int, PredictedPath] = {}
+    for key, name, *seconds in rows:
+        path = paths.setdefault(key, PredictedPath())
+        if name == HEADLINE:
+            path.total = PredictedSeconds(*seconds)
+        else:
+            path.stages[name.removeprefix(STAGE).removesuffix(_SECONDS)] = PredictedSeconds(*seconds)
+    return paths
