@@ -15,6 +15,7 @@ from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Series, Suite
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
+from monitor.overview.search import with_words, words_of
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
 
 if TYPE_CHECKING:
@@ -33,11 +34,16 @@ _WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 
 @dataclass(frozen=True)
 class SeriesChoice:
-    """The series to list; an empty field does not filter. *state* is a state or ``NOT_WORKING``."""
+    """The series to list; an empty field does not filter.
+
+    *state* is a state or ``NOT_WORKING``; each word of *text* is part of the name.
+    """
 
     site: str = ""
     suite: str = ""
     state: str = ""
+    probe: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,11 +90,31 @@ def list_series(
     page: int = 1,
 ) -> SeriesPage:
     """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
-    keys = _ordered(_matching(user, chosen), chosen, order)
+    matching = _matching(user, chosen)
+    if order == BY_NAME and not chosen.state:
+        return _named_page(matching, chosen.site, now, page)
+    keys = _ordered(matching, chosen, order)
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
     shown = keys[(page - 1) * SERIES_A_PAGE : page * SERIES_A_PAGE].tolist()
     return SeriesPage(_lines(shown, chosen.site, now), len(keys), page, pages)
+
+
+def probes_of(user: AbstractBaseUser | AnonymousUser) -> list[str]:
+    """Return the probes of the series that *user* may see, sorted."""
+    visible = Series.objects.visible_to(user).order_by()
+    return sorted(visible.values_list("probe", flat=True).distinct())
+
+
+def _named_page(matching: SeriesQuerySet, site: str, now: datetime, page: int) -> SeriesPage:
+    """Return a page of *matching* by name, without reading the states of other pages."""
+    series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if site else matching.order_by()
+    count = series.count()
+    pages = max(1, -(-count // SERIES_A_PAGE))
+    page = min(max(page, 1), pages)
+    first = (page - 1) * SERIES_A_PAGE
+    shown = series.order_by("name").values_list("pk", flat=True)[first : first + SERIES_A_PAGE]
+    return SeriesPage(_lines(list(shown), site, now), count, page, pages)
 
 
 def keys_after(
@@ -113,6 +139,10 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": chosen.suite} if chosen.suite else {})
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
+    if chosen.probe:
+        series = series.filter(probe=chosen.probe)
+    if chosen.text:
+        series = series.filter(with_words(["name"], words_of(chosen.text)))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
