@@ -12,7 +12,7 @@ MOST_RUNS = 600  # of a chart by run: a stacked bar for each
 MOST_RUNS_ASKED = 2000  # if the reader chooses runs
 MOST_POINTS = 2000  # of a trace
 BY_RUN_UP_TO = timedelta(days=45)
-READABLE_POINTS = {"hour": 1100, "day": 800, "week": 800, "month": 800}  # a coarser interval follows
+READABLE_POINTS = {"hour": 14 * 24 + 1, "day": 800, "week": 800, "month": 800}  # a coarser interval follows
 LENGTHS: Mapping[Every, timedelta] = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),

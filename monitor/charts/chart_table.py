@@ -13,7 +13,7 @@ from typing import Any
 from monitor.ledger.attribution import STATE_LABELS, outcome_label
 from monitor.units import humanised
 
-MOST_ROWS = 100  # of the table of a page; files have all rows
+MOST_ROWS = 30  # of the table of a page; files have all rows
 TIME = "time"  # the unit of a column of times
 
 

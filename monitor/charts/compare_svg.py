@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from monitor.charts.axes import number_ticks, time_ticks
 from monitor.db.timestamps import moment
 from monitor.depot.samples.m4 import select_points
-from monitor.units import coarse_seconds, humanised
+from monitor.units import humanised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 800  # of a line: its extremes are kept
 MOST_DOTS = 500
 _LEFT, _BOTTOM, _TOP = 56, 26, 8
+_LAG_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))  # of the axis of lags
 _MOST_DEVIATIONS = 6.0  # larger deviations are drawn at the edge
 
 
@@ -51,10 +52,7 @@ def overlay(lines: Sequence[tuple[str, Values]], zone: tzinfo) -> SafeString:
         (x(np.array([time.timestamp() * 1e6]))[0], label)
         for time, label in time_ticks(moment(first), moment(last), zone)
     ]
-    levels = [
-        (y(np.array([tick]))[0], f"{tick:+g} \N{GREEK SMALL LETTER SIGMA}")
-        for tick in number_ticks(low, high)
-    ]
+    levels = [(y(np.array([tick]))[0], _deviations(tick)) for tick in number_ticks(low, high)]
     label = "Both series over time, each in standard deviations from its median"
     return _frame(width, height, ticks, levels, paths, label)
 
@@ -115,8 +113,13 @@ def lag_bars(lags: Sequence[Lag]) -> SafeString:
     return _frame(width, height, ticks, levels, drawn, "Rank correlation at each lag")
 
 
+def _deviations(tick: float) -> str:
+    return f"{tick:+g} \N{GREEK SMALL LETTER SIGMA}" if tick else "median"
+
+
 def _lag_label(seconds: float) -> str:
-    return "0" if seconds == 0 else coarse_seconds(seconds)
+    size, unit = next(each for each in _LAG_UNITS if abs(seconds) >= 2 * each[0] or each[0] == 1)
+    return f"{seconds / size:.3g} {unit}" if seconds else "0"
 
 
 def _normalised(values: Values) -> tuple[NDArray[np.int64], Floats]:
@@ -155,6 +158,6 @@ def _frame(
         ((f"{at:.1f}", height - 8, text) for at, text in ticks if _LEFT <= at <= width - 24),
     )
     return format_html(
-        '<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>',
-        width, height, label, grid, marks, content,
+        '<svg class="plot w-{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>',
+        width, width, height, label, grid, marks, content,
     )  # fmt: skip

@@ -115,6 +115,7 @@ class IntervalChart:
     def as_json(self) -> dict[str, Any]:
         """Return the chart as JSON for the browser."""
         starts = sorted(self.counts)
+        measured = sorted({start for values in self.seconds.values() for start in values})
         return {
             "interval": self.interval,
             "metric": self.metric,
@@ -124,8 +125,9 @@ class IntervalChart:
             "boundaries": [],
             "intervals": [_segment(part) for part in self.segments],
             "stages": [asdict(stage) for stage in self.stages],
+            "time": [*map(_time, measured)],  # of the stages
             "seconds": {
-                name: {"time": [*map(_time, values)], "mean": [round(value, 6) for value in values.values()]}
+                name: [round(values[start], 4) if start in values else None for start in measured]
                 for name, values in self.seconds.items()
             },
             "counts": {
@@ -197,7 +199,7 @@ def _means(
     """Return the mean of each stage by the start of the interval, over all segments, weighted by runs."""
     columns: dict[str, list[Bands]] = {}
     for pk, stage in reads:
-        columns.setdefault(stage, []).append(bands_by(pk, start, end, interval).columns)
+        columns.setdefault(stage, []).append(bands_by(pk, start, end, interval, has_quantiles=False).columns)
     return {stage: _mean(parts) for stage, parts in columns.items()}
 
 
@@ -219,7 +221,7 @@ def _rows(bands: Bands) -> list[tuple[datetime, int, list[float]]]:
 
 
 def _segment(part: SegmentBands) -> dict[str, Any]:
-    p10, median, p90 = (column.round(6).tolist() for column in part.bands.quantiles.T)
+    p10, median, p90 = (column.round(4).tolist() for column in part.bands.quantiles.T)
     return {
         "segment": part.segment,
         "number": part.number,
@@ -228,9 +230,9 @@ def _segment(part: SegmentBands) -> dict[str, Any]:
         "median": median,
         "p10": p10,
         "p90": p90,
-        "mean": part.bands.mean.round(6).tolist(),
-        "lowest": part.bands.min.round(6).tolist(),
-        "highest": part.bands.max.round(6).tolist(),
+        "mean": part.bands.mean.round(4).tolist(),
+        "lowest": part.bands.min.round(4).tolist(),
+        "highest": part.bands.max.round(4).tolist(),
     }
 
 

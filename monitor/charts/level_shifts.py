@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEAST_SIDE = 8  # values before and after a shift
+NEAR = 24  # values on each side that are compared: further away there may be other levels
 MOST_SHIFTS = 12
 _CLEAR = 3.0  # the least distance of two levels, in standard deviations around them
 _LEAST_CHANGE = 0.1  # ... and as a share of the level
@@ -23,7 +24,7 @@ def level_shifts(values: Sequence[float]) -> list[int]:
     """Return the positions of the first value of each new level, in order, at most ``MOST_SHIFTS``.
 
     The whole is split where the squared deviations from the two means become least, then each part again,
-    as long as the medians of both sides differ clearly: single outliers are no shift. Where there are more
+    as long as the medians of the values near it differ clearly: single outliers are no shift, nor is a drift. Where there are more
     shifts, the clearest remain.
     """
     array = np.asarray(values, np.float64)
@@ -50,7 +51,7 @@ def _split(part: Floats) -> tuple[float, int] | None:
     gains = sums**2 * n / (before * (n - before))  # by how much the squared deviations fall
     allowed = slice(LEAST_SIDE - 1, n - LEAST_SIDE)
     at = LEAST_SIDE + int(np.argmax(gains[allowed]))
-    left, right = part[:at], part[at:]
+    left, right = part[max(at - NEAR, 0) : at], part[at : at + NEAR]
     levels = np.median(left), np.median(right)
     distance = abs(levels[1] - levels[0])
     noise = max(_deviation(left, levels[0]), _deviation(right, levels[1]))

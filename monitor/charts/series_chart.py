@@ -5,12 +5,15 @@ Times are UTC, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zo
 
 from __future__ import annotations
 
+import math
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from django.db.models import Min
 from django.urls import reverse
 
@@ -18,15 +21,19 @@ from monitor.charts import stage_shades
 from monitor.charts.chart_choice import RUN, TOTAL, ChartChoice, interval_for, most_runs
 from monitor.charts.chart_table import TIME, ChartTable, Column
 from monitor.charts.interval_chart import IntervalChart, interval_chart
+from monitor.db.timestamps import micros
+from monitor.depot.samples import sample_arrays
 from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import outcome_label
-from monitor.models import Forecast, Metric, Run, Sample, Segment
+from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import ENDED, State
 from monitor.series.segment_diff import segment_changes
 from monitor.series.segment_history import Boundary
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from monitor.charts.stage_shades import DrawnStage
     from monitor.charts.time_range import PageRange
     from monitor.models import Series
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
 
 RATE = "bytes_per_second"
 _REASON_CHARACTERS = 200
-_Values = Mapping[str, Mapping[datetime, float]]  # by name of the metric, by slot
 
 
 @dataclass(frozen=True)
@@ -96,11 +102,13 @@ class RunChart:
 
     def as_json(self) -> dict[str, Any]:
         """Return the chart as JSON for the browser."""
+        some = uuid.UUID(int=0)
+        runs_url = reverse("run", args=[some]).removesuffix(f"{some}/")  # of each run would take long
         return {
             "interval": RUN,
             "metric": self.metric,
             "unit": self.unit,
-            "runs": [_run(run) for run in self.runs],
+            "runs": [_run(run, runs_url) for run in self.runs],
             "segments": list(self.segments),
             "boundaries": [_boundary(boundary) for boundary in self.boundaries],
             "stages": [asdict(stage) for stage in self.stages],
@@ -162,8 +170,7 @@ def _run_chart(
     rates = sorted(name for name, unit in units.items() if unit == RATE) if has_stages else []
     names = {*(_metric(stage.name) for stage in shown), metric, *rates}
     wanted = {pk: (name, segment) for pk, (name, _, segment) in metrics.items() if name in names}
-    values, by_slot = _values(wanted, runs)
-    segments = [by_slot.get(run.slot) for run in runs]
+    values, segments = _values(wanted, runs)
     return RunChart(
         metric=metric,
         unit=units.get(metric, "seconds"),
@@ -183,19 +190,29 @@ def _run_chart(
 
 def _values(
     wanted: Mapping[int, tuple[str, int]], runs: Sequence[Run]
-) -> tuple[dict[str, dict[datetime, float]], dict[datetime, int]]:
-    """Return the values of *runs* by metric and slot, and the segment of each slot; of tuples, not models."""
-    values: dict[str, dict[datetime, float]] = {}
-    segments: dict[datetime, int] = {}
+) -> tuple[dict[str, list[float | None]], list[int | None]]:
+    """Return the values of *runs* by metric, and their segments; None for a run without a value.
+
+    *wanted* has the name and the segment of each metric. Arrays take a tenth of the time of models.
+    """
     if not runs:
-        return values, segments
-    samples = Sample.objects.filter(
-        metric_id__in=list(wanted), time__gte=runs[0].slot, time__lte=runs[-1].slot
-    )
-    for metric, time, value in samples.order_by().values_list("metric_id", "time", "value"):
-        name, segments[time] = wanted[metric]
-        values.setdefault(name, {})[time] = value
-    return values, segments
+        return {}, []
+    slots = np.array([micros(run.slot) for run in runs])
+    samples = sample_arrays.read_many(wanted, runs[0].slot, runs[-1].slot)
+    at = np.minimum(np.searchsorted(slots, samples["time"]), len(slots) - 1)
+    is_of_run = slots[at] == samples["time"]
+    segments = np.zeros(len(runs), np.int64)
+    columns: dict[str, NDArray[np.float64]] = {}
+    for key in np.unique(samples["metric"]).tolist():
+        name, segment = wanted[key]
+        own = is_of_run & (samples["metric"] == key)
+        columns.setdefault(name, np.full(len(runs), np.nan))[at[own]] = samples["value"][own]
+        segments[at[own]] = segment
+    values = {
+        name: [None if math.isnan(value) else value for value in column.tolist()]
+        for name, column in columns.items()
+    }
+    return values, [segment or None for segment in segments.tolist()]
 
 
 def _first_slot(series: Series) -> datetime | None:
@@ -207,10 +224,11 @@ def _metric(stage: str) -> str:
     return f"stage.{stage}.seconds"
 
 
-def _column(values: _Values, name: str, runs: Sequence[Run]) -> list[float | None]:
-    """Return one value per run, in the order of *runs*; None for a run without a value."""
-    by_slot = values.get(name, {})
-    return [by_slot.get(run.slot) for run in runs]
+def _column(
+    values: Mapping[str, Sequence[float | None]], name: str, runs: Sequence[Run]
+) -> Sequence[float | None]:
+    """Return one value per run; None for a run without a value."""
+    return values.get(name) or [None] * len(runs)
 
 
 def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Boundary]:
@@ -250,14 +268,14 @@ def _issued() -> ForecastQuerySet:
     return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, at=None)
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Run, runs_url: str) -> dict[str, Any]:
     return {
         "slot": _time(run.slot),
         "state": run.state,
         "words": outcome_label(run.state),
         "stage": run.stage,
         "reason": run.reason[:_REASON_CHARACTERS],
-        "url": reverse("run", args=[run.pk]),
+        "url": f"{runs_url}{run.pk}/",
     }
 
 

@@ -109,9 +109,14 @@ def _fields(request: HttpRequest, first: Series | None, second: Series | None) -
             names = metric_names(series)
             value = read_choice({"metric": request.GET.get(metric, "")}, names).metric
             fields.append(
-                FilterField(metric, f"Metric of {label.lower()}", value, [(each, each) for each in names])
+                FilterField(
+                    metric,
+                    f"Metric of {'the other' if name == 'with' else 'series'}",
+                    value,
+                    [(each, each) for each in names],
+                )
             )
-    return [*fields, FilterField("lag", "Lag (s)", request.GET.get("lag", "")[:20])]
+    return [*fields, FilterField("lag", "Lag (s)", f"{_lag(request):g}")]
 
 
 def _suggestions(request: HttpRequest, first: Series | None) -> list[str]:

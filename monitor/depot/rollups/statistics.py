@@ -121,10 +121,16 @@ def statistics_by(
     return StatisticsBuckets(result.complete, result.newest_known_at, every, metric.unit, buckets)
 
 
-def bands_by(metric_id: int, start: datetime, end: datetime, every: Every) -> IntervalBands:
-    """Return the values of passed runs by hour, day, week (from Monday), month or year, in UTC."""
-    result = query.read(metric_id, start, end, tier=_TIERS.get(every, "day"))
-    columns = combine.bands(result, lambda times: interval_starts(times, every), BAND)
+def bands_by(
+    metric_id: int, start: datetime, end: datetime, every: Every, *, has_quantiles: bool = True
+) -> IntervalBands:
+    """Return the values of passed runs by hour, day, week (from Monday), month or year, in UTC.
+
+    Without quantiles no sketches are read.
+    """
+    tier, percents = _TIERS.get(every, "day"), BAND if has_quantiles else ()
+    result = query.read(metric_id, start, end, tier=tier, ranks=not has_quantiles)
+    columns = combine.bands(result, lambda times: interval_starts(times, every), percents)
     return IntervalBands(result.complete, result.newest_known_at, columns)
 
 

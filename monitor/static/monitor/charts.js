@@ -18,6 +18,7 @@
     pause: ["square", "muted"], maintenance: ["diamond", "link"], alert: ["triangle-down", "s-failed"],
     configuration: ["circle-open", "ink"], "level shift": ["star", "forecast"],
   };
+  const LOG_TICKS = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7].flatMap((power) => [1, 2, 5].map((n) => Number(`${n}e${power}`)));
   const EVENTS_AT = 0.985; // of the height
   const CONFIG = { displaylogo: false, responsive: true, displayModeBar: false };
   const KEY_STEP = 0.2; // of the shown time, for each press of an arrow
@@ -72,6 +73,7 @@
   // Plotly does not place ticks well on an axis with cuts: they are computed here.
   function timeAxis(times) {
     const plain = axis("Time (UTC)", { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
+    if (!times.length) return plain;
     if (times.length === 1) return { ...plain, range: [utc(times[0] - HALF_RANGE), utc(times[0] + HALF_RANGE)] };
     const left = pauses(times);
     const edge = median(times.slice(1).map((time, i) => time - times[i]));
@@ -316,7 +318,7 @@
 
   function valueAxis(data, unit, more) {
     const name = `${title(data)} (${unit.name})`;
-    return data.scale === "log" ? axis(name, { type: "log", dtick: "D2", nticks: 8 }) : axis(name, more);
+    return data.scale === "log" ? axis(name, { type: "log", tickvals: LOG_TICKS }) : axis(name, more);
   }
 
   // From zero to the tallest run or interval, unless a very wide interval would squeeze the runs.
@@ -397,10 +399,10 @@
   function stageMeans(data, unit) {
     if (data.scale === "log") return [];
     return data.stages.filter((stage) => data.seconds[stage.name]).map((stage) => ({
-      type: "bar", name: stage.name, x: data.seconds[stage.name].time, y: scaled(data.seconds[stage.name].mean, unit),
+      type: "bar", name: stage.name, x: data.time, y: scaled(data.seconds[stage.name], unit),
       xperiod: PERIODS[data.interval], xperiodalignment: "middle", ...(data.interval === "week" ? { xperiod0: "2024-01-01" } : {}),
       marker: { color: colour(`c-${stage.category}-${stage.shade}`), line: { width: 0 } }, opacity: 0.85,
-      customdata: data.seconds[stage.name].mean.map(s), hovertemplate: "%{customdata}",
+      customdata: data.seconds[stage.name].map((value) => (value === null ? "" : s(value))), hovertemplate: "%{customdata}",
     }));
   }
 
