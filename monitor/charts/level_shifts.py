@@ -23,9 +23,9 @@ _SIGMA = 1.4826  # standard deviations of a normal distribution in its median ab
 def level_shifts(values: Sequence[float]) -> list[int]:
     """Return the positions of the first value of each new level, in order, at most ``MOST_SHIFTS``.
 
-    The whole is split where the squared deviations from the two means become least, then each part again,
-    as long as the medians of the values near it differ clearly: single outliers are no shift, nor is a drift. Where there are more
-    shifts, the clearest remain.
+    The whole is split where the squared deviations from the two means become least, then each part again, as
+    long as the medians of the values near the split differ clearly: single outliers are no shift, nor is a
+    drift. Where there are more shifts, the clearest remain.
     """
     array = np.asarray(values, np.float64)
     found: list[tuple[float, int]] = []

@@ -98,25 +98,24 @@ def _lag(request: HttpRequest) -> float:
 
 
 def _fields(request: HttpRequest, first: Series | None, second: Series | None) -> list[FilterField]:
-    fields = []
-    for series, name, metric, label in (
-        (first, "series", "metric", "Series"),
-        (second, "with", "with_metric", "With"),
-    ):
-        suggestions = _suggestions(request, first) if name == "with" else ()
-        fields.append(FilterField(name, label, series.name if series else "", suggestions=suggestions))
-        if series is not None:
-            names = metric_names(series)
-            value = read_choice({"metric": request.GET.get(metric, "")}, names).metric
-            fields.append(
-                FilterField(
-                    metric,
-                    f"Metric of {'the other' if name == 'with' else 'series'}",
-                    value,
-                    [(each, each) for each in names],
-                )
-            )
-    return [*fields, FilterField("lag", "Lag (s)", f"{_lag(request):g}")]
+    suggestions = _suggestions(request, first)
+    return [
+        FilterField("series", "Series", first.name if first else ""),
+        *_metric_field(request, first, "metric", "Metric"),
+        FilterField("with", "With", second.name if second else "", suggestions=suggestions),
+        *_metric_field(request, second, "with_metric", "Its metric"),
+        FilterField("lag", "Lag (s)", f"{_lag(request):g}"),
+    ]
+
+
+def _metric_field(
+    request: HttpRequest, series: Series | None, parameter: str, label: str
+) -> list[FilterField]:
+    if series is None:
+        return []
+    names = metric_names(series)
+    value = read_choice({"metric": request.GET.get(parameter, "")}, names).metric
+    return [FilterField(parameter, label, value, [(each, each) for each in names])]
 
 
 def _suggestions(request: HttpRequest, first: Series | None) -> list[str]:

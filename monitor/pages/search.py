@@ -7,10 +7,10 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.overview.search import only_hit, search
+from monitor.overview.search import AT_MOST, only_hit, search
 from monitor.pages.http.access import members_only, wants_part
 
-SUGGESTED = 5  # of each kind, while the reader types
+SUGGESTED = 5  # of each kind, below the search field of every page
 
 
 @members_only
@@ -19,8 +19,11 @@ def page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()
     now = timezone.now()
     if wants_part(request):
-        groups = search(request.user, text, now, at_most=SUGGESTED)
-        return render(request, "parts/search_results.html", {"groups": groups, "text": text, "is_part": True})
+        is_suggestion = request.headers.get("HX-Target") == "search-suggestions"
+        at_most = SUGGESTED if is_suggestion else AT_MOST
+        groups = search(request.user, text, now, at_most=at_most)
+        context = {"groups": groups, "text": text, "is_suggestion": is_suggestion}
+        return render(request, "parts/search_results.html", context)
     groups = search(request.user, text, now)
     hit = only_hit(groups, text)
     if hit is not None and "all" not in request.GET:

@@ -227,6 +227,33 @@ def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, depot: Fi
 
 
 @pytest.mark.nightly
+def test_keys_move_the_chart_and_an_update_keeps_the_zoom(visitors: Visitors, depot: FilledDepot) -> None:
+    page = visitors.come().open("/series/gather-main/")
+    chart = page.locator("[data-chart=history]")
+    expect(chart.locator(".ytitle")).to_be_visible()
+    shown = "element => element._fullLayout.xaxis.range.map((time) => Date.parse(time))"
+    starts_at = "document.querySelector('[data-chart=history]')._fullLayout.xaxis.range[0]"
+    whole = chart.evaluate(shown)
+    chart.focus()
+    page.keyboard.press("+")
+    page.wait_for_function(f"start => Date.parse({starts_at}) > start", arg=whole[0])
+    zoomed = chart.evaluate(shown)
+    assert zoomed[1] < whole[1]
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(f"start => Date.parse({starts_at}) < start", arg=zoomed[0])
+    moved = chart.evaluate(shown)
+    runs = chart.evaluate("element => element.data.find((trace) => trace.name === 'total').x.length")
+    builders.passed(Series.objects.get(name="gather-main"), timezone.now())
+    page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    page.wait_for_function(
+        "runs => document.querySelector('[data-chart=history]')"
+        ".data.find((trace) => trace.name === 'total').x.length > runs",
+        arg=runs,
+    )
+    assert chart.evaluate(shown) == moved
+
+
+@pytest.mark.nightly
 def test_an_open_chart_draws_a_new_run(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/circle-ring/")
     expect(page.get_by_text("No run has ended in this range.")).to_be_visible()

@@ -56,6 +56,11 @@ def test_what_a_reader_may_not_see_is_not_found(grid: Grid, client: Client, now:
 def test_suggestions_are_only_the_list(grid: Grid, client: Client) -> None:
     part = client.get("/search/", {"q": "gather-main"}, headers={"HX-Request": "true"})
     assert part.content.decode().startswith('<div id="search-results"')
+    below_the_field = {"HX-Request": "true", "HX-Target": "search-suggestions"}
+    suggestions = client.get("/search/", {"q": "gather-main"}, headers=below_the_field).content.decode()
+    assert "/series/gather-main/" in suggestions
+    assert "id=" not in suggestions
+    assert client.get("/search/", {"q": " "}, headers=below_the_field).content.strip() == b""
 
 
 @pytest.mark.parametrize(
