@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 
 import probes
 from monitor.charts.annotations import annotations_of
-from monitor.charts.chart_choice import INTERVALS, SCALES, TOTAL, ChartChoice, read_choice
+from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
 from monitor.charts.chart_table import FILES
 from monitor.charts.series_chart import chart
 from monitor.depot.samples import formats
@@ -93,6 +93,8 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
             "annotations": [event.as_json(chosen.end) for event in events],
         },
         "fields": _fields(choice, metrics),
+        "has_bars": choice.scale == LINEAR,
+        "chart_csv": f"{reverse('series-chart', args=[name, 'csv'])}?{request.GET.urlencode()}",
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),

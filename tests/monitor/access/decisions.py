@@ -265,7 +265,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "series/": (READING, None),
     "search/": (READING, None),
     "compare/": (READING, None),
-    "compare/pairs.<slug:form>": (READING, None),
+    "compare/pairs.<slug:form>": (ABSENT, None),
     "failures/signatures/": (READING, None),
     "failures/signatures/edit/<slug:name>/": (SIGNATURES, SIGNATURES),
     "failures/signatures/new/": (SIGNATURES, SIGNATURES),

@@ -230,6 +230,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "failures": {"name": "jam", "signature": "jam"},
         "forecasts": {"part": "methods"},
         "scoreboard": {"part": "methods"},
+        "compare": {"form": "csv"},
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
     noun = path.strip("/").split("/")[0]
