@@ -10,14 +10,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Collate
 from django.urls import reverse
 
 from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.ledger.attribution import outcome_label
-from monitor.models import FailureSignature, Incident, Resource, Run, Series, Site
+from monitor.models import FailureSignature, Incident, Resource, Run, Series, Site, Suite
+from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.series import SeriesQuerySet
 
 AT_MOST = 20  # of each kind
 MOST_CHARACTERS = 200
@@ -70,7 +74,7 @@ def search(
     in_names = with_words(["name"], words)
     named = with_words(["name", "title"], words)
     resources = Resource.objects.visible_to(user).filter(in_names).select_related("site")
-    series = Series.objects.visible_to(user).filter(in_names).only("name", "probe")
+    series = _visible_series(user).filter(in_names).only("name", "probe")
     signatures = FailureSignature.objects.filter(named)
     causes = with_words(["headline", "name", "signature__title", "signature__name"], words)
     incidents = Incident.objects.visible_to(user).filter(causes).select_related("signature").distinct()
@@ -103,7 +107,20 @@ def only_hit(groups: Sequence[HitGroup], text: str) -> Hit | None:
 
 
 def _first(found: QuerySet[Any], at_most: int) -> Iterable[Any]:
-    return found.order_by("name")[: at_most + 1]
+    """Return the first of *found*, and one more if there are more.
+
+    They are sorted by code point: the index of names has another order, and reading all rows by this index
+    to find the few that match takes longer than reading the table.
+    """
+    return found.order_by(Collate("name", "C"))[: at_most + 1]
+
+
+def _visible_series(user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
+    """Return the series that *user* may see; the list of suites avoids a join for each series."""
+    if sees_all(user):
+        return Series.objects.all()
+    suites = Suite.objects.visible_to(user).values_list("pk", flat=True)
+    return Series.objects.filter(suite__in=list(suites))
 
 
 def _group(label: str, hits: Sequence[Hit], at_most: int) -> HitGroup:

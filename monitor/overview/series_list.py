@@ -92,7 +92,7 @@ def list_series(
     """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
     matching = _matching(user, chosen)
     if order == BY_NAME and not chosen.state:
-        return _named_page(matching, chosen.site, now, page)
+        return _named_page(matching, chosen, now, page)
     keys = _ordered(matching, chosen, order)
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
@@ -100,21 +100,18 @@ def list_series(
     return SeriesPage(_lines(shown, chosen.site, now), len(keys), page, pages)
 
 
-def probes_of(user: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the probes of the series that *user* may see, sorted."""
-    visible = Series.objects.visible_to(user).order_by()
-    return sorted(visible.values_list("probe", flat=True).distinct())
-
-
-def _named_page(matching: SeriesQuerySet, site: str, now: datetime, page: int) -> SeriesPage:
+def _named_page(matching: SeriesQuerySet, chosen: SeriesChoice, now: datetime, page: int) -> SeriesPage:
     """Return a page of *matching* by name, without reading the states of other pages."""
-    series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if site else matching.order_by()
-    count = series.count()
+    series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if chosen.site else matching
+    ordered = series.order_by(Collate("name", "C")) if chosen.text else series.order_by("name")
+    keys = ordered.values_list("pk", flat=True)
+    found = list(keys) if chosen.text else None  # one search finds and counts
+    count = series.order_by().count() if found is None else len(found)
     pages = max(1, -(-count // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
     first = (page - 1) * SERIES_A_PAGE
-    shown = series.order_by("name").values_list("pk", flat=True)[first : first + SERIES_A_PAGE]
-    return SeriesPage(_lines(list(shown), site, now), count, page, pages)
+    shown = (keys if found is None else found)[first : first + SERIES_A_PAGE]
+    return SeriesPage(_lines(list(shown), chosen.site, now), count, page, pages)
 
 
 def keys_after(

@@ -7,10 +7,11 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
+import probes
 from monitor.ledger.attribution import outcome_label
 from monitor.models import Suite
 from monitor.models.run import ENDED
-from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series, probes_of
+from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
@@ -54,9 +55,7 @@ def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[Filt
             chosen.suite,
             [("", "all"), *((each.name, each.title or each.name) for each in suites)],
         ),
-        FilterField(
-            "probe", "Probe", chosen.probe, [("", "all"), *((each, each) for each in probes_of(request.user))]
-        ),
+        FilterField("probe", "Probe", chosen.probe, suggestions=probes.names()),
         FilterField("state", "State", chosen.state, [("", "any"), *STATES.items()]),
         FilterField("order", "Sort", order, [(each, ORDER_LABELS[each]) for each in ORDERS]),
     ]
