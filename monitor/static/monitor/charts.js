@@ -336,7 +336,7 @@
     const unit = unitOf(data.unit, tallest);
     const traces = [...stageBars(data, x, unit), ...forecastBands(data, unit), ...totals(data, x, unit), ...marks(data, x, unit),
       ...pendingForecast(data, unit), ...eventMarks(data, x.map(milliseconds))];
-    return Plotly.react(element, traces, layout(element, durations(data, unit, tallest), data), CONFIG);
+    return show(element, traces, layout(element, durations(data, unit, tallest), data));
   }
 
   function rateLines(data, name, style, scale) {
@@ -358,7 +358,7 @@
       hovertemplate: `%{y:.3g} ${unit}`,
     }, scale));
     const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
-    return Plotly.react(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }), CONFIG);
+    return show(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }));
   }
 
   // A segment by interval: the band of the 10th to the 90th percentile, the median, and faint lines through the
@@ -433,7 +433,29 @@
     const yaxis = { ...valueAxis(data, unit, most), domain: [0.24, 1] };
     const yaxis2 = axis("Failed (%)", { domain: [0, 0.15], rangemode: "tozero", nticks: 3, ...(Math.max(...data.counts.failed, 0) ? {} : { range: [0, 10] }) });
     const shapes = eventRanges(data, [times[0], times.at(-1) + length]);
-    return Plotly.react(element, traces, layout(element, yaxis, { ...data, runs: [], boundaries: [], annotations: [] }, { xaxis, yaxis2, shapes, bargap: 0.08 }), CONFIG);
+    return show(element, traces, layout(element, yaxis, { ...data, runs: [], boundaries: [], annotations: [] }, { xaxis, yaxis2, shapes, bargap: 0.08 }));
+  }
+
+  // The ranges that the reader chose survive updates, whose own ranges end with the newest run.
+  const chosenRanges = new WeakMap(); // element -> {xaxis: range, yaxis: range}
+  const ownRanges = new WeakMap();
+
+  function show(element, traces, drawn) {
+    ownRanges.set(element, drawn.xaxis.range);
+    for (const [name, range] of Object.entries(chosenRanges.get(element) ?? {})) drawn[name] = { ...drawn[name], range };
+    return Plotly.react(element, traces, drawn, CONFIG);
+  }
+
+  function keepRanges(element, changes) {
+    const ranges = { ...chosenRanges.get(element) };
+    for (const name of ["xaxis", "yaxis"]) {
+      const range = changes[`${name}.range`] ?? (`${name}.range[0]` in changes ? [changes[`${name}.range[0]`], changes[`${name}.range[1]`]] : null);
+      if (range) ranges[name] = range;
+      if (changes[`${name}.autorange`]) delete ranges[name];
+    }
+    const own = ownRanges.get(element);
+    const isOwn = own && ranges.xaxis?.every((time, i) => Math.abs(milliseconds(String(time)) - milliseconds(own[i])) < 1000);
+    chosenRanges.set(element, isOwn ? {} : ranges); // a double click shows the own range again
   }
 
   // Arrows move along the time axis, + and - zoom, 0 shows all.
@@ -447,7 +469,7 @@
       "+": [from + KEY_STEP * width, to - KEY_STEP * width],
       "-": [from - KEY_STEP * width, to + KEY_STEP * width],
     };
-    if (event.key === "0") Plotly.relayout(element, { "xaxis.autorange": true });
+    if (event.key === "0") Plotly.relayout(element, ownRanges.get(element) ? { "xaxis.range": ownRanges.get(element) } : { "xaxis.autorange": true });
     else if (ranges[event.key]) Plotly.relayout(element, { "xaxis.range": ranges[event.key].map(utc) });
     else return;
     event.preventDefault();
@@ -460,6 +482,7 @@
     if (linked.has(element)) return;
     linked.add(element);
     element.addEventListener("keydown", moveByKey);
+    element.on("plotly_relayout", (changes) => keepRanges(element, changes));
     element.on("plotly_click", (event) => {
       const run = values().runs.find((each) => each.slot.startsWith(String(event.points[0].x).slice(0, 22)));
       if (run) location.assign(run.url);
