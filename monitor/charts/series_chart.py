@@ -1,23 +1,28 @@
-"""The data of the charts of a series: plain values by column, ready for JSON.
+"""The chart of a series by run: plain values by column, ready for JSON.
 
 Times are UTC, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zone; durations are seconds.
 """
 
 from __future__ import annotations
 
+import math
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from django.db.models import Min
 from django.urls import reverse
 
 from monitor.charts import stage_shades
-from monitor.charts.time_range import PageRange
-from monitor.depot.rollups.statistics import statistics_by
-from monitor.depot.samples.read import Point, histories
+from monitor.charts.chart_choice import RUN, TOTAL, ChartChoice, interval_for, most_runs
+from monitor.charts.chart_table import TIME, ChartTable, Column
+from monitor.charts.interval_chart import IntervalChart, interval_chart
+from monitor.db.timestamps import micros
+from monitor.depot.samples import sample_arrays
 from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import outcome_label
 from monitor.models import Forecast, Metric, Run, Segment
@@ -27,47 +32,42 @@ from monitor.series.segment_diff import segment_changes
 from monitor.series.segment_history import Boundary
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from monitor.charts.stage_shades import DrawnStage
+    from monitor.charts.time_range import PageRange
     from monitor.models import Series
+    from monitor.models.run import RunQuerySet
 
-MOST_RUNS = 2000  # of a chart by run: its traces have a point for each
-BY_DAY_FROM = timedelta(days=45)
-TOTAL = "total.seconds"
 RATE = "bytes_per_second"
-_REASON_CHARACTERS = 300
+_REASON_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
-class ChartDay:
-    """Totals of the passed runs of one *segment* (primary key) on the day that begins at *time*."""
+class RunChart:
+    """The history of one series by run.
 
-    segment: int
-    time: datetime
-    passed: int
-    mean: float
-    lowest: float
-    highest: float
-
-
-@dataclass(frozen=True)
-class SeriesChart:
-    """The history of one series by run, or by day for a long range.
-
-    *cut* means that older runs were left out, because a chart has at most ``MOST_RUNS``.
+    *cut*: older runs were left out. Without stages, the chart has only the values of *metric*.
     """
 
+    metric: str
+    unit: str
     runs: Sequence[Run]
     segments: Sequence[int | None]  # primary key of the segment of each run; None without values
     boundaries: Sequence[Boundary]
     cut: bool
     stages: Sequence[DrawnStage]
     seconds: Mapping[str, Sequence[float | None]]  # by stage, one value per run
-    totals: Sequence[float | None]  # None for runs that did not pass
+    values: Sequence[float | None]  # of the metric; of a total, None for runs that did not pass
     forecasts: Sequence[Forecast]  # oldest first, of runs in the range
     pending: Forecast | None  # of the next run, if the current segment has one
     next_slot: datetime | None
     rates: Mapping[str, Sequence[float | None]]  # by metric, in bytes per second, one value per run
-    days: Sequence[ChartDay] = ()
+    interval = RUN
+
+    @property
+    def has_values(self) -> bool:
+        return bool(self.runs)
 
     @property
     def unusual(self) -> list[str]:
@@ -78,19 +78,45 @@ class SeriesChart:
     def newest_slot(self) -> datetime | None:
         return self.runs[-1].slot if self.runs else None
 
+    @property
+    def table(self) -> ChartTable:
+        """Every value of the chart, a row for each run."""
+        columns = [Column("Scheduled (UTC)", "slot", TIME), Column("State", "state")]
+        columns += [Column(stage.name, f"{stage.name}_seconds", "seconds") for stage in self.stages]
+        columns += [Column("Total" if self.metric == TOTAL else self.metric, self.metric, self.unit)]
+        columns += [Column(name, name, RATE) for name in self.rates]
+        kinds = ("median", "lower", "upper") if self.metric == TOTAL else ()
+        columns += [Column(f"Forecast, {kind}", f"forecast_{kind}_seconds", "seconds") for kind in kinds]
+        forecasts = {forecast.truth_time: forecast for forecast in self.forecasts}
+        measured = [*(self.seconds[stage.name] for stage in self.stages), self.values, *self.rates.values()]
+        rows = [
+            [
+                run.slot,
+                run.state,
+                *(column[number] for column in measured),
+                *(getattr(forecasts.get(run.slot), kind, None) for kind in kinds),
+            ]
+            for number, run in enumerate(self.runs)
+        ]
+        return ChartTable(columns, rows)
+
     def as_json(self) -> dict[str, Any]:
         """Return the chart as JSON for the browser."""
+        some = uuid.UUID(int=0)
+        runs_url = reverse("run", args=[some]).removesuffix(f"{some}/")  # of each run would take long
         return {
-            "runs": [_run(run) for run in self.runs],
+            "interval": RUN,
+            "metric": self.metric,
+            "unit": self.unit,
+            "runs": [_run(run, runs_url) for run in self.runs],
             "segments": list(self.segments),
             "boundaries": [_boundary(boundary) for boundary in self.boundaries],
             "stages": [asdict(stage) for stage in self.stages],
             "seconds": {name: _rounded(values) for name, values in self.seconds.items()},
-            "totals": _rounded(self.totals),
+            "totals": _rounded(self.values),
             "forecasts": [_forecast(forecast) for forecast in self.forecasts],
             "pending": self._pending(),
             "rates": {name: _rounded(values) for name, values in self.rates.items()},
-            "days": [_day(day) for day in self.days],
         }
 
     def _pending(self) -> dict[str, Any] | None:
@@ -99,60 +125,94 @@ class SeriesChart:
         return {**_forecast(self.pending), "time": _time(self.next_slot)}
 
 
-def chart(series: Series, chosen: PageRange, current: Segment | None) -> SeriesChart:
-    """Return the chart of the *chosen* range.
+def chart(
+    series: Series, chosen: PageRange, current: Segment | None, choice: ChartChoice | None = None
+) -> RunChart | IntervalChart:
+    """Return the chart of the *chosen* range, by run or by a longer interval.
 
-    The chart has runs with their values and forecasts or, for a long range, days. *current* is the segment of
-    the next run.
+    *current* is the segment of the next run.
     """
-    if chosen.span is None or chosen.span > BY_DAY_FROM:
-        return SeriesChart([], [], [], False, [], {}, [], [], None, None, {}, _days(series, chosen))
-    metrics = dict(Metric.objects.filter(segment__series=series).values_list("name", "unit"))
-    shown = stage_shades.of_probe(series.probe, _measured_stages(metrics))
-    rates = sorted(name for name, unit in metrics.items() if unit == RATE)
-    runs, cut = _ended_runs(series, chosen)
-    points = _points(series, runs, [*(_metric(stage.name) for stage in shown), TOTAL, *rates])
-    segments = _segments(points, runs)
-    return SeriesChart(
+    choice = choice or ChartChoice()
+    ended = runs_in(series, chosen)
+    most = most_runs(choice.interval)
+    start = chosen.start or _first_slot(series) or chosen.end
+    # Runs of a long range are not read to find out that they are too many.
+    span = chosen.end - start
+    interval = interval_for(span, has_more_runs=False, chosen=choice.interval)
+    runs: list[Run] = []
+    if interval == RUN:
+        columns = ("id", "slot", "state", "stage", "reason")
+        runs = list(ended.order_by("-slot").only(*columns)[: most + 1])
+        interval = interval_for(span, has_more_runs=len(runs) > most, chosen=choice.interval)
+    if interval != RUN:
+        return interval_chart(series, start, chosen.end, interval, choice.metric)
+    return _run_chart(series, runs[:most][::-1], len(runs) > most, current, choice.metric)
+
+
+def runs_in(series: Series, chosen: PageRange) -> RunQuerySet:
+    """Return the ended runs of *series* in the *chosen* range, in no order."""
+    ended = Run.objects.filter(series=series, state__in=ENDED, slot__lt=chosen.end).order_by()
+    return ended if chosen.start is None else ended.filter(slot__gte=chosen.start)
+
+
+def _run_chart(
+    series: Series, runs: Sequence[Run], cut: bool, current: Segment | None, metric: str
+) -> RunChart:
+    metrics = {
+        pk: (name, unit, segment)
+        for pk, name, unit, segment in Metric.objects.filter(segment__series=series).values_list(
+            "pk", "name", "unit", "segment"
+        )
+    }
+    units = {name: unit for name, unit, _ in metrics.values()}
+    has_stages = metric == TOTAL
+    shown = stage_shades.of_probe(series.probe, stage_shades.measured(units)) if has_stages else []
+    rates = sorted(name for name, unit in units.items() if unit == RATE) if has_stages else []
+    names = {*(_metric(stage.name) for stage in shown), metric, *rates}
+    wanted = {pk: (name, segment) for pk, (name, _, segment) in metrics.items() if name in names}
+    values, segments = _values(wanted, runs)
+    return RunChart(
+        metric=metric,
+        unit=units.get(metric, "seconds"),
         runs=runs,
         segments=segments,
         boundaries=_boundaries(runs, segments),
         cut=cut,
         stages=shown,
-        seconds={stage.name: _column(points.get(_metric(stage.name), []), runs) for stage in shown},
-        totals=_column(points.get(TOTAL, []), runs),
-        forecasts=_forecasts(series, runs),
-        pending=_pending(current),
+        seconds={stage.name: _column(values, _metric(stage.name), runs) for stage in shown},
+        values=_column(values, metric, runs),
+        forecasts=_forecasts(wanted, runs) if has_stages else [],
+        pending=_pending(current) if has_stages else None,
         next_slot=Run.objects.filter(series=series).pending().aggregate(Min("slot"))["slot__min"],
-        rates={name: _column(points[name], runs) for name in rates if name in points},
+        rates={name: _column(values, name, runs) for name in rates if name in values},
     )
 
 
-def _ended_runs(series: Series, chosen: PageRange) -> tuple[list[Run], bool]:
-    """Return the ended runs of *series* in *chosen*, oldest first, and whether runs were left out.
+def _values(
+    wanted: Mapping[int, tuple[str, int]], runs: Sequence[Run]
+) -> tuple[dict[str, list[float | None]], list[int | None]]:
+    """Return the values of *runs* by metric, and their segments; None for a run without a value.
 
-    At most ``MOST_RUNS`` runs are returned; if there are more, the oldest are left out.
+    *wanted* has the name and the segment of each metric. Arrays take a tenth of the time of models.
     """
-    ended = Run.objects.filter(series=series, state__in=ENDED, slot__lt=chosen.end).order_by("-slot")
-    if chosen.start is not None:
-        ended = ended.filter(slot__gte=chosen.start)
-    runs = list(ended[: MOST_RUNS + 1])
-    return runs[:MOST_RUNS][::-1], len(runs) > MOST_RUNS
-
-
-def _days(series: Series, chosen: PageRange) -> list[ChartDay]:
-    """Return the days on which a run passed, sorted by time."""
-    start = chosen.start or _first_slot(series)
-    if start is None:
-        return []
-    totals = Metric.objects.filter(segment__series=series, name=TOTAL)
-    days = [
-        ChartDay(metric.segment_id, day.start, day.passed, day.mean, day.min, day.max)
-        for metric in totals
-        for day in statistics_by(metric, start, chosen.end, "day").buckets
-        if day.mean is not None and day.min is not None and day.max is not None
-    ]
-    return sorted(days, key=lambda day: (day.time, day.segment))
+    if not runs:
+        return {}, []
+    slots = np.array([micros(run.slot) for run in runs])
+    samples = sample_arrays.read_many(wanted, runs[0].slot, runs[-1].slot)
+    at = np.minimum(np.searchsorted(slots, samples["time"]), len(slots) - 1)
+    is_of_run = slots[at] == samples["time"]
+    segments = np.zeros(len(runs), np.int64)
+    columns: dict[str, NDArray[np.float64]] = {}
+    for key in np.unique(samples["metric"]).tolist():
+        name, segment = wanted[key]
+        own = is_of_run & (samples["metric"] == key)
+        columns.setdefault(name, np.full(len(runs), np.nan))[at[own]] = samples["value"][own]
+        segments[at[own]] = segment
+    values = {
+        name: [None if math.isnan(value) else value for value in column.tolist()]
+        for name, column in columns.items()
+    }
+    return values, [segment or None for segment in segments.tolist()]
 
 
 def _first_slot(series: Series) -> datetime | None:
@@ -164,25 +224,11 @@ def _metric(stage: str) -> str:
     return f"stage.{stage}.seconds"
 
 
-def _measured_stages(metrics: Mapping[str, str]) -> list[str]:
-    names = [name for name in metrics if name.startswith("stage.") and name.endswith(".seconds")]
-    return [name.removeprefix("stage.").removesuffix(".seconds") for name in names]
-
-
-def _points(series: Series, runs: Sequence[Run], names: list[str]) -> dict[str, list[Point]]:
-    return histories(series, names, start=runs[0].slot, passed_only=False) if runs else {}
-
-
-def _column(points: Sequence[Point], runs: Sequence[Run]) -> list[float | None]:
-    """Return one value per run, in the order of *runs*; None for a run that has no value in *points*."""
-    values = {point.time: point.value for point in points}
-    return [values.get(run.slot) for run in runs]
-
-
-def _segments(points: Mapping[str, Sequence[Point]], runs: Sequence[Run]) -> list[int | None]:
-    """Return the primary key of the segment of each run; None for a run without values."""
-    by_slot = {point.time: point.segment for of_metric in points.values() for point in of_metric}
-    return [by_slot.get(run.slot) for run in runs]
+def _column(
+    values: Mapping[str, Sequence[float | None]], name: str, runs: Sequence[Run]
+) -> Sequence[float | None]:
+    """Return one value per run; None for a run without a value."""
+    return values.get(name) or [None] * len(runs)
 
 
 def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Boundary]:
@@ -196,29 +242,25 @@ def _boundaries(runs: Sequence[Run], segments: Sequence[int | None]) -> list[Bou
     ]
 
 
-def _forecasts(series: Series, runs: Sequence[Run]) -> list[Forecast]:
+def _forecasts(wanted: Mapping[int, tuple[str, int]], runs: Sequence[Run]) -> list[Forecast]:
     """Return the forecasts whose actual values come from *runs*, at most one per run, oldest first."""
     if not runs:
         return []
-    issued = _issued().filter(metric__segment__series=series).select_related("metric")
+    totals = [pk for pk, (name, _) in wanted.items() if name == TOTAL]
+    issued = _issued().filter(metric__in=totals).select_related("metric")
     scored = issued.scored().filter(truth_time__gte=runs[0].slot, truth_time__lte=runs[-1].slot)
-    return list(
-        {
-            forecast.truth_time: forecast for forecast in scored.order_by("truth_time", "last_known_at")
-        }.values()
-    )
+    columns = ("metric__segment", "truth_time", "median", "lower", "upper", "level")
+    by_slot = {
+        each.truth_time: each for each in scored.only(*columns).order_by("truth_time", "last_known_at")
+    }
+    return list(by_slot.values())
 
 
 def _pending(current: Segment | None) -> Forecast | None:
     if current is None:
         return None
-    newest = (
-        _issued()
-        .filter(metric__segment=current)
-        .select_related("metric")
-        .order_by("-last_known_at", "-pk")
-        .first()
-    )
+    of_segment = _issued().filter(metric__segment=current).select_related("metric")
+    newest = of_segment.order_by("-last_known_at", "-pk").first()
     return newest if newest and newest.truth is None else None
 
 
@@ -226,25 +268,14 @@ def _issued() -> ForecastQuerySet:
     return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, at=None)
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Run, runs_url: str) -> dict[str, Any]:
     return {
         "slot": _time(run.slot),
         "state": run.state,
         "words": outcome_label(run.state),
         "stage": run.stage,
         "reason": run.reason[:_REASON_CHARACTERS],
-        "url": reverse("run", args=[run.pk]),
-    }
-
-
-def _day(day: ChartDay) -> dict[str, Any]:
-    return {
-        "segment": day.segment,
-        "time": _time(day.time),
-        "passed": day.passed,
-        "mean": round(day.mean, 6),
-        "lowest": round(day.lowest, 6),
-        "highest": round(day.highest, 6),
+        "url": f"{runs_url}{run.pk}/",
     }
 
 

@@ -32,11 +32,17 @@ def drawn(stages: Iterable[tuple[str, str]]) -> list[DrawnStage]:
     return shaded
 
 
-def of_probe(probe: str, measured: Iterable[str] = ()) -> list[DrawnStage]:
-    """Return the stages of *probe* in order, followed by the stages in *measured* that *probe* lacks."""
+def of_probe(probe: str, measured_stages: Iterable[str] = ()) -> list[DrawnStage]:
+    """Return the stages of *probe* in order, followed by those *measured_stages* that *probe* lacks."""
     try:
         stages = [(stage.name, stage.category) for stage in probes.load(probe).stages]
     except ProbeError:
         stages = []
     names = {name for name, _ in stages}
-    return drawn([*stages, *((name, OTHER) for name in sorted(set(measured) - names))])
+    return drawn([*stages, *((name, OTHER) for name in sorted(set(measured_stages) - names))])
+
+
+def measured(metrics: Iterable[str]) -> list[str]:
+    """Return the stages whose durations are among *metrics*."""
+    names = [name for name in metrics if name.startswith("stage.") and name.endswith(".seconds")]
+    return [name.removeprefix("stage.").removesuffix(".seconds") for name in names]

@@ -15,6 +15,7 @@ from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Series, Suite
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
+from monitor.overview.search import with_words, words_of
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
 
 if TYPE_CHECKING:
@@ -33,11 +34,16 @@ _WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 
 @dataclass(frozen=True)
 class SeriesChoice:
-    """The series to list; an empty field does not filter. *state* is a state or ``NOT_WORKING``."""
+    """The series to list; an empty field does not filter.
+
+    *state* is a state or ``NOT_WORKING``; each word of *text* is part of the name.
+    """
 
     site: str = ""
     suite: str = ""
     state: str = ""
+    probe: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,11 +90,28 @@ def list_series(
     page: int = 1,
 ) -> SeriesPage:
     """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
-    keys = _ordered(_matching(user, chosen), chosen, order)
+    matching = _matching(user, chosen)
+    if order == BY_NAME and not chosen.state:
+        return _named_page(matching, chosen, now, page)
+    keys = _ordered(matching, chosen, order)
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
     shown = keys[(page - 1) * SERIES_A_PAGE : page * SERIES_A_PAGE].tolist()
     return SeriesPage(lines_of(shown, chosen.site, now), len(keys), page, pages)
+
+
+def _named_page(matching: SeriesQuerySet, chosen: SeriesChoice, now: datetime, page: int) -> SeriesPage:
+    """Return a page of *matching* by name, without reading the states of other pages."""
+    series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if chosen.site else matching
+    ordered = series.order_by(Collate("name", "C")) if chosen.text else series.order_by("name")
+    keys = ordered.values_list("pk", flat=True)
+    found = list(keys) if chosen.text else None  # one search finds and counts
+    count = series.order_by().count() if found is None else len(found)
+    pages = max(1, -(-count // SERIES_A_PAGE))
+    page = min(max(page, 1), pages)
+    first = (page - 1) * SERIES_A_PAGE
+    shown = (keys if found is None else found)[first : first + SERIES_A_PAGE]
+    return SeriesPage(lines_of(list(shown), chosen.site, now), count, page, pages)
 
 
 def keys_after(
@@ -113,6 +136,10 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": chosen.suite} if chosen.suite else {})
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
+    if chosen.probe:
+        series = series.filter(probe=chosen.probe)
+    if chosen.text:
+        series = series.filter(with_words(["name"], words_of(chosen.text)))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
+from monitor.charts.annotations import annotations_of
+from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
+from monitor.charts.chart_table import FILES
 from monitor.charts.series_chart import chart
-from monitor.charts.series_tables import chart_tables
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -22,7 +24,7 @@ from monitor.forecasts.series_outlook import outlook
 from monitor.ledger.holds import HoldError, hold_progress
 from monitor.ledger.maintenance import open_for_series
 from monitor.ledger.run_now import run_now
-from monitor.models import Alert, Hold, Reporter, Series
+from monitor.models import Alert, Hold, Metric, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.run import State
@@ -35,10 +37,12 @@ from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
 from monitor.series.staleness import Staleness
+from monitor.templatetags.components import FilterField
 from monitor.units import unit_of
 from probes.base import ProbeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
 LATEST_RUNS = 20
@@ -65,8 +69,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     live = _live_context(series, now)
     if is_current(request, live["digest"]):
         return HttpResponse(status=204)
-    stands = live["stands"]
-    history = chart(series, chosen, stands.current)
+    stands, metrics = live["stands"], metric_names(series)
+    choice = read_choice(request.GET.dict(), metrics)
+    history = chart(series, chosen, stands.current, choice)
+    events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
         **live,
@@ -80,8 +86,19 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "time_range": chosen,
         "freshness": _freshness(series, now),
         "forms": formats.names(),
+        "chart_forms": list(FILES),
+        "crumbs": [("Series", reverse("series-list"))],
         "history": history,
-        "tables": chart_tables(history),
+        "table": history.table,
+        "events": events,
+        "chart_data": {
+            **history.as_json(),
+            "scale": choice.scale,
+            "annotations": [event.as_json(chosen.end) for event in events],
+        },
+        "fields": _fields(choice, metrics),
+        "has_bars": choice.scale == LINEAR,
+        "chart_csv": f"{reverse('series-chart', args=[name, 'csv'])}?{request.GET.urlencode()}",
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),
@@ -119,6 +136,36 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
         raise Http404(str(error)) from error
     headers = file.headers(timezone.now())
     return StreamingHttpResponse(file.chunks, content_type=file.media_type, headers=headers)
+
+
+@members_only
+def chart_file(request: HttpRequest, name: str, form: str) -> HttpResponse:
+    """Download what the chart shows, no more and no less."""
+    series = _visible(request, name)
+    if form not in FILES:
+        raise Http404(f"expected one of {', '.join(FILES)}, got {form}")
+    chosen = time_range(request, timezone.now())
+    choice = read_choice(request.GET.dict(), metric_names(series))
+    media_type, encode = FILES[form]
+    file_name = f"{series.name}-chart-{chosen.file_label}.{form}"
+    headers = {"Content-Disposition": f'attachment; filename="{file_name}"'}
+    return HttpResponse(encode(chart(series, chosen, None, choice).table), media_type, headers=headers)
+
+
+def metric_names(series: Series) -> list[str]:
+    """Return the names of the metrics of *series*, the total first."""
+    names = set(Metric.objects.filter(segment__series=series).order_by().values_list("name", flat=True))
+    return [TOTAL, *sorted(names - {TOTAL})]
+
+
+def _fields(choice: ChartChoice, metrics: Sequence[str]) -> list[FilterField]:
+    labels = [(name, "total, by stage" if name == TOTAL else name) for name in metrics]
+    intervals = [("", "auto"), *((each, each) for each in INTERVALS)]
+    return [
+        FilterField("metric", "Metric", choice.metric, labels),
+        FilterField("interval", "Interval", choice.interval, intervals),
+        FilterField("scale", "Axis", choice.scale, [(SCALES[0], "linear"), (SCALES[1], "logarithmic")]),
+    ]
 
 
 def _freshness(series: Series, now: datetime) -> Staleness:
@@ -207,4 +254,5 @@ urlpatterns = [
     path("series/<slug:name>/", page, name="series"),
     path("series/<slug:name>/run-now/", queue_run, name="run-now"),
     path("series/<slug:name>/samples.<slug:form>", samples, name="samples"),
+    path("series/<slug:name>/chart.<slug:form>", chart_file, name="series-chart"),
 ]

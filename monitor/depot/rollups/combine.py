@@ -7,7 +7,7 @@ where a range has samples only; otherwise they come from the sketches and the ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import TYPE_CHECKING
@@ -92,12 +92,47 @@ def merged(result: QueryResult, start_of: Callable[[Ints], Ints]) -> list[tuple[
     n, passed = _sums(group, rows.n, groups), _sums(group, rows.passed, groups)
     mean = _sums(group, rows.passed * rows.mean, groups) / np.maximum(passed, 1)
     squares = _sums(group, rows.squares + rows.passed * (rows.mean - mean[group]) ** 2, groups)
+    least, most = _extremes(group, rows, groups)
+    stdev = np.sqrt(squares / np.maximum(passed - 1, 1))
+    quantiles = np.clip(_quantiles(result, start_of, starts, PERCENTS), least[:, None], most[:, None])
+    return _statistics(starts, n, passed, [mean, least, most, stdev], quantiles)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Statistics of groups of values of passed runs, as columns in order of *start*.
+
+    *start* is in microseconds since 1970; *quantiles* has a row per group and a column per percentage.
+    """
+
+    start: Ints
+    passed: Ints
+    mean: Floats
+    min: Floats
+    max: Floats
+    quantiles: Floats
+
+
+def bands(result: QueryResult, start_of: Callable[[Ints], Ints], percents: Sequence[int]) -> Bands:
+    """Return the groups of a *result* without ranks that have values of passed runs; see ``merged``."""
+    times = np.concatenate([result.rolled["start"], result.samples["time"]])
+    starts, group = np.unique(start_of(times), return_inverse=True)
+    rows = _rows(result, group)
+    passed = _sums(group, rows.passed, len(starts))
+    mean = _sums(group, rows.passed * rows.mean, len(starts)) / np.maximum(passed, 1)
+    least, most = _extremes(group, rows, len(starts))
+    quantiles = np.clip(_quantiles(result, start_of, starts, percents), least[:, None], most[:, None])
+    some = passed > 0
+    counts = passed[some].astype(np.int64)
+    return Bands(starts[some], counts, mean[some], least[some], most[some], quantiles[some])
+
+
+def _extremes(group: Ints, rows: _Rows, groups: int) -> tuple[Floats, Floats]:
+    """Return the least and the greatest value of each group."""
     least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(least, group, rows.min)
     np.maximum.at(most, group, rows.max)
-    stdev = np.sqrt(squares / np.maximum(passed - 1, 1))
-    quantiles = np.clip(_quantiles(result, start_of, starts), least[:, None], most[:, None])
-    return _statistics(starts, n, passed, [mean, least, most, stdev], quantiles)
+    return least, most
 
 
 def _rows(result: QueryResult, group: Ints) -> _Rows:
@@ -120,38 +155,42 @@ def _sums(group: Ints, weights: NDArray[np.number], groups: int) -> Floats:
     return np.bincount(group, weights, minlength=groups).astype(np.float64)
 
 
-def _quantiles(result: QueryResult, start_of: Callable[[Ints], Ints], starts: Ints) -> Floats:
-    """Return a row of quantiles (``PERCENTS``) for each group; the groups begin at *starts*.
+def _quantiles(
+    result: QueryResult, start_of: Callable[[Ints], Ints], starts: Ints, percents: Sequence[int]
+) -> Floats:
+    """Return a row of quantiles (*percents*) for each group; the groups begin at *starts*.
 
     *start_of* maps times to the starts of their groups. The row of a group without passed runs is undefined.
     """
     samples = result.samples[result.samples["passed"]]
     of_samples = np.searchsorted(starts, start_of(samples["time"]))
     once = np.ones(len(samples), np.int64)
-    exact = _percentiles(of_samples, samples["value"], once, len(starts))
+    exact = _percentiles(of_samples, samples["value"], once, len(starts), percents)
     if not len(result.entries):
         return exact
     of_sketches = np.searchsorted(starts, start_of(result.entries["start"]))
     groups = np.concatenate([of_sketches, of_samples])
     keys = np.concatenate([result.entries["key"], ddsketch.keys(samples["value"])])
     counts = np.concatenate([result.entries["count"], once])
-    near = ddsketch.values(_percentiles(groups, keys, counts, len(starts)).astype(np.int64))
+    near = ddsketch.values(_percentiles(groups, keys, counts, len(starts), percents).astype(np.int64))
     has_sketches = np.bincount(of_sketches, minlength=len(starts)) > 0
     return np.where(has_sketches[:, None], near, exact)
 
 
-def _percentiles(group: Ints, values: NDArray[np.number], counts: Ints, many: int) -> Floats:
-    """Return a row of quantiles (``PERCENTS``) for each of *many* groups; undefined for empty groups.
+def _percentiles(
+    group: Ints, values: NDArray[np.number], counts: Ints, many: int, percents: Sequence[int]
+) -> Floats:
+    """Return a row of quantiles (*percents*) for each of *many* groups; undefined for empty groups.
 
     Value *i* belongs to the group ``group[i]`` and occurs ``counts[i]`` times.
     """
     if not len(values):
-        return np.zeros((many, len(PERCENTS)))
+        return np.zeros((many, len(percents)))
     order = np.lexsort((values, group))
     until = np.cumsum(counts[order])
     total = np.bincount(group, counts, minlength=many).astype(np.int64)
     before = np.cumsum(total) - total
-    rank = np.maximum((np.outer(total, PERCENTS) + 99) // 100, 1)
+    rank = np.maximum((np.outer(total, percents) + 99) // 100, 1)
     at = np.searchsorted(until, before[:, None] + rank)
     percentiles: Floats = values[order][np.minimum(at, len(order) - 1)].astype(np.float64)
     return percentiles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 EXACT = timedelta(days=31)  # longer ranges are read from sketches
 BINS, MOST_BINS = 20, 1000
+SIGMAS = tuple(half / 2 for half in range(-6, 13))  # the edges of bins: -3 to 6
 PERCENTS = (1, 5, 25, 50, 75, 95, 99)
 
 
@@ -38,6 +40,39 @@ class Histogram(Freshness):
     counts: Sequence[int]
     quantiles: Mapping[int, float]
     exact: bool
+
+
+@dataclass(frozen=True)
+class SigmaHistogram:
+    """The distribution of the values of passed runs in standard deviations from their mean.
+
+    ``counts[i]`` values lie from ``edges[i]`` to below ``edges[i + 1]``; the first and the last bin have all
+    values beyond. *exact*: as of ``Histogram``.
+    """
+
+    n: int
+    mean: float
+    stdev: float
+    edges: Sequence[float]
+    counts: Sequence[int]
+    quantiles: Mapping[int, float]
+    exact: bool
+
+
+def sigma_histogram(metric: Metric, start: datetime, end: datetime) -> SigmaHistogram | None:
+    """Return the histogram from *start* until before *end*; None if the values do not differ."""
+    result = _read(metric, start, end, MOST_READ)
+    values, counts = _values(result)
+    n = int(counts.sum())
+    if n < 2 or values[0] == values[-1]:
+        return None
+    shares = counts / n
+    mean = float((values * shares).sum())
+    stdev = math.sqrt(float(((values - mean) ** 2 * shares).sum()) * n / (n - 1))
+    bins = np.searchsorted(SIGMAS[1:-1], (values - mean) / stdev, "right")
+    totals = np.bincount(bins, counts, minlength=len(SIGMAS) - 1).astype(np.int64)
+    quantiles = _quantiles(values, counts)
+    return SigmaHistogram(n, mean, stdev, SIGMAS, totals.tolist(), quantiles, exact=not len(result.rolled))
 
 
 def histogram(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from monitor.models import Metric
 
 Every = Literal["hour", "day", "week", "month", "year"]
+BAND = (10, 50, 90)  # percent
 EVERY: tuple[Every, ...] = ("hour", "day", "week", "month", "year")
 MOST_READ = query.MOST_SAMPLES
 _TIERS: dict[Every, query.Tier] = {"hour": "hour", "day": "day"}
@@ -49,6 +50,16 @@ class Freshness:
     def age_seconds(self, now: datetime) -> float | None:
         """Return the seconds since the newest value became known; None if ``newest_known_at`` is None."""
         return None if self.newest_known_at is None else seconds_since(self.newest_known_at, now)
+
+
+@dataclass(frozen=True)
+class IntervalBands(Freshness):
+    """Columns of statistics of hours, days, ... of a metric; the first and the last are cut off at the ends.
+
+    The columns of *quantiles* are ``BAND``: within 1 % (``ddsketch``).
+    """
+
+    columns: combine.Bands
 
 
 @dataclass(frozen=True)
@@ -104,10 +115,23 @@ def statistics_by(
     rows = (
         _rollups_and_samples(result, every)
         if tier
-        else combine.merged(result, lambda times: _starts(times, every))
+        else combine.merged(result, lambda times: interval_starts(times, every))
     )
     buckets = [StatisticsBucket(*msgspec.structs.astuple(figures), start=moment(at)) for at, figures in rows]
     return StatisticsBuckets(result.complete, result.newest_known_at, every, metric.unit, buckets)
+
+
+def bands_by(
+    metric_id: int, start: datetime, end: datetime, every: Every, *, has_quantiles: bool = True
+) -> IntervalBands:
+    """Return the values of passed runs by hour, day, week (from Monday), month or year, in UTC.
+
+    Without quantiles no sketches are read.
+    """
+    tier, percents = _TIERS.get(every, "day"), BAND if has_quantiles else ()
+    result = query.read(metric_id, start, end, tier=tier, ranks=not has_quantiles)
+    columns = combine.bands(result, lambda times: interval_starts(times, every), percents)
+    return IntervalBands(result.complete, result.newest_known_at, columns)
 
 
 def _rollups_and_samples(result: query.QueryResult, every: Every) -> list[tuple[int, SummaryStatistics]]:
@@ -115,11 +139,11 @@ def _rollups_and_samples(result: query.QueryResult, every: Every) -> list[tuple[
     rows = combine.per_rollup(result)
     if len(result.samples):
         rest = query.without_rollups(result)
-        rows += combine.merged(rest, lambda times: _starts(times, every))
+        rows += combine.merged(rest, lambda times: interval_starts(times, every))
     return sorted(rows, key=itemgetter(0))
 
 
-def _starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int64]:
+def interval_starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int64]:
     """Return the start of the bucket of each of *times* (microseconds since 1970)."""
     length = _LENGTHS.get(every)
     if length is not None:

@@ -7,6 +7,7 @@ tuples, 180 ms as models.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # Times are microseconds since 1970, UTC: the same number that ``datetime64[us]`` is.
 SAMPLE = np.dtype([("time", "<i8"), ("known_at", "<i8"), ("value", "<f8"), ("passed", "?")])
 
+METRIC_SAMPLE = np.dtype([("metric", "<i8"), ("time", "<i8"), ("value", "<f8")])
+
 MOST = 2_000_000  # samples: four years of minutes; a PostgreSQL value is limited to 1 GB
 
 _TIMES = ("time", "known_at")
@@ -32,6 +35,10 @@ FROM (
     SELECT time, known_at, value, passed FROM monitor_sample
     WHERE {where} ORDER BY time {order} LIMIT %(most)s
 ) AS packed
+"""
+_MANY = """
+SELECT string_agg(int8send(metric_id) || timestamptz_send(time) || float8send(value), ''::bytea)
+FROM monitor_sample WHERE metric_id = ANY (%(metrics)s) AND time >= %(start)s AND time <= %(end)s
 """
 _WHERE = {
     "start": "time >= %(start)s",
@@ -70,6 +77,14 @@ def read(
     most = at_most + 1 if newest is None else min(newest, at_most + 1)
     (packed,) = binary.row(query, {"metric": metric_id, "most": most, **set_bounds})
     return decode(packed, at_most)
+
+
+def read_many(metric_ids: Iterable[int], start: datetime, end: datetime) -> NDArray[np.void]:
+    """Return an array of ``METRIC_SAMPLE`` from *start* to *end* (included), of all runs, in no order."""
+    (packed,) = binary.row(_MANY, {"metrics": list(metric_ids), "start": start, "end": end})
+    rows = np.frombuffer(packed or b"", METRIC_SAMPLE.newbyteorder(">")).astype(METRIC_SAMPLE)
+    rows["time"] += EPOCH
+    return rows
 
 
 def decode(packed: bytes | None, at_most: int) -> NDArray[np.void]:

@@ -237,6 +237,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "settings/suites": {"name": "main"},
         "settings/webhooks": {"name": "hook", "pk": world.delivery},
         "sites": {"name": values["resource"] if "/resources/" in path else place},
+        "compare": {"form": "csv"},
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
     first, _, rest = path.strip("/").partition("/")

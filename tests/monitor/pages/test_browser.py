@@ -171,8 +171,8 @@ def changed(depot: FilledDepot) -> Series:
     gather = Series.objects.get(name="gather-main")
     gather.parameters = {**gather.parameters, "file_bytes": 100_000_000}
     gather.save()
-    for minutes in (4, 2):
-        builders.passed(gather, timezone.now() + minutes * MINUTE, slowness=3.0)
+    for seconds in (20, 10):
+        builders.passed(gather, timezone.now() - timedelta(seconds=seconds), slowness=3.0)
     return gather
 
 
@@ -251,6 +251,33 @@ def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, depot: Fi
     expect(page.get_by_text("All passing")).to_be_visible()
     assert grid.evaluate("element => element.scrollLeft") == 120
     assert page.evaluate("document.activeElement.textContent") == "gather-main"
+
+
+@pytest.mark.nightly
+def test_keys_move_the_chart_and_an_update_keeps_the_zoom(visitors: Visitors, depot: FilledDepot) -> None:
+    page = visitors.come().open("/series/gather-main/")
+    chart = page.locator("[data-chart=history]")
+    expect(chart.locator(".ytitle")).to_be_visible()
+    shown = "element => element._fullLayout.xaxis.range.map((time) => Date.parse(time))"
+    starts_at = "document.querySelector('[data-chart=history]')._fullLayout.xaxis.range[0]"
+    whole = chart.evaluate(shown)
+    chart.focus()
+    page.keyboard.press("+")
+    page.wait_for_function(f"start => Date.parse({starts_at}) > start", arg=whole[0])
+    zoomed = chart.evaluate(shown)
+    assert zoomed[1] < whole[1]
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(f"start => Date.parse({starts_at}) < start", arg=zoomed[0])
+    moved = chart.evaluate(shown)
+    runs = chart.evaluate("element => element.data.find((trace) => trace.name === 'total').x.length")
+    builders.passed(Series.objects.get(name="gather-main"), timezone.now())
+    page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    page.wait_for_function(
+        "runs => document.querySelector('[data-chart=history]')"
+        ".data.find((trace) => trace.name === 'total').x.length > runs",
+        arg=runs,
+    )
+    assert chart.evaluate(shown) == moved
 
 
 @pytest.mark.nightly

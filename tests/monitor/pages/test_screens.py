@@ -26,6 +26,8 @@ QUERIES = {
     "failures/": "?range=90d",
     "failures/breakdown/": "?by=series&range=90d",
     "series/<slug:name>/": "?range=30d",
+    "search/": "?q=site&all=1",
+    "compare/": "?series=gather-main&with=circle-ring",
 }
 
 

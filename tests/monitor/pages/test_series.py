@@ -15,14 +15,19 @@ from django.db import connection
 from django.http import StreamingHttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pyarrow import parquet
 
-from monitor.charts import series_chart as charts
-from monitor.charts.series_chart import chart
+from monitor.charts import chart_choice
+from monitor.charts.chart_choice import ChartChoice
+from monitor.charts.chart_table import FILES
+from monitor.charts.series_chart import RunChart, chart
 from monitor.charts.time_range import PageRange, relative
 from monitor.depot.samples import formats
 from monitor.fleet.assignment import current_assignment
 from monitor.forecasts import refresh
-from monitor.models import Forecast, Run, Series
+from monitor.ledger.holds import hold
+from monitor.models import Alert, AlertRule, Forecast, MaintenanceWindow, Run, Series
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
@@ -193,22 +198,91 @@ def test_a_link_chooses_the_range(grid: Grid, client: Client, now: datetime, min
     assert len(chart_data(page(client, "gather-main", range="24h"))["runs"]) == 2
 
 
-def test_a_long_range_is_drawn_by_day(grid: Grid, client: Client, now: datetime, minute: timedelta) -> None:
+def test_a_long_range_has_median_band_and_failures_by_day(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    noon = now.replace(hour=12, minute=0, second=0)
     day = timedelta(days=1)
-    for age, slowness in ((3 * day, 1.0), (3 * day + minute, 3.0), (day, 2.0), (400 * day, 9.0)):
-        builders.passed(grid.gather, now - age, slowness=slowness)
-    builders.not_run(grid.gather, now, State.MISSED, "no report")
+    for age, slowness in ((3 * day, 1.0), (3 * day - minute, 3.0), (2 * day, 2.0), (400 * day, 9.0)):
+        builders.passed(grid.gather, noon - age, slowness=slowness)
+    builders.not_run(grid.gather, noon - 2 * day + minute, State.MISSED, "no report")
     data = chart_data(page(client, "gather-main", range="1y"))
-    assert data["runs"] == []
-    ages = {f"{now - 3 * day:%Y-%m-%d}", f"{now - 3 * day - minute:%Y-%m-%d}", f"{now - day:%Y-%m-%d}"}
-    assert {day["time"][:10] for day in data["days"]} == ages
-    assert sum(day["passed"] for day in data["days"]) == 3
-    assert (min(d["lowest"] for d in data["days"]), max(d["highest"] for d in data["days"])) == (
-        pytest.approx(11.2),
-        pytest.approx(33.6),
+    assert (data["runs"], data["interval"]) == ([], "day")
+    (part,) = data["intervals"]
+    assert part["time"] == [f"{noon - age * day:%Y-%m-%d} 00:00:00" for age in (3, 2)]
+    assert part["passed"] == [2, 1]
+    assert (part["lowest"][0], part["highest"][0]) == (pytest.approx(11.2), pytest.approx(33.6))
+    assert part["median"] == pytest.approx([11.2, 22.4], rel=0.01)
+    assert (data["counts"]["runs"], data["counts"]["failed"]) == ([2, 2], [0, 1])
+    assert data["seconds"]["queue_wait"] == pytest.approx([7.2, 7.2])
+    whole = chart_data(page(client, "gather-main", range="all"))
+    assert len(whole["intervals"][0]["time"]) == 3
+
+
+def test_more_runs_than_bars_are_drawn_by_hour(
+    grid: Grid, now: datetime, minute: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_choice, "MOST_RUNS", 3)
+    for number in range(4):
+        builders.passed(grid.circle, now - number * minute)
+    day, by_run = relative("24h", now + minute), ChartChoice(interval="run")
+    assert chart(grid.circle, day, None).interval == "hour"
+    assert chart(grid.circle, day, None, by_run).interval == "run"
+
+
+def test_a_metric_is_picked_in_the_query_string(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.gather, now)
+    data = chart_data(page(client, "gather-main", metric="stage.queue_wait.seconds", scale="log"))
+    assert (data["metric"], data["scale"], data["stages"]) == ("stage.queue_wait.seconds", "log", [])
+    assert data["totals"] == [3.6]
+    assert chart_data(page(client, "gather-main", metric="unknown"))["metric"] == "total.seconds"
+
+
+def test_holds_alerts_and_maintenance_are_events_of_the_chart(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    builders.passed(grid.circle, now - 90 * minute)
+    scope = Scope(HoldKind.SERIES, "circle-ring")
+    hold(scope, HoldMode.PAUSE, who="ada", why="disk swap", now=now - 30 * minute, until=None)
+    window = MaintenanceWindow.objects.create(
+        name="disks", starts_at=now - 60 * minute, ends_at=now - 50 * minute
     )
-    assert len(chart_data(page(client, "gather-main", range="all"))["days"]) == len(ages) + 1
-    assert chart_data(page(client, "gather-main", range="30d"))["days"] == []
+    elsewhere = MaintenanceWindow.objects.create(
+        name="elsewhere", starts_at=now - 60 * minute, ends_at=now - 50 * minute
+    )
+    elsewhere.sites.add(grid.resources[3].site)
+    rule = AlertRule.objects.create(name="in-a-row", condition="failures_in_row", threshold=3)
+    Alert.objects.create(
+        rule=rule,
+        series=grid.circle,
+        since=now - 20 * minute,
+        opened_at=now,
+        closed_at=now,
+        text="3 failures",
+    )
+    events = chart_data(page(client, "circle-ring"))["annotations"]
+    assert [(event["kind"], event["text"]) for event in events] == [
+        ("alert", "in-a-row: 3 failures"),
+        ("pause", "series circle-ring paused by ada: disk swap"),
+        ("maintenance", window.name),
+    ]
+
+
+@pytest.mark.parametrize("query", [{}, {"range": "1y"}, {"metric": "stage.compare.seconds"}])
+def test_the_file_of_a_chart_has_what_the_chart_shows(
+    grid: Grid, client: Client, now: datetime, query: dict[str, str]
+) -> None:
+    builders.passed(grid.circle, now)
+    answers = {form: client.get(f"/series/circle-ring/chart.{form}", query) for form in FILES}
+    listed = json.loads(answers["json"].content)
+    assert len(listed) == 1
+    (row,) = csv.DictReader(io.StringIO(answers["csv"].content.decode()))
+    assert row.keys() == listed[0].keys()
+    assert parquet.read_table(io.BytesIO(answers["parquet"].content)).num_rows == 1
+    name = query.get("metric", "total.seconds")
+    value = listed[0]["median_seconds"] if "range" in query else listed[0][name]
+    assert value == pytest.approx(0.3 if "metric" in query else 6.8, rel=0.01)
+    assert client.get("/series/circle-ring/chart.xlsx", query).status_code == 404
 
 
 def test_an_unknown_range_is_refused_with_the_default_shown(grid: Grid, client: Client) -> None:
@@ -220,13 +294,14 @@ def test_an_unknown_range_is_refused_with_the_default_shown(grid: Grid, client: 
 def test_no_more_runs_than_a_browser_can_draw_are_sent(
     grid: Grid, now: datetime, minute: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charts, "MOST_RUNS", 5)
+    monkeypatch.setattr(chart_choice, "MOST_RUNS_ASKED", 5)
     for number in range(8):
         builders.not_run(grid.circle, now - number * minute, State.MISSED, "")
-    later = now + minute
-    shown = chart(grid.circle, relative("24h", later), None)
+    later, by_run = now + minute, ChartChoice(interval="run")
+    shown = chart(grid.circle, relative("24h", later), None, by_run)
+    assert isinstance(shown, RunChart)
     assert (len(shown.runs), shown.cut, shown.runs[-1].slot) == (5, True, now)
-    whole = chart(grid.circle, PageRange("", now - 4 * minute, later), None)
+    whole = chart(grid.circle, PageRange("", now - 4 * minute, later), None, by_run)
     assert (len(whole.runs), whole.cut) == (5, False)
 
 

@@ -1,0 +1,109 @@
+"""The values that a chart shows as a table: for readers who do not see the chart, and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from monitor.ledger.attribution import STATE_LABELS, outcome_label
+from monitor.units import humanised
+
+MOST_ROWS = 30  # of the table of a page; files have all rows
+TIME = "time"  # the unit of a column of times
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its label on the page, its name in files, and its unit; empty for texts."""
+
+    label: str
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class ChartTable:
+    """Rows in order of time; None is a missing value."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+
+    @property
+    def labels(self) -> list[str]:
+        return [column.label for column in self.columns]
+
+    @property
+    def newest(self) -> list[list[str]]:
+        """The newest rows as texts, newest first."""
+        units = [column.unit for column in self.columns]
+        return [
+            [_text(value, unit) for value, unit in zip(row, units, strict=True)]
+            for row in self.rows[-MOST_ROWS:][::-1]
+        ]
+
+
+def _text(value: Any, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == TIME:
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if unit:
+        return humanised(value, unit)
+    return outcome_label(value) if value in STATE_LABELS else str(value)
+
+
+def as_csv(table: ChartTable) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.name for column in table.columns)
+    writer.writerows([_plain(value) for value in row] for row in table.rows)
+    return text.getvalue().encode()
+
+
+def as_json(table: ChartTable) -> bytes:
+    """Return a list of objects, one for each row."""
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, map(_plain, row), strict=True)) for row in table.rows]
+    return json.dumps(rows, allow_nan=False).encode()
+
+
+def as_parquet(table: ChartTable) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415  # takes a while to load: only readers of Parquet wait for it
+    from pyarrow import parquet  # noqa: PLC0415
+
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.columns)
+    fields = [
+        pa.field(column.name, _arrow_type(pa, column), metadata={"unit": column.unit})
+        for column in table.columns
+    ]
+    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, fields, strict=True)]
+    sink = io.BytesIO()
+    parquet.write_table(pa.table(arrays, schema=pa.schema(fields)), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _arrow_type(pa: Any, column: Column) -> Any:
+    if column.unit == TIME:
+        return pa.timestamp("us", tz="UTC")
+    if column.unit == "count":
+        return pa.int64()
+    return pa.float64() if column.unit else pa.string()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return str(value) if isinstance(value, str) else value
+
+
+# Suffix: media type and encoder.
+FILES: Mapping[str, tuple[str, Callable[[ChartTable], bytes]]] = {
+    "csv": ("text/csv; charset=utf-8", as_csv),
+    "json": ("application/json", as_json),
+    "parquet": ("application/vnd.apache.parquet", as_parquet),
+}

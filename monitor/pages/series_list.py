@@ -1,0 +1,69 @@
+"""The list of all series, searched and filtered."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+from django.utils import timezone
+
+import probes
+from monitor.ledger.attribution import outcome_label
+from monitor.models import Suite
+from monitor.models.run import ENDED
+from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.paging import page_number
+from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.templatetags.components import FilterField
+
+FILTERS = ("text", "site", "suite", "probe", "state", "order")
+STATES: dict[str, str] = {NOT_WORKING: "failing", **{str(each): outcome_label(each) for each in ENDED}}
+ORDER_LABELS = {"worst": "worst first", "name": "by name", "oldest": "oldest first"}
+
+
+@members_only
+@live
+def page(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
+    order = query.pop("order")
+    order = order if order in ORDERS else BY_NAME
+    query["state"] = query["state"] if query["state"] in STATES else ""
+    chosen = SeriesChoice(**query)
+    listed = list_series(
+        request.user, now, chosen, order=order, page=page_number(request.GET.get("page", ""))
+    )
+    digest = digest_of(listed)
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    context = {"overview": listed, "chosen": chosen, "digest": digest, "now": now}
+    if wants_part(request):
+        return render(request, "parts/series_lines.html", context)
+    return render(request, "pages/series_list.html", {**context, "fields": _fields(request, chosen, order)})
+
+
+def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:
+    suites = Suite.objects.visible_to(request.user).order_by("name")
+    return [
+        FilterField("text", "Name", chosen.text),
+        FilterField("site", "Site", chosen.site),
+        FilterField(
+            "suite",
+            "Suite",
+            chosen.suite,
+            [("", "all"), *((each.name, each.title or each.name) for each in suites)],
+        ),
+        FilterField("probe", "Probe", chosen.probe, suggestions=probes.names()),
+        FilterField("state", "State", chosen.state, [("", "any"), *STATES.items()]),
+        FilterField("order", "Sort", order, [(each, ORDER_LABELS[each]) for each in ORDERS]),
+    ]
+
+
+entries = [
+    NavigationEntry(
+        "Series", "Series", "series-list", pages=("series", "series-patterns", "series-runs", "run")
+    ),
+]
+urlpatterns = [path("series/", page, name="series-list")]

@@ -1,0 +1,83 @@
+"""Patterns of a series: distribution in standard deviations, hours of the week, stages that make it vary."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import path, reverse
+from django.utils import timezone
+
+from monitor.charts import pattern_svg
+from monitor.charts.chart_choice import read_choice
+from monitor.charts.patterns import Patterns, patterns
+from monitor.depot.rollups.hour_of_week import HOURS
+from monitor.models import Series
+from monitor.pages.http.access import members_only
+from monitor.pages.http.reader import time_range, zone
+from monitor.pages.series import metric_names
+from monitor.series.segments import segment_status
+from monitor.templatetags.components import FilterField
+from monitor.units import humanised
+
+
+@members_only
+def page(request: HttpRequest, name: str) -> HttpResponse:
+    series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
+    now = timezone.now()
+    chosen = time_range(request, now, default="30d")
+    status, names = segment_status(series), metric_names(series)
+    segments = {str(segment.number): segment for segment in status.segments}
+    newest = status.current or (status.segments[-1] if status.segments else None)
+    segment = segments.get(request.GET.get("segment", ""), newest)
+    metric = read_choice(request.GET.dict(), names).metric
+    found = patterns(series, segment, chosen.start, chosen.end, zone(request), metric) if segment else None
+    numbers = [(number, f"segment {number}") for number in segments]
+    context = {
+        "series": series,
+        "time_range": chosen,
+        "crumbs": [("Series", reverse("series-list")), (series.name, reverse("series", args=[name]))],
+        "patterns": found,
+        "drawings": _drawings(found) if found else {},
+        "bin_columns": ("Standard deviations", "Runs"),
+        "hour_columns": ("Weekday", "Hour", "Mean", "Passed runs"),
+        "fields": [
+            FilterField("metric", "Metric", metric, [(each, each) for each in names]),
+            FilterField(
+                "segment", "Segment", str(segment.number) if segment else "", numbers or [("", "none")]
+            ),
+        ],
+    }
+    return render(request, "pages/series_patterns.html", context)
+
+
+def _drawings(found: Patterns) -> dict[str, object]:
+    """Return the drawings, and the rows of the tables behind them."""
+    unit, histogram, week = found.unit, found.histogram, found.week
+    return {
+        "sigmas": pattern_svg.sigma_bars(histogram, unit) if histogram else "",
+        "bins": [
+            (f"{low:+.1f} to {high:+.1f}", f"{count:,}")
+            for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
+        ]
+        if histogram
+        else [],
+        "percentiles": [(f"p{q}", humanised(value, unit)) for q, value in histogram.quantiles.items()]
+        if histogram
+        else [],
+        "week": pattern_svg.week_cells(week, unit) if week.passed.any() else "",
+        "hours": [
+            (
+                day,
+                f"{hour:02d}:00",
+                humanised(float(week.mean[number][hour]), unit),
+                f"{week.passed[number][hour]:,}",
+            )
+            for number, day in enumerate(pattern_svg.WEEKDAYS)
+            for hour in range(HOURS)
+            if week.passed[number][hour]
+        ],
+        "shares": pattern_svg.share_bars(found.shares) if found.shares else "",
+    }
+
+
+urlpatterns = [path("series/<slug:name>/patterns/", page, name="series-patterns")]
