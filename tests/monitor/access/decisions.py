@@ -251,6 +251,8 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "reporters/<slug:name>/": (READING, None),
     "reporters/<slug:name>/code/": (None, REPORTERS),
     "reporters/<slug:name>/revoke/": (None, REPORTERS),
+    "runs/": (READING, None),
+    "runs/runs.csv": (READING, None),
     "runs/<uuid:pk>/": (READING, None),
     "runs/<uuid:pk>/conflicts/<int:number>.json": (ABSENT, None),
     "runs/<uuid:pk>/report.json": (READING, None),
