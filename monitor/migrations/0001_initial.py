@@ -2919,6 +2919,8 @@ class Migration(migrations.Migration):
                 ("acknowledged_by", models.CharField(blank=True, max_length=150)),
                 ("assigned_to", models.CharField(blank=True, max_length=150)),
                 ("is_held", models.BooleanField(default=False)),
+                ("silenced_until", models.DateTimeField(null=True)),
+                ("silenced_by", models.CharField(blank=True, max_length=150)),
                 ("resolved_at", models.DateTimeField(null=True)),
                 (
                     "resolved_by",
@@ -2960,6 +2962,7 @@ class Migration(migrations.Migration):
                             ("acknowledged", "Acknowledged"),
                             ("assigned", "Assigned"),
                             ("commented", "Commented"),
+                            ("silenced", "Silenced"),
                             ("resolved", "Resolved"),
                         ],
                         max_length=12,
