@@ -224,6 +224,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "api/v1/docs": (PUBLIC, None),
     "api/v1/openapi.json": (PUBLIC, None),
     "audit/": (AUDIT, None),
+    "audit/audit.csv": (AUDIT, None),
     "availability/": (READING, None),
     "availability/recomputations/": (READING, None),
     "availability/sites/<slug:name>/": (READING, None),
