@@ -70,8 +70,8 @@ def during(incidents: IncidentQuerySet, first: date, zone: tzinfo) -> list[Incid
 def month_of(incidents: Iterable[Incident], first: date, zone: tzinfo, now: datetime) -> IncidentMonth:
     """Return the month from *first* on with *incidents*; an open incident lasts until *now*. Pure."""
     spans = [
-        (incident, *(at.astimezone(zone).date() for at in (incident.since, incident.resolved_at or now)))
-        for incident in incidents
+        (each, each.since.astimezone(zone).date(), (each.resolved_at or now).astimezone(zone).date())
+        for each in incidents
     ]
     monday, end = _bounds(first)
     today = now.astimezone(zone).date()

@@ -36,7 +36,10 @@ class FailureStreak:
 def streaks(series: Mapping[int, str], now: datetime) -> dict[int, FailureStreak]:
     """Return by key the streak of each of *series*, names by key, that fails at *now*."""
     rows = streak_rows(sorted(series), now - LOOK_BACK, now)
-    return {key: FailureStreak(series[key], *facts) for key, *facts in rows}
+    return {
+        key: FailureStreak(series[key], count, began_at, latest_at)
+        for key, count, began_at, latest_at in rows
+    }
 
 
 def incident_streaks(
