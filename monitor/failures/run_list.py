@@ -5,18 +5,17 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, time, tzinfo
+from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
-from django.db.models.functions import TruncTime
 
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE, State
 from reporters.fields import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 NOT_PASSED, IN_PROGRESS = "not_passed", "in_progress"  # outcomes that stand for several states
 MOST_LISTED_SERIES = 500  # so many are looked up by series, and more by time
 MOST_COUNTED = 5_000  # newest failed runs whose causes are counted
+MOST_DAYS = 92  # in which runs at a time of day are searched, as each is a query
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class RunFilter:
         outcome: a state, ``NOT_PASSED`` or ``IN_PROGRESS``; empty: every state in which runs end.
         signature: the name of the cause.
         start, end: slots from *start* (None: the first) until before *end*.
-        from_time, to_time: the time of day of the slot in *zone*; a *to_time* before *from_time* is that of
-            the next day. None: any.
+        from_time, to_time: the time of day of the slot in *zone*, until before *to_time*, which may be that
+            of the next day. None: midnight. With one of them, at most ``MOST_DAYS`` days are searched.
     """
 
     end: datetime
@@ -71,8 +72,11 @@ def states_of(outcome: str) -> Sequence[str]:
     return [outcome] if outcome in ENDED else ENDED
 
 
-def selected_runs(chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-    """Return the runs that *chosen* selects and *user* may see, unordered."""
+def selected_runs(chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> Sequence[RunQuerySet]:
+    """Return the runs that *chosen* selects and *user* may see: one unordered queryset per span of time.
+
+    The spans are disjoint, the newest first. There is one per day if *chosen* has a time of day.
+    """
     runs = Run.objects.filter(slot__lt=chosen.end, state__in=states_of(chosen.outcome)).order_by()
     if chosen.start is not None:
         runs = runs.filter(slot__gte=chosen.start)
@@ -82,39 +86,65 @@ def selected_runs(chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> 
     if chosen.signature:
         signature = FailureSignature.objects.filter(name=chosen.signature).first()
         runs = runs.filter(signature=signature, state__in=WITH_SIGNATURE) if signature else runs.none()
-    return _at_time_of_day(runs, chosen)
+    if chosen.from_time is None and chosen.to_time is None:
+        return [runs]
+    return [runs.filter(slot__gte=start, slot__lt=end) for start, end in spans_of_day(chosen)]
 
 
-def page_of_runs(runs: RunQuerySet, before: str, size: int) -> tuple[list[Run], str]:
-    """Return the newest *size* of *runs* after the cursor *before*, and the cursor of the next page.
+def spans_of_day(chosen: RunFilter) -> list[tuple[datetime, datetime]]:
+    """Return the spans of time, newest first, in which it is the time of day that *chosen* asks for. Pure."""
+    first, last = chosen.from_time or time.min, chosen.to_time or time.min
+    over_midnight = _DAY if last <= first else timedelta()
+    start = max(filter(None, (chosen.start, chosen.end - MOST_DAYS * _DAY)))
+    today, spans = chosen.end.astimezone(chosen.zone).date(), []
+    for ago in range((chosen.end - start).days + 3):
+        day = today - ago * _DAY
+        begins_at = max(datetime.combine(day, first, chosen.zone), start)
+        ends_at = min(datetime.combine(day + over_midnight, last, chosen.zone), chosen.end)
+        if begins_at < ends_at:
+            spans.append((begins_at, ends_at))
+    return spans
+
+
+def page_of_runs(parts: Iterable[RunQuerySet], before: str, size: int) -> tuple[list[Run], str]:
+    """Return the newest *size* runs of *parts* after the cursor *before*, and the cursor of the next page.
 
     An empty cursor stands for the first page, and for no further one. An invalid cursor is ignored.
     """
-    if position := _position(before):
-        slot, key = position
-        runs = runs.filter(slot__lte=slot).filter(Q(slot__lt=slot) | Q(pk__lt=key))
-    rows = list(runs.select_related("series", "signature").order_by("-slot", "-pk")[: size + 1])
-    shown = rows[:size]
-    return shown, _cursor(shown[-1]) if len(rows) > size else ""
+    position, rows = _position(before), list[Run]()
+    for runs in parts:
+        newest = runs.select_related("series", "signature").order_by("-slot", "-pk")
+        if position:
+            slot, key = position
+            newest = newest.filter(slot__lte=slot).filter(Q(slot__lt=slot) | Q(pk__lt=key))
+        rows += newest[: size + 1 - len(rows)]
+        if len(rows) > size:
+            return rows[:size], _cursor(rows[size - 1])
+    return rows, ""
 
 
-def causes_of(runs: RunQuerySet) -> tuple[list[CauseShare], int]:
-    """Return the causes of the newest failures of *runs*, the most frequent first, and their number.
+def causes_of(parts: Iterable[RunQuerySet]) -> tuple[list[CauseShare], int]:
+    """Return the causes of the newest failures of *parts*, the most frequent first, and their number.
 
     At most ``MOST_COUNTED`` failures are counted.
     """
-    failed = runs.filter(state__in=WITH_SIGNATURE).order_by("-slot")
-    counts = Counter(failed.values_list("signature", flat=True)[:MOST_COUNTED])
+    causes: list[int | None] = []
+    for runs in parts:
+        failed = runs.filter(state__in=WITH_SIGNATURE).order_by("-slot")
+        causes += failed.values_list("signature", flat=True)[: MOST_COUNTED - len(causes)]
+        if len(causes) == MOST_COUNTED:
+            break
+    counts = Counter(causes)
     signatures = FailureSignature.objects.in_bulk([key for key in counts if key])
-    total = counts.total()
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0] or 0))
-    return [CauseShare(signatures.get(key), count, count / total) for key, count in ordered if count], total
+    shares = [CauseShare(signatures.get(key or 0), count, count / len(causes)) for key, count in ordered]
+    return shares, len(causes)
 
 
 def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-    visible: SeriesQuerySet = Series.objects.visible_to(user).order_by()
     if not chosen.site and not chosen.series:
-        return runs.filter(series__in=visible)
+        return runs.visible_to(user)
+    visible: SeriesQuerySet = Series.objects.visible_to(user).order_by()
     if chosen.series:
         visible = visible.filter(name__icontains=chosen.series)
     if chosen.site:
@@ -123,15 +153,6 @@ def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | An
     if len(keys) > MOST_LISTED_SERIES:
         return runs.filter(series__in=visible)
     return runs.filter(series__in=keys)
-
-
-def _at_time_of_day(runs: RunQuerySet, chosen: RunFilter) -> RunQuerySet:
-    if chosen.from_time is None and chosen.to_time is None:
-        return runs
-    first, last = chosen.from_time or time.min, chosen.to_time or time.max
-    runs = runs.annotate(time_of_day=TruncTime("slot", tzinfo=chosen.zone))
-    after, before = Q(time_of_day__gte=first), Q(time_of_day__lte=last)
-    return runs.filter(after & before if first <= last else after | before)
 
 
 def _cursor(run: Run) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from monitor.csvfile import to_csv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from monitor.models.run import RunQuerySet
 
 MOST_ROWS = 10_000
@@ -25,9 +27,14 @@ _COLUMNS = {
 }
 
 
-def run_table_csv(runs: RunQuerySet) -> str:
-    """Return the newest ``MOST_ROWS`` of *runs* as CSV text with a header; times are UTC."""
-    rows = runs.order_by("-slot", "-pk").values_list(*_COLUMNS.values())[:MOST_ROWS]
+def run_table_csv(parts: Iterable[RunQuerySet]) -> str:
+    """Return the newest ``MOST_ROWS`` runs of *parts*, newest first, as CSV with a header; times are UTC."""
+    rows: list[Sequence[Any]] = []
+    for runs in parts:
+        newest = runs.order_by("-slot", "-pk").values_list(*_COLUMNS.values())
+        rows += newest[: MOST_ROWS - len(rows)]
+        if len(rows) == MOST_ROWS:
+            break
     times = [name in {"scheduled", "started", "ended"} for name in _COLUMNS]
     texts = (
         [cell.isoformat() if is_time and cell else cell for cell, is_time in zip(row, times, strict=True)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from monitor.models import Run
 
 MAINTENANCE = "maintenance"
-_LATEST_START = timedelta(hours=1)  # of a window after the slot that it skips: runs may wait
+_LATEST_START = timedelta(hours=1)  # of a pause or window after the slot that it skips: runs may wait
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,34 @@ def skip_causes(runs: Iterable[Run], user: AbstractBaseUser | AnonymousUser) -> 
     if not skipped:
         return {}
     first, last = min(run.slot for run in skipped), max(run.slot for run in skipped)
-    holds = Hold.objects.visible_to(user).filter(began_at__lte=last).exclude(ended_at__lt=first)
-    by_reason: dict[str, list[Hold]] = defaultdict(list)
-    for hold in holds:
-        by_reason[hold.reason].append(hold)
+    holds = _holds(skipped, first, last, user)
     windows, sites = [], {}
     if any(run.reason.startswith(MAINTENANCE) for run in skipped):
         windows = list(planned_windows(first, last + _LATEST_START))
         sites = _sites({run.series_id for run in skipped})
     causes = {
-        run.pk: _held(run, by_reason.get(run.reason, ()))
+        run.pk: _held(run, holds.get((run.series_id, run.reason), ()))
         or _in_maintenance(run, windows, sites.get(run.series_id, ()))
         for run in skipped
     }
     return {key: cause for key, cause in causes.items() if cause}
+
+
+def _holds(
+    skipped: Iterable[Run], first: datetime, last: datetime, user: AbstractBaseUser | AnonymousUser
+) -> dict[tuple[int, str], list[Hold]]:
+    """Return by series and reason of *skipped* runs the visible holds over them at that time."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for run in skipped:
+        wanted[run.reason].add(run.series_id)
+    covering: dict[tuple[int, str], list[Hold]] = defaultdict(list)
+    for hold in (
+        Hold.objects.visible_to(user).filter(began_at__lte=last + _LATEST_START).exclude(ended_at__lt=first)
+    ):
+        if keys := wanted.get(hold.reason):
+            for key in hold.scope.series().filter(pk__in=keys).values_list("pk", flat=True):
+                covering[key, hold.reason].append(hold)
+    return covering
 
 
 def _held(run: Run, holds: Sequence[Hold]) -> SkipCause | None:

@@ -2838,6 +2838,14 @@ class Migration(migrations.Migration):
                 name="run_unclassified",
             ),
         ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("signature__isnull", False)),
+                fields=["signature", "slot"],
+                name="run_of_cause",
+            ),
+        ),
         migrations.CreateModel(
             name="Attribution",
             fields=[

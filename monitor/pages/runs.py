@@ -60,7 +60,7 @@ def page(request: HttpRequest) -> HttpResponse:
     causes, failures = causes_of(runs)
     context = {
         "time_range": chosen_range,
-        "fields": _fields(chosen),
+        "fields": _fields(request, chosen),
         "is_filtered": any((chosen.site, chosen.series, chosen.outcome, chosen.stage, chosen.signature)),
         "runs": [(run, skipped.get(run.pk)) for run in shown],
         "older": older,
@@ -117,8 +117,8 @@ def _time_of_day(request: HttpRequest, name: str) -> time | None:
     return None
 
 
-def _fields(chosen: RunFilter) -> Sequence[FilterField]:
-    sites = Site.objects.values_list("name", flat=True)
+def _fields(request: HttpRequest, chosen: RunFilter) -> Sequence[FilterField]:
+    sites = Site.objects.visible_to(request.user).values_list("name", flat=True)
     causes = FailureSignature.objects.order_by("title").values_list("name", "title")
     used = [("", "all"), *causes]
     return [

@@ -308,7 +308,9 @@ def test_only_users_that_may_run_the_series_can_run_it_again(
 
 def test_a_skipped_run_links_the_pause_that_caused_it(grid: Grid, client: Client, now: datetime) -> None:
     scope = Scope(HoldKind.SUITE, grid.circle.suite.name)
-    holds.hold(scope, HoldMode.PAUSE, who="ada", why="new disks", now=now - timedelta(minutes=5))
+    elsewhere = Scope(HoldKind.SERIES, grid.gather.name)  # with the same words
+    for paused in (scope, elsewhere):
+        holds.hold(paused, HoldMode.PAUSE, who="ada", why="new disks", now=now - timedelta(minutes=5))
     text = page(client, builders.not_run(grid.circle, now, State.SKIPPED, "paused by ada: new disks"))
     assert f'href="/holds/suite/{scope.name}/"' in text
     assert "was paused by ada" in text
