@@ -56,9 +56,9 @@ class RunFilter:
 
 @dataclass(frozen=True)
 class CauseShare:
-    """The number of *runs* with the cause *signature* (None: not classified yet), and their share of all."""
+    """The number of *runs* with the cause *signature*, and their share of all that are counted."""
 
-    signature: FailureSignature | None
+    signature: FailureSignature
     runs: int
     share: float
 
@@ -126,19 +126,19 @@ def page_of_runs(parts: Iterable[RunQuerySet], before: str, size: int) -> tuple[
 def causes_of(parts: Iterable[RunQuerySet]) -> tuple[list[CauseShare], int]:
     """Return the causes of the newest failures of *parts*, the most frequent first, and their number.
 
-    At most ``MOST_COUNTED`` failures are counted.
+    At most ``MOST_COUNTED`` failures are counted. Those without a cause, which are not classified yet, are
+    left out: only runs with a cause have an index.
     """
     causes: list[int | None] = []
     for runs in parts:
-        failed = runs.filter(state__in=WITH_SIGNATURE).order_by("-slot")
+        failed = runs.filter(state__in=WITH_SIGNATURE, signature__isnull=False).order_by("-slot")
         causes += failed.values_list("signature", flat=True)[: MOST_COUNTED - len(causes)]
         if len(causes) == MOST_COUNTED:
             break
     counts = Counter(causes)
     signatures = FailureSignature.objects.in_bulk([key for key in counts if key])
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0] or 0))
-    shares = [CauseShare(signatures.get(key or 0), count, count / len(causes)) for key, count in ordered]
-    return shares, len(causes)
+    shares = [CauseShare(each, counts[key], counts[key] / len(causes)) for key, each in signatures.items()]
+    return sorted(shares, key=lambda share: (-share.runs, share.signature.name)), len(causes)
 
 
 def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
