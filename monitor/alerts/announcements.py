@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.alerts.concerned_sites import not_at_fault
 from monitor.models import Alert, Incident, Notification
 from monitor.models.alert import Event
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Handling(StrEnum):
@@ -65,8 +68,8 @@ def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
     return Decision(Handling.WAIT) if of.retried else SEND
 
 
-def decision_of(notification: Notification) -> Decision:
-    """Return what to do with *notification*, whose alert and incident are loaded.
+def decision_of(notification: Notification, now: datetime) -> Decision:
+    """Return what to do with *notification* at *now*; its alert and incident are loaded.
 
     Attempts after the first one, messages about the monitor, and alerts without an incident are sent.
     """
@@ -78,6 +81,8 @@ def decision_of(notification: Notification) -> Decision:
     is_opening = notification.event == Event.OPENED
     state, settled = _channel_state(notification, alert), _settled(alert.incident)
     decision = decide(notification.event, state, settled=settled)
+    if decision == SEND and is_opening and alert.incident.silenced_until is not None:
+        decision = silenced(alert.closed_at, alert.incident.silenced_until, now)
     if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
         return Decision(Handling.WITHHOLD, reason)
     return decision
@@ -85,6 +90,16 @@ def decision_of(notification: Notification) -> Decision:
 
 def _is_seen_to(alert: Alert) -> bool:
     return alert.closed_at is not None or alert.acknowledged_at is not None
+
+
+def silenced(closed_at: datetime | None, until: datetime, now: datetime) -> Decision:
+    """Return what to do with the message that an alert opened, of an incident that is silenced *until*.
+
+    It waits until then; if the alert was closed before, it is never sent. Pure.
+    """
+    if closed_at is not None and closed_at <= until:
+        return Decision(Handling.WITHHOLD, "it ended while the incident was silenced")
+    return Decision(Handling.WAIT) if now < until else SEND
 
 
 def open_alerts_on(notification: Notification) -> int:

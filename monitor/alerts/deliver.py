@@ -134,7 +134,7 @@ def _claim(now: datetime) -> Notification | None:
             notification = due.select_for_update(skip_locked=True, of=("self",)).first()
             if notification is None:
                 return None
-            decision = decision_of(notification)
+            decision = decision_of(notification, now)
             if decision.handling == Handling.WITHHOLD:
                 notification.due_at, notification.withheld = None, decision.reason
             elif decision.handling == Handling.WAIT:

@@ -51,6 +51,23 @@ def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
     ]
 
 
+@dataclass(frozen=True)
+class SilencePreview:
+    """What a silence withholds: messages of *alerts* open alerts, on channels of these *kinds*."""
+
+    alerts: int
+    rules: Sequence[str]
+    kinds: Sequence[str]
+
+
+def silence_preview(alerts: AlertQuerySet) -> SilencePreview:
+    """Return what a silence of the incident of *alerts* withholds now."""
+    rows = alerts.open().order_by().values_list("rule__name", "rule__notify")
+    rules = dict(rows)
+    kinds = {str(channel["kind"]) for notify in rules.values() for channel in notify}
+    return SilencePreview(alerts.open().count(), sorted(rules), sorted(kinds))
+
+
 def _at_fault(alerts: Collection[Alert]) -> dict[int, Attribution]:
     """Return by key what explains the run that opened an alert, or else the failures of its series now."""
     open_ones = [alert for alert in alerts if alert.closed_at is None]

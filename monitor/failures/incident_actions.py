@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -49,6 +49,24 @@ def assign(key: int, to: str, user: str, now: datetime) -> Incident:
         incident.assigned_to = to
         incident.save()
         _record(incident, IncidentAction.ASSIGNED, user, now, to or "no user")
+    return incident
+
+
+@transaction.atomic
+def silence(key: int, lasts: timedelta | None, text: str, user: str, now: datetime) -> Incident:
+    """Announce no alert of the incident until *lasts* from now (None: announce again), because of *text*.
+
+    What is still open then is announced. The end of an incident that was announced before is, at any time.
+
+    Raises:
+        IncidentIsResolved: it is not announced any more.
+    """
+    incident = _open(key)
+    incident.silenced_until = now + lasts if lasts else None
+    incident.silenced_by = user if lasts else ""
+    incident.save()
+    until = f"until {now + lasts:%Y-%m-%d %H:%M} UTC" if lasts else "no longer"
+    _record(incident, IncidentAction.SILENCED, user, now, f"{until}: {text}" if text else until)
     return incident
 
 

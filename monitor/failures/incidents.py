@@ -33,6 +33,7 @@ from monitor.models.incident import IncidentAction
 from monitor.models.run import WITH_SIGNATURE
 
 if TYPE_CHECKING:
+    from monitor.models import Run
     from monitor.models.incident import IncidentQuerySet
 
 logger = logging.getLogger(__name__)
@@ -87,15 +88,34 @@ def earlier(incident: Incident, among: IncidentQuerySet, most: int = 5) -> list[
         same = of_signature if incident.kind in ("", AT) else of_signature | same
     rows = among.filter(same, name=incident.name, condition=incident.condition)
     rows = rows.exclude(pk=incident.pk).exclude(resolved_at=None)
-    rows = rows.filter(opened_at__lt=incident.opened_at).order_by("-opened_at")
+    return _described(rows.filter(opened_at__lt=incident.opened_at), most)
+
+
+def earlier_of_signature(
+    signature: int, before: datetime, among: IncidentQuerySet, most: int = 5
+) -> list[EarlierIncident]:
+    """Return the newest resolved incidents *among* those by the *signature* that opened *before*."""
+    rows = among.filter(signature=signature, opened_at__lt=before).exclude(resolved_at=None)
+    return _described(rows, most)
+
+
+def incident_of(run: Run, among: IncidentQuerySet) -> Incident | None:
+    """Return the incident *among* which counts *run* to its failures; None if there is none."""
+    rows = IncidentSeries.objects.filter(series=run.series_id, since__lte=run.slot)
+    during = rows.filter(Q(until=None) | Q(until__gte=run.slot)).order_by("-since")
+    return among.filter(pk__in=during.values("incident")).order_by("-opened_at").first()
+
+
+def _described(rows: IncidentQuerySet, most: int) -> list[EarlierIncident]:
     commented = IncidentEvent.objects.filter(action=IncidentAction.COMMENTED)
+    newest = rows.order_by("-opened_at").select_related("signature")
     return [
         EarlierIncident(
             row,
             (row.resolved_at - row.since).total_seconds(),
             [event.text for event in row.events.all()],
         )
-        for row in rows.prefetch_related(Prefetch("events", commented))[:most]
+        for row in newest.prefetch_related(Prefetch("events", commented))[:most]
         if row.resolved_at is not None
     ]
 

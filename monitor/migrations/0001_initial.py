@@ -2888,6 +2888,14 @@ class Migration(migrations.Migration):
                 name="run_unclassified",
             ),
         ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("signature__isnull", False)),
+                fields=["signature", "slot"],
+                name="run_of_cause",
+            ),
+        ),
         migrations.CreateModel(
             name="Attribution",
             fields=[
@@ -2969,6 +2977,8 @@ class Migration(migrations.Migration):
                 ("acknowledged_by", models.CharField(blank=True, max_length=150)),
                 ("assigned_to", models.CharField(blank=True, max_length=150)),
                 ("is_held", models.BooleanField(default=False)),
+                ("silenced_until", models.DateTimeField(null=True)),
+                ("silenced_by", models.CharField(blank=True, max_length=150)),
                 ("resolved_at", models.DateTimeField(null=True)),
                 (
                     "resolved_by",
@@ -3010,6 +3020,7 @@ class Migration(migrations.Migration):
                             ("acknowledged", "Acknowledged"),
                             ("assigned", "Assigned"),
                             ("commented", "Commented"),
+                            ("silenced", "Silenced"),
                             ("resolved", "Resolved"),
                         ],
                         max_length=12,

@@ -69,6 +69,7 @@ class Incident(models.Model):
         headline: its title, if alerts opened it.
         since: the slot of the first failed run, or the beginning of the first alert's condition.
         is_held: whether its notifications are held back, as the monitor itself is suspected.
+        silenced_until, silenced_by: until when no alert of it is announced, by the choice of which user.
         resolution: what ended it.
     """
 
@@ -83,6 +84,8 @@ class Incident(models.Model):
     acknowledged_by = models.CharField(max_length=150, blank=True)
     assigned_to = models.CharField(max_length=150, blank=True)
     is_held = models.BooleanField(default=False)
+    silenced_until = models.DateTimeField(null=True)
+    silenced_by = models.CharField(max_length=150, blank=True)
     resolved_at = models.DateTimeField(null=True)
     resolved_by = models.CharField(max_length=150, blank=True, help_text="the user; empty: the service")
     resolution = models.TextField(blank=True)
@@ -148,6 +151,7 @@ class IncidentAction(models.TextChoices):
     ACKNOWLEDGED = "acknowledged"
     ASSIGNED = "assigned"
     COMMENTED = "commented"
+    SILENCED = "silenced"
     RESOLVED = "resolved"
 
 

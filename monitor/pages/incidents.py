@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.contrib.auth.models import User
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Greatest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,22 +17,68 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.alerts.listing import listed, notification_states
+from monitor.alerts.listing import listed, notification_states, silence_preview
 from monitor.failures import incident_actions
 from monitor.failures.incidents import earlier
-from monitor.models import Alert, Incident, IncidentSeries, Series
+from monitor.failures.streaks import FailureStreak, incident_streaks, longest, streaks
+from monitor.models import Alert, Incident, IncidentSeries, Run, Series
 from monitor.models.site import may_manage_somewhere
-from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.updates import digest_of, is_current, live
 
 MOST_RESOLVED = 50
 MOST_EVENTS = 200
 MOST_ALERTS = 200
 MOST_TEXT = 2000  # characters of a comment
+MOST_OPEN = 200
+MOST_SERIES = 200
+MOST_USERS = 500  # suggested as assignees
+SILENCES = (("1", "1 hour"), ("4", "4 hours"), ("24", "1 day"), ("168", "1 week"))  # hours
+
+
+class UnknownAssignee(ValueError):
+    """An incident cannot be assigned to this user. Permanent."""
+
+
+@dataclass(frozen=True)
+class OpenIncident:
+    """An incident as lists show it; *streak* is the longest streak of a series that it affects."""
+
+    incident: Incident
+    streak: FailureStreak | None
+    now: datetime
+
+    @property
+    def since(self) -> datetime:
+        """The true beginning: an incident opens with the second failure, and may have opened late."""
+        began_at = self.streak.began_at if self.streak else self.incident.since
+        return min(self.incident.since, began_at)
+
+    @property
+    def is_silenced(self) -> bool:
+        until = self.incident.silenced_until
+        return until is not None and until > self.now
+
+    @property
+    def state(self) -> str:
+        if self.incident.resolved_at:
+            return "resolved"
+        if self.incident.is_held:
+            return "held"
+        return "acknowledged" if self.incident.acknowledged_at else "open"
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What a row says, without ages."""
+        return self.since, self.streak, self.state, self.is_silenced, self.incident.assigned_to
 
 
 @members_only
+@live
 def page(request: HttpRequest) -> HttpResponse:
+    """Show open incidents with their live counts, and the newest resolved ones."""
+    now = timezone.now()
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     failing, alerts = IncidentSeries.objects.all(), Alert.objects.all()
     counted = visible.annotate(
@@ -39,13 +87,23 @@ def page(request: HttpRequest) -> HttpResponse:
             Greatest(_series_of(failing.filter(until=None)), _series_of(alerts.open())), 0
         ),
     )
+    opened = list(counted.open()[:MOST_OPEN])
+    resolved = list(counted.exclude(resolved_at=None).order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
+    found = incident_streaks([each.pk for each in opened], Series.objects.visible_to(request.user), now)
+    rows = [OpenIncident(each, found.get(each.pk), now) for each in opened]
+    digest = digest_of([[(row.incident.pk, row.facts) for row in rows], [each.pk for each in resolved]])
+    if is_current(request, digest):
+        return HttpResponse(status=204)
     context = {
-        "open": counted.open(),
-        "resolved": counted.exclude(resolved_at=None).order_by("-resolved_at", "-pk")[:MOST_RESOLVED],
+        "open": rows,
+        "most_open": MOST_OPEN,
+        "resolved": resolved,
         "most_resolved": MOST_RESOLVED,
-        "now": timezone.now(),
+        "digest": digest,
+        "now": now,
     }
-    return render(request, "pages/incidents.html", context)
+    part = "parts/incidents.html" if wants_part(request) else "pages/incidents.html"
+    return render(request, part, context)
 
 
 def _series_of(rows: QuerySet[Any]) -> Subquery:
@@ -55,16 +113,24 @@ def _series_of(rows: QuerySet[Any]) -> Subquery:
 
 
 @members_only
+@live
 def incident(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one incident: what it affects, its timeline, and how earlier ones of its cause ended."""
+    now = timezone.now()
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     found = get_object_or_404(visible, pk=pk)
     series = Series.objects.visible_to(request.user)
     events = found.events.visible_to(request.user).select_related("series")
+    affected = found.affected.filter(series__in=series).select_related("series")
+    shown = list(affected.order_by(F("until").desc(nulls_first=True), "since")[:MOST_SERIES])
+    counts = streaks({row.series_id: row.series.name for row in shown if row.until is None}, now)
     context = {
+        "shown": OpenIncident(found, longest(counts.values()), now),
         "incident": found,
-        "affected": found.affected.filter(series__in=series).select_related("series"),
-        "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS])[::-1],
+        "affected": [(row, counts.get(row.series_id) if row.until is None else None) for row in shown],
+        "affected_count": affected.count(),
+        "latest_run": _latest_run(request, longest(counts.values())),
+        "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS]),
         "most_events": MOST_EVENTS,
         "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS]),
         "most_alerts": MOST_ALERTS,
@@ -73,9 +139,25 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "most_text": MOST_TEXT,
         "may_act": may_manage_somewhere(request.user)
         and Incident.objects.manageable_by(request.user).filter(pk=pk).exists(),
-        "now": timezone.now(),
+        "now": now,
+    }
+    if wants_part(request):
+        return render(request, "parts/incident.html", context)
+    users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)
+    context |= {
+        "silences": SILENCES,
+        "silence": silence_preview(found.alerts.visible_to(request.user)),
+        "users": list(users[:MOST_USERS]) if context["may_act"] else [],
     }
     return render(request, "pages/incident.html", context)
+
+
+def _latest_run(request: HttpRequest, streak: FailureStreak | None) -> Run | None:
+    """Return the latest failed run of *streak*: one click from the incident to what it says."""
+    if streak is None:
+        return None
+    runs = Run.objects.visible_to(request.user).filter(series__name=streak.series, slot=streak.latest_at)
+    return runs.select_related("series").first()
 
 
 @members_only
@@ -92,7 +174,7 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         return redirect("incident", pk=pk)
     try:
         _ACTIONS[action](found.pk, text, user, now)
-    except incident_actions.IncidentIsResolved as error:
+    except (incident_actions.IncidentIsResolved, UnknownAssignee) as error:
         messages.error(request, f"{action.capitalize()}: {error}.")
     return redirect("incident", pk=pk)
 
@@ -101,15 +183,25 @@ def _acknowledge(key: int, _text: str, user: str, now: datetime) -> Incident:
     return incident_actions.acknowledge(key, user, now)
 
 
-def _assign_to_user(key: int, _text: str, user: str, now: datetime) -> Incident:
-    return incident_actions.assign(key, user, user, now)
+def _assign(key: int, to: str, user: str, now: datetime) -> Incident:
+    """Assign the incident to the user *to*; empty: to the user itself."""
+    if to and not User.objects.filter(username=to, is_active=True).exists():
+        raise UnknownAssignee(f"expected an active user, got {to[:150]!r}")
+    return incident_actions.assign(key, to or user, user, now)
+
+
+def _silence(key: int, hours: str, user: str, now: datetime) -> Incident:
+    """Silence the incident for *hours*, one of ``SILENCES``; for any other value, end its silence."""
+    lasts = timedelta(hours=int(hours)) if hours in dict(SILENCES) else None
+    return incident_actions.silence(key, lasts, "", user, now)
 
 
 _ACTIONS: dict[str, Callable[[int, str, str, datetime], Incident]] = {
     "acknowledge": _acknowledge,
-    "assign": _assign_to_user,
+    "assign": _assign,
     "comment": incident_actions.comment,
     "resolve": incident_actions.resolve,
+    "silence": _silence,
 }
 _NEED_TEXT = ("comment", "resolve")
 

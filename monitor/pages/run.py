@@ -1,43 +1,50 @@
-"""One run: its outcome, stages, metrics, log and report."""
+"""One run: what failed and why, its stages and transfers as expected, what changed, log and report."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.charts.stage_shades import DrawnStage, drawn, of_probe
+from monitor.charts.run_transfers import run_transfers
+from monitor.charts.run_waterfall import stage_metric, waterfall
+from monitor.charts.stage_shades import DrawnStage, of_probe
+from monitor.charts.transfer_svg import transfer_svg
 from monitor.depot.samples.read import of_run
 from monitor.failures.attribute import explained
+from monitor.failures.incidents import earlier, earlier_of_signature, incident_of
+from monitor.failures.run_differences import run_differences
+from monitor.failures.same_failure import same_failure
 from monitor.ledger.attribution import outcome_label
-from monitor.models import ChainRecord, ConflictingReport, RawReport, Run
+from monitor.ledger.skip_causes import skip_causes
+from monitor.models import (
+    ChainRecord,
+    ConflictingReport,
+    Incident,
+    RawReport,
+    Resource,
+    Run,
+    Segment,
+    Series,
+)
 from monitor.models.run import State
+from monitor.models.segment import Identity
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.updates import live
+from monitor.performance.expected_durations import expected_durations
+from reporters.report import LEVELS
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-    from reporters.report import Report
-
-
-@dataclass(frozen=True)
-class WaterfallBar:
-    """One stage in the waterfall; *left* and *width* are percentages of the duration of the run."""
-
-    name: str
-    category: str
-    shade: int
-    started_after_seconds: float
-    seconds: float
-    left: float
-    width: float
+    from reporters.report import LogLine, Report
 
 
 @dataclass(frozen=True)
@@ -54,24 +61,24 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Show a run; htmx reloads its content until the run has ended."""
     run = _visible(request, pk)
     now = timezone.now()
-    raw = RawReport.objects.of(run)
+    sites = _sites(run)
+    site = sites.get(run.failed_resource, "")
     context: dict[str, Any] = {
         "run": run,
         "now": now,
         "headline": headline(run, now),
+        "site": site,
+        "crumbs": _crumbs(run, site or next(iter(sites.values()), "")),
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
         "transitions": run.transitions.all(),
         "conflicts": ConflictingReport.objects.of(run).defer("packed"),
-        "at_fault": explained([run.pk]).get(run.pk),
         "stages": stage_progress(of_probe(run.series.probe), run.stage) if run.is_pending else [],
+        "skip_cause": skip_causes([run], request.user).get(run.pk),
+        "may_run_again": not run.is_pending and _may_run(request, run.series),
+        **_cause(request, run),
+        **_report(request, run, sites),
     }
-    if raw is not None:
-        report, metrics = raw.parsed(), of_run(run)
-        context |= {"report": report, "bars": waterfall(report), "metrics": metrics, "raw": _indented(raw)}
-        context["segment"] = metrics[0].segment if metrics else None
-        context["received_at"] = raw.received_at
-        context["record"] = ChainRecord.objects.of(run, raw.received_at)
     return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
 
 
@@ -103,7 +110,9 @@ def headline(run: Run, now: datetime) -> str:
         return f"Running: {run.stage}" if run.stage else "Running"
     stage = f" in {run.stage}" if run.stage else ""
     resource = f" at {run.failed_resource}" if run.failed_resource else ""
-    return f"{outcome_label(run.state).capitalize()}{stage}{resource}"
+    signature = run.signature if run.signature and not run.signature.is_unknown else None
+    cause = f": {signature.title}" if signature else ""
+    return f"{outcome_label(run.state).capitalize()}{stage}{resource}{cause}"
 
 
 def stage_progress(stages: list[DrawnStage], current: str) -> list[StageProgress]:
@@ -116,23 +125,102 @@ def stage_progress(stages: list[DrawnStage], current: str) -> list[StageProgress
     ]
 
 
-def waterfall(report: Report) -> list[WaterfallBar]:
-    """Return the stages of *report* as bars over its duration."""
-    ends = [stage.started_after_seconds + stage.seconds for stage in report.stages]
-    whole = max([report.seconds, *ends, 1e-9])
-    shades = drawn((stage.name, stage.category) for stage in report.stages)
-    return [
-        WaterfallBar(
-            name=stage.name,
-            category=stage.category,
-            shade=shade.shade,
-            started_after_seconds=stage.started_after_seconds,
-            seconds=stage.seconds,
-            left=100 * stage.started_after_seconds / whole,
-            width=100 * stage.seconds / whole,
-        )
-        for stage, shade in zip(report.stages, shades, strict=True)
+def matching_lines(log: Iterable[LogLine], text: str, level: str) -> list[LogLine]:
+    """Return the lines of *log* that contain *text*, whatever the case, from *level* up (empty: all)."""
+    least = LEVELS.index(level) if level in LEVELS else 0
+    wanted = text.casefold()
+    return [line for line in log if wanted in line.text.casefold() and LEVELS.index(line.level) >= least]
+
+
+def _cause(request: HttpRequest, run: Run) -> dict[str, Any]:
+    """Return why a failed run failed: the part at fault, other runs, its incident and earlier ones."""
+    if run.signature is None:
+        return {}
+    incidents = Incident.objects.visible_to(request.user).select_related("signature")
+    incident = incident_of(run, incidents)
+    return {
+        "at_fault": explained([run.pk]).get(run.pk),
+        "same": same_failure(run, Run.objects.visible_to(request.user)),
+        "incident": incident,
+        "earlier": earlier(incident, incidents)
+        if incident
+        else earlier_of_signature(run.signature.pk, run.slot, incidents),
+    }
+
+
+def _report(request: HttpRequest, run: Run, sites: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the report of *run* tells; nothing if there is no report."""
+    raw = RawReport.objects.of(run)
+    if raw is None:
+        return {}
+    report, metrics = raw.parsed(), of_run(run)
+    segment = metrics[0].segment if metrics else _segment(run, report)
+    transfers = run_transfers(report)
+    names = [
+        *(stage_metric(stage.name) for stage in report.stages),
+        *(transfers.metrics if transfers else ()),
     ]
+    expected = expected_durations(segment, names, run.slot) if segment and names else {}
+    text, level = request.GET.get("log", ""), request.GET.get("level", "")
+    context: dict[str, Any] = {
+        "report": report,
+        "metrics": metrics,
+        "segment": segment if metrics else None,
+        "bars": waterfall(report, expected),
+        "has_expected": bool(expected),
+        "log_lines": matching_lines(report.log, text, level),
+        "log_text": text,
+        "log_level": level,
+        "levels": LEVELS,
+        "raw": _indented(raw),
+        "received_at": raw.received_at,
+        "record": ChainRecord.objects.of(run, raw.received_at),
+    }
+    if transfers is not None:
+        context |= {
+            "transfers": transfers,
+            "transfer_bars": transfers.bars(expected),
+            "paths": transfer_svg(transfers, sites),
+        }
+    return context | _last_passed(run, report)
+
+
+def _last_passed(run: Run, report: Report) -> dict[str, Any]:
+    """Return the last passed run before *run*, and what differs in *report* from its report."""
+    passed = _neighbour(run, "-slot", slot__lt=run.slot, state=State.PASSED)
+    raw = RawReport.objects.of(passed) if passed else None
+    return {
+        "passed": passed,
+        "differences": run_differences(raw.parsed(), report) if raw else None,
+    }
+
+
+def _segment(run: Run, report: Report) -> Segment | None:
+    """Return the segment to which a run of this *report* belongs, although it measured nothing."""
+    bindings = {role: list(names) for role, names in report.bindings.items()}
+    identity = Identity(report.probe.name, report.probe.version, report.parameters, bindings)
+    return Segment.objects.filter(series=run.series_id, fingerprint=identity.fingerprint).first()
+
+
+def _sites(run: Run) -> dict[str, str]:
+    """Return the site of each resource of the series, and of the resource that failed, in order of roles."""
+    bound = run.series.bindings.order_by("role", "position")
+    sites = dict(bound.values_list("resource__name", "resource__site__name"))
+    if run.failed_resource and run.failed_resource not in sites:
+        failed = Resource.objects.filter(name=run.failed_resource)
+        sites |= dict(failed.values_list("name", "site__name"))
+    return sites
+
+
+def _crumbs(run: Run, site: str) -> list[tuple[str, str]]:
+    series = run.series.name
+    at_site = [(site, reverse("site", args=[site]))] if site else []
+    return [*at_site, (series, reverse("series", args=[series]))]
+
+
+def _may_run(request: HttpRequest, series: Series) -> bool:
+    is_ours = not (series.is_imported or series.is_reported)
+    return is_ours and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists()
 
 
 def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:

@@ -19,6 +19,7 @@ from monitor.charts import svg
 from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.health import HealthProblem
 from monitor.ledger.attribution import outcome_label
+from monitor.models.audit_event import VIEW_AUDIT
 from monitor.series.staleness import Staleness
 from monitor.templatetags.gridcast import ICONS, ago
 
@@ -111,6 +112,14 @@ def series_link(context: Mapping[str, Any], name: str) -> SafeString:
 def run_link(context: Mapping[str, Any], run: uuid.UUID, slot: datetime) -> SafeString:
     """Link a run by its scheduled time to its page."""
     return format_html('<a class="run" href="{}">{}</a>', reverse("run", args=[run]), time(context, slot))
+
+
+@register.simple_tag(takes_context=True)
+def audit_link(context: Mapping[str, Any], subject: str) -> SafeString:
+    """Link the changes of the object *subject*, a name or a path, for users that may see the audit record."""
+    if not context["user"].has_perm(VIEW_AUDIT):
+        return SafeString("")
+    return format_html('<a href="{}?{}">Audit record</a>', reverse("audit"), urlencode({"subject": subject}))
 
 
 @register.simple_tag

@@ -25,7 +25,7 @@ TIMES = 9
 ASKED = 20  # repetitions in each part, while others write and idle
 ONE_IN = 100  # series fails, and another is skipped
 
-_LOAD = """
+LOAD = """
 INSERT INTO monitor_reporter (name, capacity) VALUES ('wide', 1);
 INSERT INTO monitor_suite (name, title) SELECT 'suite-' || n, '' FROM generate_series(1, {suites}) AS n;
 INSERT INTO monitor_site (name, title) SELECT 'site-' || n, '' FROM generate_series(1, {sites}) AS n;
@@ -151,7 +151,7 @@ def load() -> tuple[float, float]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT now() - interval '25 hours', now()")
             partitions.create_for(cursor.fetchone())
-            cursor.execute(_LOAD.format(**names))
+            cursor.execute(LOAD.format(**names))
             cursor.execute("ANALYZE")
 
     def bring_up() -> None:

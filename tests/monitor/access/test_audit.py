@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -19,7 +20,7 @@ from django.utils import timezone
 
 from monitor.access import audit, denials, roles
 from monitor.access.audit import Action, Actor
-from monitor.access.audit_trail import MOST_CHANGES, audit_trail, note
+from monitor.access.audit_trail import MOST_CHANGES, Trail, audit_trail, note
 from monitor.access.denials import Denials
 from monitor.access.roles import Grant
 from monitor.api import api
@@ -215,7 +216,10 @@ def test_operators_read_the_record_by_api_page_and_command_and_others_do_not() -
         operator.get("/api/v1/audit", {"start": "2026-03-02T00:00:00Z", "user": "ada"}).json()["events"] == []
     )
     assert "POST /x" in operator.get("/audit/?user=ada").content.decode()
+    (row,) = csv.DictReader(operator.get("/audit/audit.csv?user=ada").content.decode().splitlines())
+    assert (row["action"], row["changes"]) == ("POST /x", "[]")
     reader = browser_of(builders.user("reader-of-audit"))
+    assert reader.get("/audit/audit.csv").status_code == 403
     assert reader.get("/api/v1/audit").status_code == 403
     assert reader.get("/audit/").status_code == 403
     for options in ([], ["--json"]):
@@ -233,6 +237,31 @@ def execute(*words: str) -> list[tuple[str, str, str, int]]:
     with contextlib.suppress(CommandError):
         command.execute(**options)
     return list(AuditEvent.objects.order_by("pk").values_list("action", "target", "outcome", "status"))
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({}, {"/holds/site/ncsa/act/", "/series/ring/run-now/"}),
+        ({"user": "ada"}, {"/holds/site/ncsa/act/"}),
+        ({"action": "hold"}, {"/holds/site/ncsa/act/"}),
+        ({"subject": "ncsa"}, {"/holds/site/ncsa/act/"}),
+        ({"subject": "ring-2"}, {"/series/ring/run-now/"}),  # among the changes
+        ({"outcome": "denied"}, {"/series/ring/run-now/"}),
+        ({"channel": "api"}, {"/series/ring/run-now/"}),
+        ({"range": "24h"}, set()),
+        ({"user": "\x00", "outcome": "nonsense"}, {"/holds/site/ncsa/act/", "/series/ring/run-now/"}),
+    ],
+)
+def test_the_page_selects_events(query: dict[str, str], shown: set[str]) -> None:
+    audit.write(Actor("ada"), Action("page", "POST hold-act", "/holds/site/ncsa/act/", "done", 302), NOW)
+    changes = Trail([{"kind": "series", "name": "ring-2", "before": 1, "after": 2}])
+    audit.record(
+        Actor("bob"), Action("api", "POST run", "/series/ring/run-now/", "denied", 403), NOW, changes
+    )
+    operator = browser_of(user_with(UserRole.OPERATOR, "oscar"))
+    page = operator.get("/audit/", query).content.decode()
+    assert {path for path in ("/holds/site/ncsa/act/", "/series/ring/run-now/") if path in page} == shown
 
 
 def test_commands_that_change_something_are_recorded_with_their_arguments() -> None:

@@ -170,6 +170,22 @@ class TestFailedRuns:
         contents = [(each["rule"], each["event"]) for each in server.data()]
         assert contents == [("two", "opened"), ("two", "closed")]
 
+    def test_a_silenced_incident_is_announced_when_the_silence_ends(
+        self, grid: dict[str, Series], server: Hook
+    ) -> None:
+        rule("two", "failures_in_row", 2, server.channel)
+        runs(grid, ["a-1", "b-1"], "xx")
+        evaluate(NOON)
+        group_alerts(NOON)
+        for incident in Incident.objects.all():
+            incident_actions.silence(incident.pk, 2 * HOUR, "", "ann", NOON)
+        watch(NOON)
+        ran(grid, ["b-1"], ".", NOON + HOUR)  # ends while it is silenced: it is never announced
+        watch(NOON + HOUR)
+        assert messages(server) == []
+        watch(NOON + 2 * HOUR + MINUTE)
+        assert messages(server) == [("opened", "a-1")]
+
     def test_while_the_first_message_is_retried_the_others_wait(
         self, grid: dict[str, Series], server: Hook
     ) -> None:

@@ -288,6 +288,12 @@ class TestPages:
         assert path in operator.get("/incidents/").content.decode()
         for action in ("acknowledge", "assign"):
             assert operator.post(f"{path}{action}/").status_code == 302
+        wrong = operator.post(f"{path}assign/", {"text": "nemo"}, follow=True)
+        assert "expected an active user" in wrong.content.decode()
+        operator.post(f"{path}silence/", {"text": "4"})
+        assert "Silenced until" in operator.get(path).content.decode()
+        operator.post(f"{path}silence/")
+        assert "Silenced until" not in operator.get(path).content.decode()
         operator.post(f"{path}comment/", {"text": "<b>asked</b>"})
         assert "expected a text" in operator.post(f"{path}resolve/", follow=True).content.decode()
         operator.post(f"{path}resolve/", {"text": "new disk"})
@@ -296,8 +302,8 @@ class TestPages:
         assert "&lt;b&gt;asked&lt;/b&gt;" in page
         assert "new disk" in operator.get("/incidents/").content.decode()
         events = IncidentEvent.objects.values_list("action", "user").order_by("pk")[2:]
-        users = [("acknowledged", "ann"), ("assigned", "ann"), ("commented", "ann"), ("resolved", "ann")]
-        assert list(events) == users
+        actions = ["acknowledged", "assigned", "silenced", "silenced", "commented", "resolved"]
+        assert list(events) == [(action, "ann") for action in actions]
 
     def test_readers_see_but_do_not_act(self, grid: dict[str, Series]) -> None:
         runs(grid, ["a-1"], "xx")

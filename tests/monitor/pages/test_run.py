@@ -11,13 +11,19 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
+from monitor import units
+from monitor.charts.run_waterfall import waterfall
 from monitor.charts.stage_shades import of_probe
+from monitor.failures import incident_actions
+from monitor.failures.classify_runs import classify_runs
+from monitor.failures.incidents import update_incidents
 from monitor.ingest.service import ingest
-from monitor.ledger import transitions
-from monitor.models import ConflictingReport, Run
+from monitor.ledger import holds, transitions
+from monitor.models import ConflictingReport, Incident, MaintenanceWindow, Run
 from monitor.models.chain import Disposition
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
-from monitor.pages.run import headline, stage_progress, waterfall
+from monitor.pages.run import headline, matching_lines, stage_progress
 from reporters import report as wire
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
@@ -85,7 +91,7 @@ def test_every_stage_metric_and_log_line_is_shown(grid: Grid, client: Client, no
     report = builders.report(grid.gather, now)
     text = page(client, builders.delivered(report))
     for stage in report.stages:
-        assert f'title="{stage.seconds!r} seconds"' in text
+        assert f'<td class="number">{units.seconds(stage.seconds)}' in text
     for metric in report.metrics:
         assert metric.name in text
         assert f"{metric.value / 1e6:.3g} MB/s" in text
@@ -174,13 +180,14 @@ def test_a_slot_is_not_due_before_its_time() -> None:
 
 def test_the_bars_of_a_waterfall_stay_within_the_duration_of_the_run(grid: Grid, now: datetime) -> None:
     report = builders.report(grid.gather, now)
-    bars = waterfall(replace(report, seconds=1.0))  # a clock that disagrees with its stages
-    assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in bars)
+    bars = waterfall(replace(report, seconds=1.0), {})  # a clock that disagrees with its stages
+    durations = [bar.duration for bar in bars]
+    assert all(bar.left >= 0 and bar.left + bar.width <= 100.001 for bar in durations)
     assert [bar.name for bar in bars] == list(builders.GATHER)
 
 
 def test_a_waterfall_without_stages_is_empty(grid: Grid, now: datetime) -> None:
-    assert waterfall(replace(builders.report(grid.gather, now), stages=(), seconds=0.0)) == []
+    assert waterfall(replace(builders.report(grid.gather, now), stages=(), seconds=0.0), {}) == []
 
 
 def test_stages_of_one_category_have_different_shades() -> None:
@@ -228,3 +235,95 @@ def test_conflicting_reports_are_listed_and_shown_as_received(
     assert client.get(f"/runs/{run.pk}/conflicts/{conflict.pk + 1}.json").status_code == 404
     shown = client.get(f"/api/v1/runs/{run.pk}").json()["conflicts"]
     assert [(each["reporter"], each["sha256"]) for each in shown] == [("<script>", digest)]
+
+
+def test_a_run_is_compared_with_the_passed_runs_before_it(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    for number in range(6, 0, -1):
+        builders.passed(grid.circle, now - number * minute)
+    slow = builders.report(grid.circle, now, slowness=3.0)
+    changed = replace(slow, environment=replace(slow.environment, kernel="Linux 6.9"))
+    text = page(client, builders.delivered(changed))
+    assert "4.2 s to 4.2 s" in text  # transfer_ring
+    assert "3x median" in text
+    assert "Linux 6.1.0" in text.partition("Differences from the last passed run")[2]
+    assert "site1" in text.partition('class="paths"')[2]
+
+
+def test_the_first_runs_of_a_series_have_no_expected_range(grid: Grid, client: Client, now: datetime) -> None:
+    text = page(client, builders.passed(grid.circle, now))
+    assert "No expected range" in text
+    assert "No earlier run of this series passed" in text
+
+
+def test_a_failed_run_links_the_same_failures_its_incident_and_earlier_ones(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    other = builders.circle("circle-other", grid.resources[:3])
+    runs = [
+        builders.delivered(
+            builders.failed(
+                builders.report(series, slot), "transfer_ring", "site2-login", "Disk quota exceeded"
+            )
+        )
+        for slot in (now - 10 * minute, now - 9 * minute)
+        for series in (grid.circle, other)
+    ]
+    classify_runs(now)
+    text = page(client, runs[-1])
+    assert "3 other runs of 2 series" in text
+    assert "<dt>Incident</dt>" not in text
+    update_incidents(now - 8 * minute)
+    incident = Incident.objects.get()
+    assert f'/incidents/{incident.pk}/">open' in page(client, runs[-1])
+    incident_actions.resolve(incident.pk, "deleted old files", "ada", now - 7 * minute)
+    again = builders.delivered(
+        builders.failed(
+            builders.report(other, now - minute), "transfer_ring", "site2-login", "Disk quota exceeded"
+        )
+    )
+    classify_runs(now)
+    assert "Ended by: deleted old files" in page(client, again)
+
+
+def test_the_log_is_searched_by_text_and_level(grid: Grid, client: Client, now: datetime) -> None:
+    report = builders.report(grid.circle, now)
+    log = (wire.LogLine("info", 0.1, "Copying"), wire.LogLine("error", 0.2, "copy failed"))
+    assert matching_lines(log, "COPY", "") == list(log)
+    assert matching_lines(log, "", "warning") == [log[1]]
+    run = builders.delivered(replace(report, log=log))
+    answer = client.get(f"/runs/{run.pk}/", {"log": "nothing"}).content.decode()
+    assert "No line matches" in answer
+    assert "0 of 2 lines" in answer
+
+
+def test_only_users_that_may_run_the_series_can_run_it_again(
+    grid: Grid, client: Client, runner: Client, now: datetime
+) -> None:
+    run = builders.passed(grid.circle, now)
+    assert "Run again" not in page(client, run)
+    assert 'action="/series/circle-ring/run-now/"' in page(runner, run)
+
+
+def test_a_skipped_run_links_the_pause_that_caused_it(grid: Grid, client: Client, now: datetime) -> None:
+    scope = Scope(HoldKind.SUITE, grid.circle.suite.name)
+    elsewhere = Scope(HoldKind.SERIES, grid.gather.name)  # with the same words
+    for paused in (scope, elsewhere):
+        holds.hold(paused, HoldMode.PAUSE, who="ada", why="new disks", now=now - timedelta(minutes=5))
+    text = page(client, builders.not_run(grid.circle, now, State.SKIPPED, "paused by ada: new disks"))
+    assert f'href="/holds/suite/{scope.name}/"' in text
+    assert "was paused by ada" in text
+
+
+def test_a_skipped_run_names_the_maintenance_that_caused_it(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    ends_at = now + timedelta(hours=1)
+    window = MaintenanceWindow.objects.create(
+        name="disks", starts_at=now - timedelta(hours=1), ends_at=ends_at
+    )
+    window.sites.set([grid.resources[0].site])
+    reason = f"maintenance: disks, until {ends_at:%Y-%m-%d %H:%M} UTC"
+    text = page(client, builders.not_run(grid.circle, now, State.SKIPPED, reason))
+    assert '<a href="/holds/#maintenance">disks</a>' in text

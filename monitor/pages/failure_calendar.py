@@ -1,0 +1,46 @@
+"""The calendar of incidents: when which cause was open, month by month."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+from django.utils import timezone
+
+from monitor.failures.incident_calendar import during, first_of_month, month_of
+from monitor.models import FailureSignature, Incident
+from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.reader import zone
+from monitor.templatetags.components import FilterField
+
+MOST_A_DAY = 4
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    """Show the month and the cause that the query string names, so that the address is a permalink."""
+    now, clock = timezone.now(), zone(request)
+    first = first_of_month(request.GET.get("month", ""), now.astimezone(clock).date())
+    cause = request.GET.get("signature", "").replace("\x00", "")
+    site = request.GET.get("site", "").replace("\x00", "").strip()
+    incidents = Incident.objects.visible_to(request.user)
+    if cause:
+        incidents = incidents.filter(signature__name=cause)
+    if site:
+        incidents = incidents.filter(name__icontains=site)
+    causes = FailureSignature.objects.order_by("title").values_list("name", "title")
+    context = {
+        "month": month_of(during(incidents, first, clock), first, clock, now),
+        "most_a_day": MOST_A_DAY,
+        "fields": [
+            FilterField("signature", "Cause", cause, options=[("", "all"), *causes]),
+            FilterField("site", "Site or part", site),
+        ],
+        "is_filtered": bool(cause or site),
+    }
+    return render(request, "pages/failure_calendar.html", context)
+
+
+entries = [NavigationEntry("Failures", "Calendar", "failure-calendar")]
+urlpatterns = [path("failures/calendar/", page, name="failure-calendar")]
