@@ -40,6 +40,7 @@ def arguments() -> dict[str, object]:
         "sites/<slug:name>": site and site.name,
         "failures/causes/<slug:name>": "unknown",
         "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
+        "api/<slug:operation>": "rank_forecasts",
         "failures/signatures/edit/<slug:name>": None,
         "account/passkeys/<int:pk>": None,
         "runs/<uuid:pk>/conflicts/<int:number>": None,
