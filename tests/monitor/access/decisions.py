@@ -234,6 +234,8 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "failures/causes/<slug:name>/": (READING, None),
     "failures/breakdown/": (READING, None),
     "healthz": (PUBLIC, None),
+    "help/": (ACCOUNT, None),
+    "help/guides/<slug:guide>/": (ACCOUNT, None),
     "holds/": (READING, None),
     "holds/<slug:kind>/<slug:name>/": (READING, None),
     "holds/<slug:kind>/<slug:name>/act/": (None, AT_SITES),

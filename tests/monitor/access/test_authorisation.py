@@ -208,6 +208,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "method": "blend",
         "rule": f"{place}-rule",
         "operation": "rank_forecasts",
+        "guide": "pages",
     }
     ping_key, ping_text = world.ping_keys[place]
     by_noun: dict[str, dict[str, Any]] = {
