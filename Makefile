@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench lighthouse soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -62,6 +62,9 @@ check-migrations:
 
 bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
 	$(PY) -m tests.bench $(ARGS)
+
+lighthouse: .venv/.development ## Lighthouse over every page, with a demo and a year of data; writes var/lighthouse.json (needs node)
+	$(PY) -m tests.lighthouse $(ARGS)
 
 testbed-packages: ## install the servers of grid middleware that the tests use (root)
 	@.ci/system-packages testbed

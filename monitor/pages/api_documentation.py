@@ -27,32 +27,33 @@ SCOPE_WORDS = {
 
 def index(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "")[:200]
-    found = matching(_operations(), text)
+    found = matching(operations(), text)
     context = {"groups": _by_tag(found), "q": text, "count": len(found), "scopes": SCOPE_WORDS.items()}
     return render(request, "pages/api_documentation.html", context)
 
 
 def operation(request: HttpRequest, operation: str) -> HttpResponse:
-    chosen = next((each for each in _operations() if each.id == operation), None)
+    chosen = next((each for each in operations() if each.id == operation), None)
     if chosen is None:
         raise Http404(f"The API has no operation {operation}.")
     listing = reverse("api-documentation")
     context = {
         "operation": chosen,
-        "groups": _by_tag(_operations()),
+        "groups": _by_tag(operations()),
         "crumbs": [("API", listing), (chosen.tag.capitalize(), f"{listing}#{chosen.tag.replace(' ', '-')}")],
     }
     return render(request, "pages/api_operation.html", context)
 
 
 @functools.cache
-def _operations() -> tuple[DocumentedOperation, ...]:
+def operations() -> tuple[DocumentedOperation, ...]:
+    """Return the operations of the API; the first call of a process reads the OpenAPI document."""
     return documented_operations(api.get_openapi_schema())
 
 
-def _by_tag(operations: Sequence[DocumentedOperation]) -> dict[str, list[DocumentedOperation]]:
+def _by_tag(shown: Sequence[DocumentedOperation]) -> dict[str, list[DocumentedOperation]]:
     groups: dict[str, list[DocumentedOperation]] = {}
-    for each in operations:
+    for each in shown:
         groups.setdefault(each.tag, []).append(each)
     return groups
 

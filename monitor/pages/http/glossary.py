@@ -1,4 +1,4 @@
-"""What the pages' words mean, in one place. A term's address is ``/help/#term``; states come first."""
+"""What the pages' words mean, in one place. The address of a term is ``/help/#term-NAME``."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from monitor.models import ApiToken
 from monitor.models.token import READ
+from monitor.pages import api_documentation
 from monitor.pages.api_documentation import SCOPE_WORDS
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, look
@@ -47,6 +48,14 @@ class TestInABrowser:
     def test_the_pages_look_well(self, visitors: Visitors, depot: FilledDepot) -> None:
         wrong = look(visitors, "/api/", "full/api", schemes=["light"])
         wrong += look(visitors, "/api/rank_forecasts/", "full/api-operation", schemes=["dark"])
+        assert not wrong, "\n".join(wrong)
+
+    @pytest.mark.nightly
+    def test_every_operation_looks_well(self, visitors: Visitors, depot: FilledDepot) -> None:
+        wrong = []
+        for operation in api_documentation.operations():
+            address, name = f"/api/{operation.id}/", f"api/{operation.id}"
+            wrong += look(visitors, address, name, screens=["phone"], schemes=["dark"])
         assert not wrong, "\n".join(wrong)
 
     def test_a_request_is_sent_by_session_and_by_token_which_is_not_stored(
