@@ -62,6 +62,6 @@ entries = [
     NavigationEntry("Tools", "API", "api-documentation", pages=("api-operation",), permits=lambda _user: True)
 ]
 urlpatterns = [
-    path("api/", index, name="api-documentation"),
-    path("api/<slug:operation>/", operation, name="api-operation"),
+    path("help/api/", index, name="api-documentation"),
+    path("help/api/<slug:operation>/", operation, name="api-operation"),
 ]

@@ -4,7 +4,7 @@
 (() => {
   const MOST_SHOWN = 200_000; // characters of an answer
   const SHOWN_HEADERS = ["content-type", "etag", "link", "location", "retry-after", "x-request-id", "data-age-seconds"];
-  const { pathname: ROOT } = new URL("/api/", location);
+  const { pathname: ROOT } = new URL("/help/api/", location);
   let token = "";
 
   function prepare() {
@@ -135,7 +135,7 @@
     document.querySelector("main h1").focus({ preventScroll: true });
   }
 
-  const isDocumentation = (url) => url.origin === location.origin && url.pathname.startsWith(ROOT) && !url.pathname.startsWith(`${ROOT}v1/`);
+  const isDocumentation = (url) => url.origin === location.origin && url.pathname.startsWith(ROOT);
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("main a[href]");
     const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;

@@ -40,7 +40,7 @@ def arguments() -> dict[str, object]:
         "sites/<slug:name>": site and site.name,
         "failures/causes/<slug:name>": "unknown",
         "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
-        "api/<slug:operation>": "rank_forecasts",
+        "help/api/<slug:operation>": "rank_forecasts",
         "help/guides/<slug:guide>": "pages",
         "failures/signatures/edit/<slug:name>": None,
         "account/passkeys/<int:pk>": None,
