@@ -6,6 +6,7 @@
   const SHOWN_HEADERS = ["content-type", "etag", "link", "location", "retry-after", "x-request-id", "data-age-seconds"];
   const { pathname: ROOT } = new URL("/help/api/", location);
   let token = "";
+  let shown = location.pathname + location.search;
 
   function prepare() {
     prepareFilter(document.querySelector("[data-api-filter]"));
@@ -128,6 +129,7 @@
     document.title = next.title;
     document.getElementById("content").replaceWith(next.getElementById("content"));
     if (!isBack) history.pushState(null, "", url);
+    shown = location.pathname + location.search;
     prepare();
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target) target.scrollIntoView();
@@ -143,6 +145,8 @@
     event.preventDefault();
     turn(link.href);
   });
-  addEventListener("popstate", () => turn(location.href, { isBack: true }));
+  addEventListener("popstate", () => {
+    if (location.pathname + location.search !== shown) turn(location.href, { isBack: true }); // not for #content
+  });
   document.addEventListener("DOMContentLoaded", prepare);
 })();
