@@ -133,7 +133,7 @@ def of_demo(directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield base, prepare(variables)
         finally:
             demo.send_signal(signal.SIGINT)
-            demo.wait()
+            demo.communicate()  # reads what it still says
 
 
 def prepare(variables: Mapping[str, str], *arguments: str) -> dict[str, Any]:
