@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench growth soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench growth lighthouse soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -65,6 +65,9 @@ bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refres
 
 growth: .venv/.development ## measure with 26 million samples and with ten times as many (52 GB of disk)
 	$(PY) -m tests.bench growth
+
+lighthouse: .venv/.development ## Lighthouse over every page, with a demo and a year of data; writes var/lighthouse.json (needs node)
+	$(PY) -m tests.lighthouse $(ARGS)
 
 testbed-packages: ## install the servers of grid middleware that the tests use (root)
 	@.ci/system-packages testbed

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-
 from monitor import env
 from monitor.accounts import environment
 from monitor.embedded import urls
 
-
-def _directory_of(package: str) -> Path:
-    """Return the directory of *package* without importing it, which would slow the start of every process."""
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ImportError(f"the package {package} is not installed: pip install -r requirements.txt")
-    return Path(spec.origin).parent
-
-
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
-# Not an installed app: every process would import it, with pydantic, and only the web server needs it.
-NINJA = _directory_of("ninja")
 
 SECRET_KEY = env.secret_key()
 DEBUG = env.debug()
@@ -51,7 +37,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.middleware.gzip.GZipMiddleware",
+    "monitor.pages.http.compression.PageCompressionMiddleware",
     "monitor.pages.http.outage.OutageMiddleware",
     "monitor.accounts.browsers.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -72,7 +58,7 @@ WSGI_APPLICATION = "monitor.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates", NINJA / "templates"],
+        "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -155,7 +141,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [NINJA / "static"]
 _STATIC_FILES = "monitor.pages.http.static_files"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

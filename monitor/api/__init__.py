@@ -10,7 +10,7 @@ from ninja import Router
 
 from monitor.api.http import problems
 from monitor.api.http.auth import PersonAuth, TokenAuth
-from monitor.api.http.ninja_api import Api, LocalSwagger
+from monitor.api.http.ninja_api import Api
 from monitor.api.http.rate_limit import CallerThrottle
 from monitor.api.http.rendering import JsonRenderer
 from monitor.api.http.strict import StrictParser, refuse_undeclared
@@ -23,7 +23,7 @@ api = Api(
     version="1",
     description="Predicted runtimes of grid applications with intervals, and the measurements behind them.",
     urls_namespace="api-1",
-    docs=LocalSwagger(),
+    docs_url=None,  # monitor/pages/api_documentation.py
     auth=[TokenAuth(), PersonAuth()],
     parser=StrictParser(),
     throttle=[CallerThrottle()],

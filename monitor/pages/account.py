@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.models import Authenticator
@@ -20,6 +21,7 @@ from django.views.decorators.http import require_POST
 
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
+from monitor.alerts.notified_rules import notified_rules
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
 
@@ -47,6 +49,8 @@ def account(request: HttpRequest) -> HttpResponse:
         "current_session": request.session.session_key,
         "connected": SocialAccount.objects.filter(user=user).first(),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
+        "zones": sorted(available_timezones()),
+        "rules": notified_rules(user),
     }
     return render(request, "pages/account.html", context)
 

@@ -29,6 +29,8 @@ from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
 from monitor.series.staleness import Staleness
 
+_CODE = re.compile(r"(`{1,2})([^`]+)\1")
+_EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
 register = template.Library()
 register.filter("humanised", units.humanised)
 register.filter("seconds", units.seconds)
@@ -250,3 +252,10 @@ def utc(time: datetime) -> SafeString:
         time.strftime("%Y-%m-%dT%H:%M:%SZ"),
         time.strftime("%Y-%m-%d %H:%M:%S"),
     )
+
+
+@register.filter
+def inline_markup(text: str) -> SafeString:
+    """Return *text* as HTML: ``*emphasis*``, and code in one or two backquotes; no other markup."""
+    escaped = _CODE.sub(r"<code>\2</code>", escape(text))
+    return mark_safe(_EMPHASIS.sub(r"<em>\1</em>", escaped))  # noqa: S308  # escaped before

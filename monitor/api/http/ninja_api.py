@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import URLPattern
 from ninja import NinjaAPI
-from ninja.openapi.docs import ABS_TPL_PATH, Swagger
 
 from monitor.api.http.conventions import conventional
 from monitor.api.http.openapi import complete
@@ -16,12 +15,6 @@ if TYPE_CHECKING:
     from ninja.openapi.schema import OpenAPISchema
 
 _MOST_REQUESTED = ("forecasts", "reports", "reporters/<reporter>/exchange")
-
-
-class LocalSwagger(Swagger):
-    """The documentation page of the API, with ninja's static files from this server instead of a CDN."""
-
-    template_cdn = str(ABS_TPL_PATH / "swagger.html")  # used because ninja is not an installed app
 
 
 class Api(NinjaAPI):

@@ -15,13 +15,28 @@
     document.cookie = `timezone=${zone}; path=/; max-age=${YEAR_SECONDS}; samesite=lax`;
   }
 
+  function choose(theme) {
+    if (theme) {
+      root.dataset.theme = theme;
+      localStorage.setItem("theme", theme);
+    } else {
+      delete root.dataset.theme;
+      localStorage.removeItem("theme");
+    }
+    changed();
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    for (const choice of document.querySelectorAll("[data-theme-choice]")) {
+      choice.hidden = false;
+      const current = choice.querySelector(`[value="${root.dataset.theme ?? ""}"]`);
+      if (current) current.checked = true;
+      choice.addEventListener("change", (event) => choose(event.target.value));
+    }
     for (const toggle of document.querySelectorAll("[data-theme-toggle]")) {
       toggle.hidden = false;
       toggle.addEventListener("click", () => {
-        root.dataset.theme = isDark() ? "light" : "dark";
-        localStorage.setItem("theme", root.dataset.theme);
-        changed();
+        choose(isDark() ? "light" : "dark");
       });
     }
     for (const button of document.querySelectorAll("[data-browser-zone]")) {

@@ -66,7 +66,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
         route = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from () if route.startswith("admin/") else routes(pattern.url_patterns, route)
-        elif not route.startswith("api/v1/") or pattern.name in {"openapi-json", "openapi-view", "api-root"}:
+        elif not route.startswith("api/v1/") or pattern.name in {"openapi-json", "api-root"}:
             yield route
 
 
@@ -207,6 +207,8 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "probe": "circle",
         "method": "blend",
         "rule": f"{place}-rule",
+        "operation": "rank_forecasts",
+        "guide": "pages",
     }
     ping_key, ping_text = world.ping_keys[place]
     by_noun: dict[str, dict[str, Any]] = {

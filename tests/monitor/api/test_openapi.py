@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from django.contrib.staticfiles import finders
-from django.test import Client
-from django.urls import reverse
 from pydantic import BaseModel
 
 from monitor.api import api
@@ -116,14 +113,6 @@ def test_a_difference_names_its_path_and_both_values() -> None:
         "/paths//b: removed",
         "/paths//c: added",
     ]
-
-
-@pytest.mark.django_db
-def test_the_documentation_page_needs_no_other_server(client: Client) -> None:
-    page = client.get(reverse("api-1:openapi-view")).content.decode()
-    files = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert any(file.endswith(".js") for file in files)
-    assert [file for file in files if not finders.find(file.removeprefix("/static/"))] == []
 
 
 def test_processes_that_serve_no_requests_do_not_import_the_api() -> None:

@@ -44,6 +44,8 @@ def arguments() -> dict[str, object]:
         "sites/<slug:site>/resources/<slug:name>": site and f"{site.name}/resources/{site.name}-login",
         "failures/causes/<slug:name>": "unknown",
         "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
+        "help/api/<slug:operation>": "rank_forecasts",
+        "help/guides/<slug:guide>": "pages",
         "failures/signatures/edit/<slug:name>": None,
         "account/passkeys/<int:pk>": None,
         "runs/<uuid:pk>/conflicts/<int:number>": None,

@@ -1,4 +1,4 @@
-"""Files of other projects: they are what their README says; names with a digest, copies and compression."""
+"""Files of other projects: they are what their README says; names with a digest."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.templatetags.static import static
-from django.test import override_settings
-from whitenoise.middleware import WhiteNoiseMiddleware
 
 from monitor.env import ROOT
-from monitor.pages.http import static_files
 
 VENDORED = ROOT / "monitor" / "static" / "vendor"
 AXE = Path(__file__).parent / "vendor"
@@ -34,16 +30,6 @@ def test_the_name_of_a_static_file_has_the_digest_of_its_content() -> None:
     assert re.fullmatch(r"/static/monitor/base\.[0-9a-f]{12}\.css", url)
     assert finders.find(url.removeprefix("/static/")) == finders.find("monitor/base.css")
     assert finders.find("monitor/base.000000000000.css") is None
-
-
-def test_the_web_server_sends_compressed_copies_that_browsers_keep(tmp_path: Path) -> None:
-    with override_settings(VAR_DIR=tmp_path, WHITENOISE_AUTOREFRESH=False):
-        static_files.write_copies()
-        server = WhiteNoiseMiddleware(lambda request: None, settings)
-    for name in ("monitor/base.css", "vendor/plotly/plotly-basic.min.js"):
-        headers = [dict(headers) for _, _, headers in server.files[static(name)].alternatives]
-        assert [each.get("Content-Encoding") for each in headers] == ["br", "gzip", None]
-        assert all("immutable" in each["Cache-Control"] for each in headers)
 
 
 def _sha256(path: Path) -> str:
