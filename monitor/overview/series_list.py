@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models import Q
 from django.db.models.functions import Collate
 
+import probes
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
-from monitor.models import Series, Suite
+from monitor.models import Binding, Series, Suite
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
@@ -33,11 +35,20 @@ _WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 
 @dataclass(frozen=True)
 class SeriesChoice:
-    """The series to list; an empty field does not filter. *state* is a state or ``NOT_WORKING``."""
+    """The series to list; an empty field does not filter.
+
+    Attributes:
+        state: a state or ``NOT_WORKING``.
+        category: of ``probes.CATEGORIES``; the last run did not pass, in a stage of this category.
+        text: a part of the name of the series or of one of its sites, in any case.
+    """
 
     site: str = ""
     suite: str = ""
     state: str = ""
+    probe: str = ""
+    category: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,11 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": chosen.suite} if chosen.suite else {})
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
+    if chosen.probe:
+        series = series.filter(probe=chosen.probe)
+    if chosen.text:
+        at_sites = Binding.objects.filter(resource__site__name__icontains=chosen.text).order_by()
+        series = series.filter(Q(name__icontains=chosen.text) | Q(pk__in=at_sites.values("series")))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
@@ -123,6 +139,8 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
         "state": ("letter", latest.STATE_OR_SKIPPED),
         "at": ("time", "coalesce(ended_at, slot, '-infinity')"),
     }
+    if chosen.category:
+        columns["stage"] = ("text", "stage")
     # Reading all states is as fast as selecting most of them.
     source = series if chosen.site else Series.objects.all()
     states = latest.latest_columns(source, named["series"], columns)
@@ -131,12 +149,23 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
         rows = np.flatnonzero(np.isin(states["state"], [state[0].encode() for state in wanted]))
     else:
         rows = np.arange(len(named["series"]))
+    if chosen.category:
+        rows = rows[_failed_in(chosen.category, states["state"][rows], states["stage"][rows])]
     names = named["name"][rows].astype(str)
     severity = np.full(len(rows), len(_WORST_FIRST))
     for rank, state in enumerate(_WORST_FIRST):
         severity[states["state"][rows] == state[0].encode()] = rank
     first = {WORST: severity, BY_NAME: np.zeros(len(rows)), OLDEST: states["at"][rows]}[order]
     return np.asarray(named["series"][rows][np.lexsort([names, first])])
+
+
+def _failed_in(category: str, states: NDArray[np.bytes_], stages: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which last runs did not pass, in a stage of *category* of any probe."""
+    declared = (stage for name in probes.names() for stage in probes.load(name).stages)
+    wanted = {stage.name for stage in declared if stage.category == category}
+    failed = np.isin(states, [state[0].encode() for state in DID_NOT_PASS])
+    is_wanted: NDArray[np.bool_] = np.fromiter((stage in wanted for stage in stages), bool, len(stages))
+    return failed & is_wanted
 
 
 def _lines(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:
