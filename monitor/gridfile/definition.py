@@ -20,6 +20,9 @@ class SiteDefinition:
 
     name: str
     title: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    is_public: bool = False
     runs_at_once: int | None = None
     runs_per_day: int | None = None
     bytes_per_day: int | None = None
@@ -58,6 +61,7 @@ class SuiteDefinition:
     name: str
     title: str = ""
     viewers: Sequence[str] = ()
+    is_public: bool = False
     keep_reports_days: int | None = None
     keep_samples_days: int | None = None
     keep_hourly_days: int | None = None

@@ -125,6 +125,9 @@ def effects(change: Change) -> list[str]:
         texts.append(
             f"Only {groups}, operators and administrators see it." if groups else "All users see it."
         )
+    if before.is_public != after.is_public:
+        shown = "Everybody" if after.is_public else "Nobody"
+        texts.append(f"{shown} sees its name and state on the public status page, without a login.")
     return texts
 
 

@@ -249,6 +249,9 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
     "metrics": (READING, None),
+    "public/": (PUBLIC, None),
+    "public/badges/sites/<slug:name>.svg": (Special(frozenset({404})), None),  # nothing is public there
+    "public/badges/suites/<slug:name>.svg": (Special(frozenset({404})), None),
     "readyz": (Special(frozenset({200, 503})), None),
     "reporters/": (READING, REPORTERS),
     "reporters/<slug:name>/": (READING, None),
