@@ -61,11 +61,11 @@ class SuiteDefinition:
     name: str
     title: str = ""
     viewers: Sequence[str] = ()
-    is_public: bool = False
     keep_reports_days: int | None = None
     keep_samples_days: int | None = None
     keep_hourly_days: int | None = None
     keep_daily_days: int | None = None
+    is_public: bool = False
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
         return self.filter(models.Q(viewers__isnull=True) | is_viewer).distinct()
 
     def public(self) -> SuiteQuerySet:
-        """Return the suites whose name, title and state everybody may see."""
+        """Return the suites whose name, title and state visitors see without a login."""
         return self.filter(is_public=True)
 
 

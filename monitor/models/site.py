@@ -51,7 +51,7 @@ class SiteQuerySet(models.QuerySet["Site"]):
         return self.filter(has_series | models.Q(pk__in=own))
 
     def public(self) -> SiteQuerySet:
-        """Return the sites whose name, title, state and availability everybody may see."""
+        """Return the sites whose name, title, state and availability visitors see without a login."""
         return self.filter(is_public=True)
 
     def manageable_by(

@@ -29,7 +29,7 @@ class OpenIncident:
 
     Attributes:
         place: where it is; empty if that is not known.
-        series_count: the number of series that it affects now, of those that the reader may see.
+        series_count: the number of series visible to the reader that it affects now.
         is_new: whether it was opened within the last day.
         handling: how users handle it, such as ``acknowledged by ada``; empty if they have not begun.
     """
@@ -70,7 +70,7 @@ class CurrentIncidents:
     Attributes:
         open: those that affect most series, at most ``MOST_OPEN``.
         open_count: the number of all open ones.
-        fixed: the last of those that were resolved within a day, at most ``MOST_FIXED``.
+        fixed: the last ones that were resolved within a day, at most ``MOST_FIXED``.
         changes: the changes since yesterday, and since last week.
         affected: the primary keys of the series that an open incident of runs affects.
     """

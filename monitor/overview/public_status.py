@@ -1,4 +1,4 @@
-"""What everybody may see, without a login: the states of the sites and suites that are marked public.
+"""What visitors see without a login: the states of the sites and suites that are marked public.
 
 Names and titles of these sites and suites, states in words, availability by day, and causes of open incidents
 by the titles of shipped signatures. No series, host, user or reason is named, for these may be internal.
@@ -102,7 +102,7 @@ def public_status(now: datetime) -> PublicStatus:
             PublicSite(
                 name=site.name,
                 title=site.title or site.name,
-                state=site_state(states[site.name]),
+                state=site_state(states[site.name], has_incident=site.name in incidents),
                 days=days[site.pk],
                 availability=_availability(days[site.pk]),
                 incidents=incidents.get(site.name, ()),
@@ -114,9 +114,12 @@ def public_status(now: datetime) -> PublicStatus:
     )
 
 
-def site_state(current: CurrentState) -> PublicState:
-    """Return what the public reads of *current*; a site that is up while a resource fails is degraded."""
-    if current.state == OperationalState.UP and current.reasons:
+def site_state(current: CurrentState, *, has_incident: bool = False) -> PublicState:
+    """Return what the public reads of *current*.
+
+    A site is degraded if it is up while a resource fails or an incident is open there.
+    """
+    if current.state == OperationalState.UP and (current.reasons or has_incident):
         return PublicState.DEGRADED
     return _OF_SITES[current.state]
 

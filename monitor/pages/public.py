@@ -1,6 +1,6 @@
 """The public status page and its badges, without a login: sites and suites that are marked public.
 
-The answers are the same for everybody and kept for a minute, so that many readers cost no more than one.
+The answers are the same for every visitor and kept for a minute, so that many readers cost no more than one.
 """
 
 from __future__ import annotations

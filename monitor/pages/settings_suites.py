@@ -126,8 +126,8 @@ def effects(change: Change) -> list[str]:
             f"Only {groups}, operators and administrators see it." if groups else "All users see it."
         )
     if before.is_public != after.is_public:
-        shown = "Everybody" if after.is_public else "Nobody"
-        texts.append(f"{shown} sees its name and state on the public status page, without a login.")
+        shown = "shows" if after.is_public else "no longer shows"
+        texts.append(f"The public status page {shown} its name and state, without a login.")
     return texts
 
 

@@ -248,6 +248,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "login/": (LOGIN, LOGIN),
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
+    "map/": (READING, None),
     "metrics": (READING, None),
     "public/": (PUBLIC, None),
     "public/badges/sites/<slug:name>.svg": (Special(frozenset({404})), None),  # nothing is public there

@@ -124,7 +124,9 @@ def test_the_state_of_a_suite_follows_from_its_series(passed: int, failed: int, 
     assert suite_state(passed, failed) == state
 
 
-def test_a_site_that_is_up_while_a_resource_fails_is_degraded(now: datetime) -> None:
+def test_a_site_that_is_up_while_a_resource_fails_or_an_incident_is_open_is_degraded(now: datetime) -> None:
     reason = StateReason(OperationalState.DOWN, now, None, "host", "3 failures")
     assert site_state(CurrentState(OperationalState.UP, None, None, [reason])) == PublicState.DEGRADED
-    assert site_state(CurrentState(OperationalState.UP, None, None, [])) == PublicState.OPERATIONAL
+    up = CurrentState(OperationalState.UP, None, None, [])
+    assert site_state(up) == PublicState.OPERATIONAL
+    assert site_state(up, has_incident=True) == PublicState.DEGRADED
