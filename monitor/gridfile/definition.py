@@ -65,7 +65,7 @@ class SuiteDefinition:
     keep_samples_days: int | None = None
     keep_hourly_days: int | None = None
     keep_daily_days: int | None = None
-    is_public: bool = False
+    is_public: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
