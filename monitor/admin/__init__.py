@@ -122,7 +122,7 @@ class BindingInline(InlineBinding):
 
 @admin.register(Site)
 class SiteAdmin(VisibleObjects):
-    list_display = ("name", "title")
+    list_display = ("name", "title", "is_public")
     search_fields = ("name", "title")
     inlines = (ResourceInline,)
 
@@ -190,7 +190,7 @@ class SuiteAdmin(VisibleObjects):
     list_display = ("name", "title", *RETENTION_FIELDS)
     filter_horizontal = ("viewers",)
     fieldsets = (
-        (None, {"fields": ("name", "title", "viewers")}),
+        (None, {"fields": ("name", "title", "viewers", "is_public")}),
         ("Retention", {"fields": RETENTION_FIELDS}),
     )
 

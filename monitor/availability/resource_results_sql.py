@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from monitor.db import binary
 from monitor.models.run import State
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.series import OF_THE_PUBLIC, VISIBLE, visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -102,13 +102,14 @@ class ResourceResults:
 
 
 def resource_results(
-    user: AbstractBaseUser | AnonymousUser, resources: Collection[str]
+    user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str]
 ) -> dict[str, ResourceResults]:
     """Return the results of the newest runs at each of *resources*, by name, as *user* may see them.
 
-    Resources without a visible run are absent. *user* must be logged in and active.
+    Resources without a visible run are absent. *user* must be logged in and active; None
+    is the public: the runs of suites without viewers count.
     """
-    parameters = {"resources": list(resources), **visibility(user)}
+    parameters = {"resources": list(resources), **(visibility(user) if user else OF_THE_PUBLIC)}
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(ResourceResults)
         # Not prepared: the best plan for one resource is not that for all of them.

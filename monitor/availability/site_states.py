@@ -102,6 +102,12 @@ def site_states(
     return {site: _state(evidence, site, evidence.resources.get(site, ())) for site in sites}
 
 
+def public_site_states(sites: Collection[str], now: datetime) -> dict[str, CurrentState]:
+    """Return the state of each of *sites* at *now*, by name, from the runs of suites without viewers."""
+    evidence = _evidence(None, Resource.objects.filter(site__name__in=sites), sites, now)
+    return {site: _state(evidence, site, evidence.resources.get(site, ())) for site in sites}
+
+
 def resource_states(
     user: AbstractBaseUser | AnonymousUser, resources: Collection[str], now: datetime
 ) -> dict[str, CurrentState]:
@@ -134,7 +140,10 @@ def closures_at(sites: Collection[str], at: datetime, now: datetime) -> dict[str
 
 
 def _evidence(
-    user: AbstractBaseUser | AnonymousUser, resources: ResourceQuerySet, sites: Collection[str], now: datetime
+    user: AbstractBaseUser | AnonymousUser | None,
+    resources: ResourceQuerySet,
+    sites: Collection[str],
+    now: datetime,
 ) -> _Evidence:
     by_site: dict[str, list[str]] = {}
     for name, site in resources.order_by("name").values_list("name", "site__name"):

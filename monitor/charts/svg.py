@@ -120,6 +120,7 @@ _STANDINGS = (
     "unknown",
     "skipped",
     "passed",
+    "stale",
     "elsewhere",
     "ours",
     "somewhere",

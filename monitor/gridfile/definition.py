@@ -20,6 +20,9 @@ class SiteDefinition:
 
     name: str
     title: str = ""
+    latitude: float | None = None
+    longitude: float | None = None
+    is_public: bool = False
     runs_at_once: int | None = None
     runs_per_day: int | None = None
     bytes_per_day: int | None = None
@@ -64,6 +67,7 @@ class SuiteDefinition:
     keep_samples_days: int | None = None
     keep_hourly_days: int | None = None
     keep_daily_days: int | None = None
+    is_public: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

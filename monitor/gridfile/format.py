@@ -71,6 +71,15 @@ class SiteEntry(Entry):
     """An organisation's place on the grid."""
 
     title: Title = Field("", description="Name shown on pages.")
+    latitude: Annotated[float, Field(ge=-90, le=90)] | None = Field(
+        None, description="Degrees, north positive; with `longitude`, the place of the site on the map."
+    )
+    longitude: Annotated[float, Field(ge=-180, le=180)] | None = Field(
+        None, description="Degrees, east positive."
+    )
+    is_public: bool = Field(
+        False, description="Show state and availability on `/public/`, without a login (docs/pages.md)."
+    )
     runs_at_once: Annotated[int, Field(ge=1, le=MAX_SMALL)] | None = Field(
         None, description="Maximum number of concurrent runs that use the site; default: unlimited."
     )
@@ -135,6 +144,9 @@ class SuiteEntry(Entry):
     viewers: list[str] = Field(
         [],
         description="User groups that can see the suite (see `/admin/`); default: all users.",
+    )
+    is_public: bool = Field(
+        False, description="Show the state on `/public/`, without a login (docs/pages.md)."
     )
     keep_reports_days: Days | None = Field(
         None, description="Retention of raw reports in days (docs/depot.md); default: unlimited."

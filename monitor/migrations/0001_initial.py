@@ -39,6 +39,38 @@ class Migration(migrations.Migration):
                 ("name", models.SlugField(unique=True)),
                 ("title", models.CharField(blank=True, max_length=200)),
                 (
+                    "latitude",
+                    models.FloatField(
+                        blank=True,
+                        help_text="degrees, north positive; with the longitude, the place of the site on the map",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(-90),
+                            django.core.validators.MaxValueValidator(90),
+                        ],
+                    ),
+                ),
+                (
+                    "longitude",
+                    models.FloatField(
+                        blank=True,
+                        help_text="degrees, east positive",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(-180),
+                            django.core.validators.MaxValueValidator(180),
+                        ],
+                    ),
+                ),
+                (
+                    "is_public",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="whether the public status page shows it, without a login",
+                    ),
+                ),
+                (
                     "runs_at_once",
                     models.PositiveSmallIntegerField(
                         blank=True,
@@ -112,6 +144,14 @@ class Migration(migrations.Migration):
                 ),
                 ("name", models.SlugField(unique=True)),
                 ("title", models.CharField(blank=True, max_length=200)),
+                (
+                    "is_public",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="whether the public status page shows it, without a login",
+                    ),
+                ),
                 (
                     "keep_reports_days",
                     models.PositiveIntegerField(

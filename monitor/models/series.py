@@ -76,6 +76,10 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
         is_viewer = models.Q(viewers__user=user.pk)
         return self.filter(models.Q(viewers__isnull=True) | is_viewer).distinct()
 
+    def public(self) -> SuiteQuerySet:
+        """Return the suites whose name, title and state visitors see without a login."""
+        return self.filter(is_public=True)
+
 
 class Suite(models.Model):
     """A named group of series. A suite with *viewers* is visible only to these groups and to superusers.
@@ -86,6 +90,9 @@ class Suite(models.Model):
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
     viewers = models.ManyToManyField("auth.Group", blank=True)
+    is_public = models.BooleanField(
+        default=False, db_default=False, help_text="whether the public status page shows it, without a login"
+    )
     keep_reports_days = _kept_days("raw reports")
     keep_samples_days = _kept_days("samples")
     keep_hourly_days = _kept_days("hourly rollups")
@@ -119,6 +126,10 @@ VISIBLE = """(%(sees_all)b OR NOT EXISTS (
 ) OR EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS member USING (group_id)
     WHERE viewers.suite_id = series.suite_id AND member.user_id = %(user)b))"""
+
+
+# The parameters of ``VISIBLE`` for readers without a login: suites without viewers.
+OF_THE_PUBLIC: Mapping[str, object] = {"user": None, "sees_all": False}
 
 
 def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from monitor.models.role import UserRole, roles_of
@@ -64,6 +65,10 @@ class SiteQuerySet(models.QuerySet["Site"]):
         own = SiteAdministrator.objects.filter(user=user.pk).order_by().values("site")
         return self.filter(has_series | models.Q(pk__in=own))
 
+    def public(self) -> SiteQuerySet:
+        """Return the sites whose name, title, state and availability visitors see without a login."""
+        return self.filter(is_public=True)
+
     def manageable_by(
         self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE
     ) -> SiteQuerySet:
@@ -102,6 +107,21 @@ class Site(models.Model):
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=200, blank=True)
+    latitude = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(-90), MaxValueValidator(90)],
+        help_text="degrees, north positive; with the longitude, the place of the site on the map",
+    )
+    longitude = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(-180), MaxValueValidator(180)],
+        help_text="degrees, east positive",
+    )
+    is_public = models.BooleanField(
+        default=False, db_default=False, help_text="whether the public status page shows it, without a login"
+    )
     runs_at_once = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="how many runs may use the site at the same time; empty: unlimited"
     )

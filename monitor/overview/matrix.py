@@ -21,11 +21,17 @@ from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Binding, Hold, Resource, Series, Site, Suite
 from monitor.models.hold import HoldKind
 from monitor.overview import latest
+from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
+from monitor.overview.allowed_ages import allowed_ages
 from monitor.overview.column_arrays import NEVER
+from monitor.overview.incidents import current_incidents
+from monitor.overview.matrix_cell import MatrixCell
+from monitor.overview.month_availability import month_availability
 from monitor.overview.series_details import (
     SeriesCell,
     SeriesDetails,
     SeriesRuns,
+    cell_at,
     cells_by_site,
     series_details,
     series_runs,
@@ -35,16 +41,21 @@ from monitor.overview.series_states import (
     ELSEWHERE,
     HERE,
     MONITORING,
-    PASSED,
-    SKIPPED,
     SOMEWHERE,
+    STALE,
     STANDINGS,
-    UNKNOWN,
     SeriesStates,
     series_states,
+    stale_rows,
     standings,
 )
-from monitor.overview.summary import Summary, failing_series, maintenance_at, outcomes_of_last_hour
+from monitor.overview.summary import (
+    Summary,
+    failing_series,
+    is_any_of,
+    maintenance_at,
+    outcomes_of_last_hour,
+)
 from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
@@ -60,42 +71,6 @@ ORDERS = (WORST, BY_NAME)
 
 
 @dataclass(frozen=True)
-class MatrixCell:
-    """The series of a column at one site.
-
-    Attributes:
-        counts: the number of series by standing, which is an index of ``STANDINGS``.
-        newest: when the newest run ended.
-        series: the series, if the column is a single series.
-    """
-
-    counts: tuple[int, ...]
-    newest: datetime | None
-    series: SeriesCell | None = None
-
-    @property
-    def series_count(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def worst(self) -> int:
-        return max(standing for standing, count in enumerate(self.counts) if count)
-
-    @property
-    def words(self) -> str:
-        count = self.counts[self.worst]
-        return {
-            HERE: f"{count} failed here",
-            SOMEWHERE: f"{count} failed, site unknown",
-            MONITORING: f"{count} monitoring fault{'' if count == 1 else 's'}",
-            ELSEWHERE: f"{count} failed elsewhere",
-            PASSED: "all passed" if count == self.series_count else f"{count} passed",
-            SKIPPED: "all skipped" if count == self.series_count else f"{count} skipped",
-            UNKNOWN: "no run yet",
-        }[self.worst]
-
-
-@dataclass(frozen=True)
 class SiteRow:
     """One site of the overview.
 
@@ -104,6 +79,7 @@ class SiteRow:
         failing: the number of series that failed at this site.
         held: the reason of a hold; empty if the site is not held.
         maintenance: the notice of an open maintenance window; empty if no window is open.
+        availability: the share of the known time of this month (UTC) in which it was up; None if unknown.
     """
 
     site: str
@@ -112,6 +88,7 @@ class SiteRow:
     failing: int
     held: str
     maintenance: str
+    availability: float | None
 
 
 @dataclass(frozen=True)
@@ -147,6 +124,8 @@ class _Columns:
         source: a queryset that contains all of *series*.
         series: the primary keys of the series.
         group: for each of *series*, the index of its column in *names*.
+        allowed_age: for each of *series*, how old its newest result may be, in seconds; None if *runs* say
+            which are stale.
         details, runs: details and runs of the series; empty unless each column is a single series.
     """
 
@@ -155,6 +134,7 @@ class _Columns:
     series: NDArray[np.int64]
     group: NDArray[np.int64]
     are_suites: bool = False
+    allowed_age: NDArray[np.float64] | None = None
     details: Sequence[SeriesDetails] = ()
     runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
 
@@ -229,11 +209,17 @@ def overview_of_groups(
 def _columns_of_suites(suites: Mapping[int, str]) -> _Columns:
     # Reading all series and states is as fast as selecting most of them.
     source = Series.objects.all()
-    rows = latest.series_columns(source, {"suite": ("integer", "suite_id")})
+    rows = latest.series_columns(source, {"suite": ("integer", "suite_id"), **AGE_COLUMNS})
     group = latest.positions_of(rows["suite"], np.array(list(suites)))
     is_visible = group >= 0
-    names = list(suites.values())
-    return _Columns(names, source, rows["series"][is_visible], group[is_visible], are_suites=True)
+    return _Columns(
+        list(suites.values()),
+        source,
+        rows["series"][is_visible],
+        group[is_visible],
+        are_suites=True,
+        allowed_age=allowed_ages(rows)[is_visible],
+    )
 
 
 def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
@@ -241,9 +227,11 @@ def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
     installed = sorted(probes.names())
     array = ", ".join(f"'{name}'" for name in installed)
     position = f"coalesce(array_position(ARRAY[{array}], probe::text) - 1, {len(installed)})"
-    rows = latest.series_columns(visible, {"group": ("integer", position)})
+    rows = latest.series_columns(visible, {"group": ("integer", position), **AGE_COLUMNS})
     # Reading all states is as fast as selecting most of them.
-    return _Columns([*installed, "others"], Series.objects.all(), rows["series"], rows["group"])
+    names = [*installed, "others"]
+    source = Series.objects.all()
+    return _Columns(names, source, rows["series"], rows["group"], allowed_age=allowed_ages(rows))
 
 
 def _overview(
@@ -257,25 +245,31 @@ def _overview(
     sites_a_page: int | None,
 ) -> Overview:
     states = series_states(columns.source, columns.series, columns.group, now)
-    counts = _counted(states, columns)
+    is_stale = stale_rows(states, columns.allowed_age, now)
+    counts = _counted(states, columns, is_stale)
     used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
     ordered = used[_order(counts.by_standing[used].sum(axis=1), order)]
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
-    maintenance = open_for_user(user, now)
+    maintenance, incidents = open_for_user(user, now), current_incidents(user, now)
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds)
+    rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds, now)
     return Overview(
-        failing=failing_series(states, {site.pk: site.name for site in counts.sites}, columns.runs, now),
+        incidents=incidents,
+        failing=failing_series(
+            states, {site.pk: site.name for site in counts.sites}, columns.runs, now, but=incidents.affected
+        ),
         failing_count=int(states.is_failing.sum()),
+        failing_alone_count=int((states.is_failing & ~is_any_of(states.series, incidents.affected)).sum()),
         maintenance=maintenance,
         outcomes=outcomes_of_last_hour(states, now),
-        stale_count=sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
+        stale_count=int(is_stale.sum())
+        + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
-        series=_in_maintenance(columns.details, rows, maintenance),
+        series=_shown_details(columns, rows, maintenance),
         series_count=len(states.series),
         site_names=[counts.sites[at].name for at in used.tolist()],
         rows=rows,
@@ -285,7 +279,7 @@ def _overview(
     )
 
 
-def _counted(states: SeriesStates, columns: _Columns) -> _Counts:
+def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_]) -> _Counts:
     """Count each series once at each of its sites, by its standing there."""
     sites = [_NamedSite(*row) for row in Site.objects.order_by("name").values_list("pk", "name", "title")]
     site_keys = np.array([site.pk for site in sites], dtype=np.int64)
@@ -293,6 +287,7 @@ def _counted(states: SeriesStates, columns: _Columns) -> _Counts:
     row, site = _series_at_sites(states, columns, site_keys)
     at = site * groups + states.group[row]
     standing = standings(states.state[row], states.culprit[row], site_keys[site])
+    standing[is_stale[row]] = STALE
     shape = (len(sites), groups)
     size = len(sites) * groups
     counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))
@@ -340,9 +335,11 @@ def _rows(
     shown_columns: Sequence[int],
     maintenance: Sequence[ShownWindow],
     holds: Sequence[Hold],
+    now: datetime,
 ) -> list[SiteRow]:
     held = {hold.name: hold.reason for hold in holds if hold.kind == HoldKind.SITE}
     series_cells = _series_cells(counts, columns)
+    months = month_availability([counts.sites[at].pk for at in shown_sites.tolist()], now)
     rows = []
     for at in shown_sites.tolist():
         site = counts.sites[at]
@@ -355,7 +352,8 @@ def _rows(
         ]
         failing = int(counts.by_standing[at, :, HERE].sum())
         window = maintenance_at([site.name], maintenance)
-        rows.append(SiteRow(site.name, site.title, cells, failing, held.get(site.name, ""), window))
+        reason, available = held.get(site.name, ""), months.get(site.pk)
+        rows.append(SiteRow(site.name, site.title, cells, failing, reason, window, available))
     return rows
 
 
@@ -382,12 +380,19 @@ def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCe
     ]
 
 
-def _in_maintenance(
-    details: Sequence[SeriesDetails], rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
+def _shown_details(
+    columns: _Columns, rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
 ) -> list[SeriesDetails]:
-    """Return *details*; for series at whose sites maintenance is in progress, ``held`` has the notice."""
-    sites = [[row.site for row in rows if row.cells[column]] for column in range(len(details))]
+    """Return the details of the series of *columns*, with their last runs.
+
+    For series at whose sites maintenance is in progress, ``held`` has the notice.
+    """
+    failed_sites = sites_of_failures(columns.runs) if columns.details else {}
     return [
-        replace(detail, held=detail.held or maintenance_at(at, maintenance))
-        for detail, at in zip(details, sites, strict=True)
+        replace(
+            detail,
+            held=detail.held or maintenance_at([row.site for row in rows if row.cells[column]], maintenance),
+            seen=cell_at(detail.name, columns.runs.get(detail.key), "", failed_sites),
+        )
+        for column, detail in enumerate(columns.details)
     ]

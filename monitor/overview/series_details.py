@@ -121,6 +121,7 @@ class SeriesDetails:
         totals: the newest totals of the current segment in seconds, oldest first.
         held: the reason of a hold or maintenance that covers the series; empty if the series is not held.
         alerts: the number of open alerts.
+        seen: its last runs, each failure as seen from the site where it happened; None until it is known.
         has_no_agent: whether its reporter is remote and has not got an assignment yet; it has no slots then.
     """
 
@@ -135,6 +136,14 @@ class SeriesDetails:
     held: str
     alerts: int
     has_no_agent: bool
+    seen: SeriesCell | None = None
+
+    @property
+    def deviation(self) -> float | None:
+        """The newest total relative to the forecast of the next, minus 1; None without a forecast."""
+        if not self.totals or self.outlook is None or self.outlook.median <= 0:
+            return None
+        return self.totals[-1] / self.outlook.median - 1
 
 
 def series_runs(series: SeriesQuerySet, now: datetime) -> dict[int, SeriesRuns]:

@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models import Q
 from django.db.models.functions import Collate
 
+import probes
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
-from monitor.models import Series, Suite
+from monitor.models import Binding, Series, Site, Suite
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
 from monitor.overview.search import with_words, words_of
@@ -36,13 +38,17 @@ _WORST_FIRST = [*GRID_FAILURES, *MONITOR_FAILURES]
 class SeriesChoice:
     """The series to list; an empty field does not filter.
 
-    *state* is a state or ``NOT_WORKING``; each word of *text* is part of the name.
+    Attributes:
+        state: a state or ``NOT_WORKING``.
+        category: of ``probes.CATEGORIES``; the last run did not pass, in a stage of this category.
+        text: words that are part of the name of the series or of one of its sites, in any case.
     """
 
     site: str = ""
     suite: str = ""
     state: str = ""
     probe: str = ""
+    category: str = ""
     text: str = ""
 
 
@@ -91,7 +97,7 @@ def list_series(
 ) -> SeriesPage:
     """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
     matching = _matching(user, chosen)
-    if order == BY_NAME and not chosen.state:
+    if order == BY_NAME and not chosen.state and not chosen.category:
         return _named_page(matching, chosen, now, page)
     keys = _ordered(matching, chosen, order)
     pages = max(1, -(-len(keys) // SERIES_A_PAGE))
@@ -139,7 +145,7 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     if chosen.probe:
         series = series.filter(probe=chosen.probe)
     if chosen.text:
-        series = series.filter(with_words(["name"], words_of(chosen.text)))
+        series = series.filter(_with_text(chosen.text))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
@@ -150,6 +156,8 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
         "state": ("letter", latest.STATE_OR_SKIPPED),
         "at": ("time", "coalesce(ended_at, slot, '-infinity')"),
     }
+    if chosen.category:
+        columns["stage"] = ("text", "stage")
     # Reading all states is as fast as selecting most of them.
     source = series if chosen.site else Series.objects.all()
     states = latest.latest_columns(source, named["series"], columns)
@@ -158,12 +166,34 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
         rows = np.flatnonzero(np.isin(states["state"], [state[0].encode() for state in wanted]))
     else:
         rows = np.arange(len(named["series"]))
+    if chosen.category:
+        rows = rows[_failed_in(chosen.category, states["state"][rows], states["stage"][rows])]
     names = named["name"][rows].astype(str)
     severity = np.full(len(rows), len(_WORST_FIRST))
     for rank, state in enumerate(_WORST_FIRST):
         severity[states["state"][rows] == state[0].encode()] = rank
     first = {WORST: severity, BY_NAME: np.zeros(len(rows)), OLDEST: states["at"][rows]}[order]
     return np.asarray(named["series"][rows][np.lexsort([names, first])])
+
+
+def _with_text(text: str) -> Q:
+    """Return the condition that each word of *text* is part of the name, or all are part of that of a site."""
+    words = words_of(text)
+    if not words:
+        return Q()
+    sites = list(Site.objects.filter(with_words(["name"], words)).values_list("pk", flat=True))
+    at_sites = Binding.objects.filter(resource__site__in=sites).order_by().values("series")
+    in_name = with_words(["name"], words)
+    return in_name | Q(pk__in=at_sites) if sites else in_name
+
+
+def _failed_in(category: str, states: NDArray[np.bytes_], stages: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which last runs did not pass, in a stage of *category* of any probe."""
+    declared = (stage for name in probes.names() for stage in probes.load(name).stages)
+    wanted = {stage.name for stage in declared if stage.category == category}
+    failed = np.isin(states, [state[0].encode() for state in DID_NOT_PASS])
+    is_wanted: NDArray[np.bool_] = np.fromiter((stage in wanted for stage in stages), bool, len(stages))
+    return failed & is_wanted
 
 
 def lines_of(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:

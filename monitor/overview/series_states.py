@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from monitor.db.timestamps import micros
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.overview import latest
+from monitor.overview.column_arrays import NEVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +23,8 @@ OURS = [state[0].encode() for state in MONITOR_FAILURES]
 BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 
 # The standings of a series at a site, the worst last; a standing is an index into counts.
-UNKNOWN, SKIPPED, PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(7)
+# A stale result says nothing about the present, whatever it was.
+UNKNOWN, SKIPPED, PASSED, STALE, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(8)
 
 _BLAMED = "LEFT JOIN monitor_resource AS blamed ON blamed.name = failed_resource"
 
@@ -65,6 +68,21 @@ def series_states(
         "recent": ("outcomes", _outcomes_between(now - LAST_HOUR, now)),
     }
     return SeriesStates(series, group, **latest.latest_columns(source, series, columns, _BLAMED))
+
+
+def stale_rows(
+    states: SeriesStates, allowed_age_seconds: NDArray[np.float64] | None, now: datetime
+) -> NDArray[np.bool_]:
+    """Return which of *states* are older than allowed; none, if the allowed ages are not known.
+
+    Of a series of which every slot was skipped, nothing is stale.
+    """
+    if allowed_age_seconds is None:
+        return np.zeros(len(states.series), dtype=bool)
+    is_executed = (states.state != b" ") & (states.state != b"s") & (states.ended_at != NEVER)
+    age_seconds = (micros(now) - states.ended_at) / 1e6
+    stale: NDArray[np.bool_] = is_executed & (age_seconds > allowed_age_seconds)
+    return stale
 
 
 def standings(

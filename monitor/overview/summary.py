@@ -14,6 +14,7 @@ from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_
 from monitor.ledger.maintenance import ShownWindow
 from monitor.models import Run, Series
 from monitor.models.run import ENDED, State
+from monitor.overview.incidents import CurrentIncidents
 from monitor.overview.latest import LETTERS
 from monitor.overview.series_details import LastRun, SeriesRuns, series_runs
 from monitor.overview.series_states import LAST_HOUR, OURS, SeriesStates
@@ -50,15 +51,19 @@ class Summary:
     """The head of an overview.
 
     Attributes:
-        failing: the first ``MOST_FAILING`` series that fail.
+        incidents: the open incidents, and what changed.
+        failing: the first ``MOST_FAILING`` series that fail and that no open incident affects.
         failing_count: the number of all series that fail.
+        failing_alone_count: the number of all series that fail and that no open incident affects.
         maintenance: the maintenance in progress.
         outcomes: the number of runs of the last hour, by state.
         stale_count: the number of series whose last run is older than their schedule allows.
     """
 
+    incidents: CurrentIncidents
     failing: Sequence[FailingSeries]
     failing_count: int
+    failing_alone_count: int
     maintenance: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
     stale_count: int
@@ -69,7 +74,7 @@ class Summary:
 
     @property
     def failing_not_listed(self) -> int:
-        return self.failing_count - len(self.failing)
+        return self.failing_alone_count - len(self.failing)
 
     @property
     def passed_share(self) -> float | None:
@@ -104,14 +109,16 @@ def failing_series(
     sites: Mapping[int, str],
     runs_by_series: Mapping[int, SeriesRuns],
     now: datetime,
+    *,
+    but: Collection[int] = (),
 ) -> list[FailingSeries]:
-    """Return the first ``MOST_FAILING`` series that fail now.
+    """Return the first ``MOST_FAILING`` series that fail now, without those whose primary keys are *but*.
 
     Failures of the grid come first, sorted by site, then failures of the monitor. *sites* has names by
     primary key, sorted by name. *runs_by_series* has the runs of all series; if it is empty, the needed runs
     are read.
     """
-    keys, culprits = _first_failing(states, list(sites))
+    keys, culprits = _first_failing(states, list(sites), but)
     runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys), now)
     return [
         FailingSeries(
@@ -126,12 +133,19 @@ def failing_series(
     ]
 
 
-def _first_failing(states: SeriesStates, sites: Sequence[int]) -> tuple[list[int], list[int]]:
+def is_any_of(series: NDArray[np.int64], keys: Collection[int]) -> NDArray[np.bool_]:
+    """Return which of *series* are among the primary keys *keys*."""
+    return np.isin(series, np.array(sorted(keys), dtype=np.int64))
+
+
+def _first_failing(
+    states: SeriesStates, sites: Sequence[int], but: Collection[int]
+) -> tuple[list[int], list[int]]:
     """Return the keys of the first failing series, and of the site at which each series failed.
 
     *sites* has the primary keys of sites in the order in which their failures are listed.
     """
-    failing: NDArray[np.int64] = np.flatnonzero(states.is_failing)
+    failing: NDArray[np.int64] = np.flatnonzero(states.is_failing & ~is_any_of(states.series, but))
     rank = {key: number for number, key in enumerate(sites)}
     site = np.array([rank.get(key, len(rank)) for key in states.culprit[failing].tolist()], dtype=np.int64)
     is_ours = np.isin(states.state[failing], OURS)

@@ -10,20 +10,30 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 
+import probes
 from monitor.models import Suite
 from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
+from monitor.overview.incidents import current_incidents
+from monitor.overview.series_list import SeriesChoice
 from monitor.pages.http.access import accounts_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-FILTERS = ("site", "suite", "state", "order")
+FILTERS = ("text", "site", "suite", "probe", "state", "category", "order")
 STATES = (series_list.NOT_WORKING, *ENDED)
+ORDER_LABELS = {
+    series_list.WORST: "worst first",
+    series_list.BY_NAME: "by name",
+    series_list.OLDEST: "oldest first",
+}
 
 
 @accounts_only
@@ -33,46 +43,75 @@ def page(request: HttpRequest) -> HttpResponse:
     if not reads_measurements(request.user):
         return redirect("tokens")
     now = timezone.now()
-    context = _series_context(request, now) or _filtered_context(request, now)
-    digest = digest_of(context["overview"])
+    context = _context(request, now)
+    # A list says nothing of incidents, but is shown below them.
+    is_list = context["is_list"]
+    digest = digest_of([context["overview"], context["incidents"]] if is_list else context["overview"])
     if is_current(request, digest):
         return HttpResponse(status=204)
-    template = context["part"] if wants_part(request) else "pages/overview.html"
-    return render(request, template, {**context, "digest": digest, "now": now})
+    is_part = wants_part(request)
+    template = "parts/overview_update.html" if is_part else "pages/overview.html"
+    return render(request, template, {**context, "digest": digest, "now": now, "is_update": is_part})
 
 
-def _series_context(request: HttpRequest, now: datetime) -> dict[str, Any] | None:
-    """Return the overview with a column per series, without filters; None if there are too many series."""
-    if not matrix.has_column_per_series(request.user):
-        return None
-    content = matrix.overview_of_series(request.user, now)
-    return {"part": "parts/overview.html", "overview": content}
-
-
-def _filtered_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
-    """Return a list if a site or a state is requested, otherwise the overview by suite or probe."""
-    query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
+def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """Return a list if its filters say so, otherwise the overview by series, or by suite or probe."""
+    query = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in FILTERS}
     if query["state"] not in STATES:
         query["state"] = ""
-    is_list = bool(query["site"] or query["state"])
+    user, is_of_series = request.user, matrix.has_column_per_series(request.user)
+    names = ("text", "site", "probe", "state", "category", *(["suite"] if is_of_series else []))
+    is_list = any(query[name] for name in names)
     orders = series_list.ORDERS if is_list else matrix.ORDERS
     if query["order"] not in orders:
         query["order"] = orders[0]
-    chosen = series_list.SeriesChoice(query["site"], query["suite"], query["state"])
+    chosen = SeriesChoice(**{name: query[name] for name in FILTERS if name != "order"})
     order, number = query["order"], page_number(request.GET.get("page", ""))
-    user = request.user
+    content: Any
+    if is_list:
+        content = series_list.list_series(user, now, chosen, order=order, page=number)
+    elif is_of_series:
+        content = matrix.overview_of_series(user, now)
+    else:
+        content = matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number)
     return {
         "part": "parts/series_list.html" if is_list else "parts/overview.html",
-        "overview": series_list.list_series(user, now, chosen, order=order, page=number)
-        if is_list
-        else matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number),
+        "is_list": is_list,
+        "overview": content,
+        "incidents": current_incidents(user, now) if is_list else content.incidents,
         "chosen": chosen,
-        "order": order,
-        "orders": orders,
-        "states": STATES,
-        "suites": Suite.objects.visible_to(user).order_by("name"),
+        "fields": _fields(query, orders, request, getattr(content, "site_names", ())),
         "query": urlencode({name: value for name, value in query.items() if value}),
     }
+
+
+def _fields(
+    query: Mapping[str, str], orders: Sequence[str], request: HttpRequest, sites: Sequence[str]
+) -> list[FilterField]:
+    suites = Suite.objects.visible_to(request.user).order_by("name")
+    states = [(state, "failing" if state == series_list.NOT_WORKING else _words(state)) for state in STATES]
+    options = {
+        "suite": [("", "all"), *((suite.name, suite.title or suite.name) for suite in suites)],
+        "probe": [("", "all"), *((name, name) for name in probes.names())],
+        "state": [("", "any"), *states],
+        "category": [("", "any"), *((name, name) for name in probes.CATEGORIES)],
+        "order": [(order, ORDER_LABELS[order]) for order in orders],
+    }
+    labels = {"text": "Name contains", "category": "Failed in", "order": "Sort"}
+    return [
+        FilterField(
+            name,
+            labels.get(name, name.capitalize()),
+            query[name],
+            options=options.get(name, ()),
+            suggestions=sites if name == "site" else (),
+        )
+        for name in FILTERS
+    ]
+
+
+def _words(state: str) -> str:
+    return state.replace("_", " ")
 
 
 entries = [NavigationEntry("Status", "Overview", "overview")]

@@ -125,6 +125,9 @@ def effects(change: Change) -> list[str]:
         texts.append(
             f"Only {groups}, operators and administrators see it." if groups else "All users see it."
         )
+    if before.is_public != after.is_public:
+        shown = "shows" if after.is_public else "no longer shows"
+        texts.append(f"The public status page {shown} its name and state, without a login.")
     return texts
 
 

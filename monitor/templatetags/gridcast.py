@@ -23,7 +23,7 @@ from monitor.ledger import attribution
 from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 from monitor.overview import series_states
-from monitor.overview.matrix import MatrixCell
+from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.reporters import ReporterState
 from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
@@ -134,6 +134,7 @@ _STANDINGS = {
     series_states.SOMEWHERE: ("somewhere", State.FAILED),
     series_states.MONITORING: ("ours", State.BROKEN),
     series_states.ELSEWHERE: ("elsewhere", State.FAILED),
+    series_states.STALE: ("nobody", Staleness.STALE),
     series_states.PASSED: ("nobody", State.PASSED),
     series_states.SKIPPED: ("nobody", State.SKIPPED),
     series_states.UNKNOWN: ("nobody", State.EXPECTED),
@@ -148,30 +149,29 @@ def matrix_cell(
     if shown is None:
         return SafeString('<td class="unbound"><span class="visually-hidden">not tested</span></td>')
     if shown.series is not None:
-        return _series_cell(shown.series, now)
+        return _series_cell(shown.series)
     content = context["overview"]
     suite = content.columns[column] if content.are_suites else context["chosen"].suite
     return _group_cell(shown, {"site": site} | ({"suite": suite} if suite else {}), now)
 
 
-def _series_cell(shown: SeriesCell, now: datetime) -> SafeString:
+def _series_cell(shown: SeriesCell) -> SafeString:
     last = shown.last
     if last is None:
         return SafeString('<td class="fresh">no run yet</td>')
     is_fresh = shown.freshness == Staleness.CURRENT or not shown.is_executed
     return format_html(
-        '<td class="f-{} s-{}"><a class="cell" href="{}"{}>'
-        '<span class="status">{}<span class="words">{}{}</span> {}</span>{}{}</a></td>',
+        '<td class="f-{} s-{}"><a class="cell" href="{}">'
+        '<span class="status">{}<span class="words">{}{}</span></span>{}{}</a></td>',
         shown.fault if is_fresh else Fault.NONE,
         last.state if is_fresh else shown.freshness,
         _run_url(last.run),
-        format_html(' title="{}"', reason) if (reason := shown.skipped or last.reason) else "",
         ICONS[last.state if is_fresh else shown.freshness],
         "" if is_fresh else f"{shown.freshness}, last ",
         shown.words,
-        ago(last.at, now),
         format_html('<span class="rule">{}</span>', shown.skipped) if shown.skipped else "",
-        svg.trend(shown.trend),
+        # The head of the column has the trend of the series; a site at which runs failed has its own.
+        svg.trend(shown.trend) if any(fault == Fault.HERE for _, fault in shown.trend) else "",
     )
 
 
@@ -179,16 +179,16 @@ def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> Safe
     fault, state = _STANDINGS[shown.worst]
     return format_html(
         '<td class="f-{} s-{}"><a class="cell" href="?{}">'
-        '<span class="status">{}<span class="words">{}</span></span>'
-        '{}<span class="total">{} series{}</span></a></td>',
+        '<span class="status">{}<span class="words">{}</span>'
+        '<span class="total">{}<span class="visually-hidden"> series</span>{}</span></span>{}</a></td>',
         fault,
         state,
         urlencode(query),
         ICONS[state],
         shown.words,
-        svg.shares(shown.counts),
         shown.series_count,
         format_html(", {}", ago(shown.newest, now)) if shown.newest else "",
+        svg.shares(shown.counts),
     )
 
 
@@ -196,6 +196,12 @@ def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> Safe
 def with_filter(context: dict[str, Any], name: str, value: str) -> str:
     """Return the query string of the page with the filter *name* set to *value*."""
     return urlencode({**context["filters"], name: value})
+
+
+@register.filter
+def deviation(relative: float) -> str:
+    """Format a difference relative to a forecast, such as ``+8 %``."""
+    return f"{100 * relative:+.0f} %".replace("-", "\u2212")
 
 
 @register.filter

@@ -254,7 +254,11 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "login/": (LOGIN, LOGIN),
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
+    "map/": (READING, None),
     "metrics": (READING, None),
+    "public/": (PUBLIC, None),
+    "public/badges/sites/<slug:name>.svg": (Special(frozenset({404})), None),  # nothing is public there
+    "public/badges/suites/<slug:name>.svg": (Special(frozenset({404})), None),
     "readyz": (Special(frozenset({200, 503})), None),
     "reporters/": (READING, REPORTERS),
     "reporters/<slug:name>/": (READING, None),

@@ -232,6 +232,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "availability": {"name": place, "recomputation": 2**40},
         "failures": {"name": "jam", "signature": "jam"},
         "forecasts": {"part": "methods"},
+        "public": {"name": place},
         "scoreboard": {"part": "methods"},
         "settings/alerts": {"name": f"{place}-site-rule", "number": 0},
         "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from monitor.alerts import evaluate
 from monitor.failures.classify_runs import classify_runs
+from monitor.failures.incidents import update_incidents
 from monitor.ledger import heartbeats
 from monitor.models import Alert, AlertRule, MaintenanceWindow, Series, Site
 from monitor.models.run import State
@@ -46,6 +47,7 @@ def full() -> FilledDepot:
     AlertRule.objects.create(name="every-failure", everything=True, condition="failures_in_row", threshold=1)
     classify_runs(timezone.now())
     evaluate.evaluate(timezone.now())
+    update_incidents(timezone.now())
     opened = Alert.objects.get()
     silent = AlertRule.objects.create(name="silent", condition="silent_seconds", threshold=60, enabled=False)
     Alert.objects.create(
@@ -70,7 +72,7 @@ def empty() -> FilledDepot:
 
 
 def huge() -> FilledDepot:
-    """More series and sites than an overview has columns for, with long names; all have one run."""
+    """More series and sites than an overview has columns for, with long names; a fifth of the series fail."""
     resources = builders.sites(30)
     names = [f"ring-with-a-long-name-{number}" for number in range(60)]
     for number, series in enumerate(builders.circles(names, resources[:7])):
@@ -79,10 +81,12 @@ def huge() -> FilledDepot:
         if number % 5 == 0:
             text = f"cannot connect to site{number % 7 + 1}.example.org:22: Connection refused"
             sent = builders.failed(sent, "transfer_ring", f"site{number % 7 + 1}-login", text)
+        builders.delivered(replace(sent, slot=now - MINUTE, run=wire.run_id(series.name, now - MINUTE)))
         builders.delivered(sent)
     for number, resource in enumerate(resources[7:]):
         builders.gather(f"gather-{number}", [resource, *resources[:3]])
     classify_runs(timezone.now())
+    update_incidents(timezone.now())
     heartbeats.record("beat", timezone.now() + HOUR)
     return FilledDepot(_session(builders.user("operator", may_run=True)), administrator())
 

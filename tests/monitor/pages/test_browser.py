@@ -233,9 +233,9 @@ def test_an_open_overview_shows_a_new_run(visitors: Visitors, depot: FilledDepot
 def test_ages_keep_counting_between_updates(visitors: Visitors, depot: FilledDepot) -> None:
     builders.passed(depot.failed.series, timezone.now())  # an age of seconds: minutes change too rarely
     page = visitors.come().open("/")
-    ages = page.locator(".cell time").all_text_contents()
+    ages = page.locator(".seen time").all_text_contents()
     page.wait_for_function(
-        "ages => [...document.querySelectorAll('.cell time')].some("
+        "ages => [...document.querySelectorAll('.seen time')].some("
         "time => time.textContent.includes(' s ago') && !ages.includes(time.textContent))",
         arg=ages,
         timeout=60_000,

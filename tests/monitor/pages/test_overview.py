@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from monitor.failures.classify_runs import classify_runs
+from monitor.failures.incidents import update_incidents
 from monitor.ledger.attribution import Fault
 from monitor.models import MaintenanceWindow, Run, Site
 from monitor.models.run import State
+from monitor.overview.incidents import changes_since, current_incidents
 from monitor.overview.matrix import Overview, overview_of_series
 from monitor.overview.series_details import SeriesCell
 from monitor.pages.http.updates import digest_of
@@ -54,6 +57,41 @@ def test_failing_series_are_listed_with_site_stage_and_reason(
     assert "failed in transfer_data" in text
     assert REFUSED in text
     assert f"/runs/{broken_site2.pk}/" in text
+
+
+def test_a_failure_of_an_incident_is_listed_as_the_incident_alone(
+    broken_site2: Run, grid: Grid, client: Client, reader: User, now: datetime
+) -> None:
+    builders.delivered(builders.failed(builders.report(grid.gather, now), "init", "site2-login", REFUSED))
+    classify_runs(now)
+    update_incidents(now)
+    content = overview_of_series(reader, now)
+    (incident,) = content.incidents.open
+    assert (incident.place, incident.series_count, incident.is_new) == ("at site2", 1, True)
+    assert (list(content.failing), content.failing_count, content.failing_alone_count) == ([], 1, 0)
+    text = client.get("/").content.decode()
+    assert f"/incidents/{incident.key}/" in text
+    assert text.index("1 open incident") < text.index('aria-label="Filter series"')
+    assert current_incidents(AnonymousUser(), now).open_count == 0
+
+
+@pytest.mark.parametrize(
+    ("opened_hours_ago", "resolved_hours_ago", "expected"),
+    [(1, None, (1, 0, 0)), (30, None, (0, 0, 1)), (30, 1, (0, 1, 0)), (2, 1, (0, 1, 0)), (50, 30, (0, 0, 0))],
+)
+def test_incidents_since_yesterday_are_new_fixed_or_still_failing(
+    now: datetime, opened_hours_ago: int, resolved_hours_ago: int | None, expected: tuple[int, int, int]
+) -> None:
+    hour = timedelta(hours=1)
+    resolved_at = None if resolved_hours_ago is None else now - resolved_hours_ago * hour
+    changes = changes_since("yesterday", now - 24 * hour, [(now - opened_hours_ago * hour, resolved_at)])
+    assert (changes.new, changes.fixed, changes.still_open) == expected
+
+
+def test_a_filter_lists_series_also_if_there_are_few(grid: Grid, client: Client) -> None:
+    text = client.get("/", {"text": "RING"}).content.decode()
+    assert "/series/circle-ring/" in text
+    assert "/series/gather-main/" not in text
 
 
 def test_the_page_says_all_passing_if_every_last_run_passed(
@@ -277,4 +315,4 @@ def test_forty_series_need_no_more_queries_than_ten(client: Client, now: datetim
     for series in builders.circles([f"ring-{number}" for number in range(10, 40)], resources):
         builders.passed(series, now - minute)
     assert queries_for(client) == with_ten
-    assert with_ten <= 22
+    assert with_ten <= 25

@@ -15,7 +15,8 @@ from monitor.depot.rollups.worker import roll
 from monitor.models import Resource, Run, Series
 from monitor.models.run import State
 from monitor.overview import matrix
-from monitor.overview.matrix import MatrixCell, Overview, SiteRow, overview_of_groups
+from monitor.overview.matrix import Overview, SiteRow, overview_of_groups
+from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.series_list import (
     BY_NAME,
     NOT_WORKING,
@@ -68,10 +69,40 @@ def test_a_failure_counts_as_here_at_its_site_and_as_elsewhere_at_the_other(
     builders.not_run(rings[2], now, State.MISSED, "")
     builders.not_run(rings[3], now, State.SKIPPED, "overlap")
     content = overview_of_groups(reader, now)
-    assert only_cell(content, "site1").counts == (MANY - 4, 1, 1, 1, 1, 0, 0)
-    assert only_cell(content, "site2").counts == (MANY - 4, 1, 1, 0, 1, 0, 1)
+    assert only_cell(content, "site1").counts == (MANY - 4, 1, 1, 0, 1, 1, 0, 0)
+    assert only_cell(content, "site2").counts == (MANY - 4, 1, 1, 0, 0, 1, 0, 1)
     assert [row.site for row in content.rows] == ["site2", "site1"]
     assert row(content, "site2").failing == 1
+
+
+def test_results_older_than_the_schedule_allows_count_as_stale(
+    rings: list[Series], reader: User, now: datetime
+) -> None:
+    old = now - timedelta(days=2)
+    builders.passed(rings[0], old)
+    fails(rings[1], old, "site2-login")
+    leader, follower = rings[2:4]
+    builders.passed(leader, now)
+    builders.passed(follower, old)
+    Series.objects.filter(pk=follower.pk).update(schedule="", leader=leader, follows="with")
+    Series.objects.filter(pk=rings[1].pk).update(enabled=False)
+    content = overview_of_groups(reader, now)
+    assert only_cell(content, "site1").counts == (MANY - 4, 0, 1, 2, 1, 0, 0, 0)
+    assert content.stale_count == 2
+
+
+def test_a_list_is_filtered_by_a_part_of_a_name_a_probe_and_the_category_of_the_failed_stage(
+    rings: list[Series], resources: list[Resource], reader: User, now: datetime
+) -> None:
+    gather = builders.gather("gather-main", resources[1:])
+    fails(rings[1], now, "site2-login")
+    builders.passed(rings[2], now)
+    assert names(list_series(reader, now, SeriesChoice(text="ING-00")).lines)[0] == "ring-001"
+    assert list_series(reader, now, SeriesChoice(text="ING-00")).series_count == 10
+    assert names(list_series(reader, now, SeriesChoice(text="SITE3")).lines) == [gather.name]
+    assert names(list_series(reader, now, SeriesChoice(probe="gather")).lines) == [gather.name]
+    assert names(list_series(reader, now, SeriesChoice(category="transfer")).lines) == ["ring-001"]
+    assert names(list_series(reader, now, SeriesChoice(category="queue")).lines) == []
 
 
 def test_series_of_which_every_slot_was_skipped_count_and_can_be_listed(

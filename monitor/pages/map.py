@@ -1,0 +1,42 @@
+"""The map of sites: where they are, which work, and which links between them fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.utils import timezone
+
+from monitor.charts.map_svg import Link, Place, draw_map, words_of
+from monitor.overview.site_map import MapSite, site_map
+from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
+
+MOST_LISTED = 30  # links in the table
+
+
+@members_only
+def page(request: HttpRequest) -> HttpResponse:
+    content = site_map(request.user, timezone.now())
+    links = [Link(each.first, each.second, each.failing > 0) for each in content.links]
+    context = {
+        "sites": content.sites,
+        "map": draw_map([_place(site) for site in content.sites if site.is_placed], links),
+        "unplaced": [site for site in content.sites if not site.is_placed],
+        "links": content.links[:MOST_LISTED],
+        "link_count": len(content.links),
+        "words": words_of(Counter(site.state for site in content.sites)),
+    }
+    return render(request, "pages/map.html", context)
+
+
+def _place(site: MapSite) -> Place:
+    url = reverse("site", args=[site.name])
+    latitude, longitude = site.latitude or 0.0, site.longitude or 0.0
+    return Place(site.name, latitude, longitude, site.state, site.state, url)
+
+
+entries = [NavigationEntry("Status", "Map", "map")]
+urlpatterns = [path("map/", page, name="map")]

@@ -1,0 +1,50 @@
+"""The map of sites: links between sites and their projection."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from monitor.charts.map_svg import WIDTH, Link, Place, draw_map, frame_of
+from monitor.models import Series
+from monitor.overview.site_map import site_map
+from tests.monitor.pages import builders
+
+SDSC, NCSA = Place("sdsc", 32.9, -117.2, "up", "up", "/1"), Place("ncsa<", 40.1, -88.2, "down", "down", "/2")
+
+
+@pytest.mark.django_db
+def test_links_are_pairs_of_sites_of_a_series_with_the_failing_first() -> None:
+    now = timezone.now()
+    ada = User.objects.create(username="ada", is_superuser=True)
+    resources = builders.sites(4)
+    builders.circle("ring", resources[:3])
+    pair = builders.circle("pair", resources[2:])
+    sent = builders.report(pair, now - timedelta(minutes=1))
+    builders.delivered(builders.failed(sent, "transfer_ring", "site4-login", "refused"))
+    links = [(each.first, each.second, each.series_count, each.failing) for each in site_map(ada, now).links]
+    assert links == [
+        ("site3", "site4", 1, 1),
+        ("site1", "site2", 1, 0),
+        ("site1", "site3", 1, 0),
+        ("site2", "site3", 1, 0),
+    ]
+    Series.objects.all().delete()
+    assert site_map(ada, now).links == []
+
+
+def test_every_place_lies_within_the_frame_and_names_are_escaped() -> None:
+    for places in ([SDSC], [SDSC, NCSA], []):
+        frame = frame_of(places)
+        for place in places:
+            x, y = frame.point(place.latitude, place.longitude)
+            assert 0 < x < WIDTH
+            assert 0 < y < frame.height
+    drawn = draw_map(
+        [SDSC, NCSA], [Link("sdsc", "ncsa<", is_failing=True), Link("sdsc", "gone", is_failing=True)]
+    )
+    assert drawn.count("l-failing") == 1
+    assert "ncsa<" not in drawn

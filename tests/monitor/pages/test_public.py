@@ -1,0 +1,132 @@
+"""The public status page and its badges: what is public, and nothing else."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from monitor.accounts.throttle import FailureLimit
+from monitor.availability.site_states import CurrentState, OperationalState, StateReason
+from monitor.charts.badge import badge
+from monitor.depot.rollups.worker import roll
+from monitor.failures.classify_runs import classify_runs
+from monitor.failures.incidents import update_incidents
+from monitor.models import FailureSignature, Site, Suite
+from monitor.overview.public_status import PublicState, public_status, site_state, suite_state
+from monitor.pages import public
+from tests.monitor.pages import builders
+from tests.monitor.pages.conftest import Grid
+
+REFUSED = "cannot connect to site2.example.org:22: Connection refused"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(settings: Any) -> None:
+    """A cache that tests in other processes do not share."""
+    backend = "django.core.cache.backends.locmem.LocMemCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": uuid.uuid4().hex}}
+
+
+@pytest.fixture
+def anybody() -> Client:
+    return Client()
+
+
+@pytest.fixture
+def failures(grid: Grid, now: datetime, minute: timedelta) -> None:
+    """Gather of the suite ``main`` has failed at site2 three times."""
+    for number in (3, 2, 1):
+        sent = builders.report(grid.gather, now - number * minute)
+        builders.delivered(builders.failed(sent, "transfer_data", "site2-login", REFUSED))
+    classify_runs(now)
+    update_incidents(now)
+    roll(now)
+
+
+def test_by_default_nothing_is_public(failures: None, anybody: Client) -> None:
+    text = anybody.get("/public/").content.decode()
+    assert "Nothing is public" in text
+    for secret in ("site2", "gather", "Connection refused"):
+        assert secret not in text
+    assert anybody.get("/public/badges/sites/site2.svg").status_code == 404
+    assert anybody.get("/public/badges/suites/main.svg").status_code == 404
+
+
+def test_a_public_site_shows_its_state_and_the_causes_of_its_incidents_without_internal_names(
+    failures: None, anybody: Client
+) -> None:
+    Site.objects.filter(name="site2").update(is_public=True, title="Second <site>")
+    answer = anybody.get("/public/")
+    text = answer.content.decode()
+    assert "Second &lt;site&gt;" in text
+    assert ">down</span>" in text
+    assert "Connection refused, since" in text
+    for secret in ("site1", "site3", "gather", "login", "example.org", "transfer_data"):
+        assert secret not in text
+    assert answer["Cache-Control"] == "public, max-age=60"
+    assert "Cookie" not in answer.get("Vary", "")
+    assert not answer.cookies
+
+
+def test_titles_of_signatures_that_users_wrote_are_not_public(failures: None, now: datetime) -> None:
+    Site.objects.filter(name="site2").update(is_public=True)
+    FailureSignature.objects.update(origin="page", title="disk of secret-host")
+    (site,) = public_status(now).sites
+    assert [incident.cause for incident in site.incidents] == ["Failures"]
+
+
+def test_failures_of_a_suite_with_viewers_are_not_public(failures: None, grid: Grid, now: datetime) -> None:
+    Site.objects.filter(name="site2").update(is_public=True)
+    Suite.objects.get(name="main").viewers.add(Group.objects.create(name="physicists"))
+    (site,) = public_status(now).sites
+    assert (site.state, list(site.incidents)) == (PublicState.UNKNOWN, [])
+
+
+def test_a_public_suite_has_a_state_of_its_own(failures: None, grid: Grid, now: datetime) -> None:
+    Suite.objects.filter(name="main").update(is_public=True)
+    assert [suite.state for suite in public_status(now).suites] == [PublicState.DOWN]
+    builders.passed(grid.circle, now)
+    assert [suite.state for suite in public_status(now).suites] == [PublicState.DEGRADED]
+    assert not public_status(now).sites
+
+
+def test_badges_are_pictures_that_every_cache_may_keep(failures: None, anybody: Client) -> None:
+    Site.objects.filter(name="site2").update(is_public=True)
+    answer = anybody.get("/public/badges/sites/site2.svg")
+    assert (answer["Content-Type"], answer["Cache-Control"]) == ("image/svg+xml", "public, max-age=60")
+    assert b"site2: down" in answer.content
+    assert anybody.get("/public/badges/suites/site2.svg").status_code == 404
+
+
+def test_a_network_that_asks_too_often_is_refused(
+    db: None, anybody: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(public, "REQUESTS", FailureLimit("public request", 2))
+    answers = [anybody.get("/public/") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert int(answers[-1]["Retry-After"]) > 0
+
+
+def test_the_label_of_a_badge_is_escaped() -> None:
+    assert "<script>" not in badge('<script>"&', "down")
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "state"),
+    [(0, 0, "no recent data"), (2, 0, "operational"), (2, 1, "degraded"), (0, 1, "down")],
+)
+def test_the_state_of_a_suite_follows_from_its_series(passed: int, failed: int, state: str) -> None:
+    assert suite_state(passed, failed) == state
+
+
+def test_a_site_that_is_up_while_a_resource_fails_or_an_incident_is_open_is_degraded(now: datetime) -> None:
+    reason = StateReason(OperationalState.DOWN, now, None, "host", "3 failures")
+    assert site_state(CurrentState(OperationalState.UP, None, None, [reason])) == PublicState.DEGRADED
+    up = CurrentState(OperationalState.UP, None, None, [])
+    assert site_state(up) == PublicState.OPERATIONAL
+    assert site_state(up, has_incident=True) == PublicState.DEGRADED
