@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from monitor.csvfile import to_csv
 from monitor.ledger.attribution import STATE_LABELS, outcome_label
 from monitor.units import humanised
 
@@ -58,11 +58,9 @@ def _text(value: Any, unit: str) -> str:
 
 
 def as_csv(table: ChartTable) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(column.name for column in table.columns)
-    writer.writerows([_plain(value) for value in row] for row in table.rows)
-    return text.getvalue().encode()
+    heading = [column.name for column in table.columns]
+    rows = ([_plain(value) for value in row] for row in table.rows)
+    return to_csv([heading, *rows], line_end="\n").encode()
 
 
 def as_json(table: ChartTable) -> bytes:

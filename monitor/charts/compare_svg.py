@@ -18,7 +18,7 @@ from monitor.units import humanised
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from monitor.depot.samples.lags import Lag, Regression, Values
+    from monitor.depot.samples.lags import LagCorrelation, Regression, Values
 
     Floats = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def scatter(
     return _frame(width, height, ticks, levels, format_html('<g class="dots">{}</g>{}', dots, fitted), label)
 
 
-def lag_bars(lags: Sequence[Lag]) -> SafeString:
+def lag_bars(lags: Sequence[LagCorrelation]) -> SafeString:
     """Draw the rank correlation at each lag as a bar from zero, -1 to 1."""
     width, height = 440, 300
     y = _scale(-1.0, 1.0, height - _BOTTOM, _TOP)

@@ -12,7 +12,7 @@ import numpy as np
 from monitor.db.timestamps import moment
 from monitor.depot.samples import lags
 from monitor.depot.samples.correlation import Correlation, correlation
-from monitor.depot.samples.lags import Lag, Regression, Values
+from monitor.depot.samples.lags import LagCorrelation, Regression, Values
 from monitor.models import Metric
 from monitor.series.segments import segment_status
 
@@ -25,7 +25,7 @@ _MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SeriesComparison:
     """Two metrics, *first* and *second*, with their values in a time range.
 
     Attributes:
@@ -42,8 +42,8 @@ class Comparison:
     pairs: tuple[NDArray[np.float64], NDArray[np.float64]]
     correlation: Correlation
     regression: Regression | None
-    lags: Sequence[Lag]
-    strongest: Lag | None
+    lags: Sequence[LagCorrelation]
+    strongest: LagCorrelation | None
 
     @property
     def rows(self) -> list[tuple[datetime, float, float]]:
@@ -64,13 +64,13 @@ def newest_metric(series: Series, name: str) -> Metric | None:
 
 def compare(
     first: Metric, second: Metric, start: datetime | None, end: datetime, lag_seconds: float = 0.0
-) -> Comparison:
+) -> SeriesComparison:
     """Return the comparison of two metrics from *start* until before *end*."""
     ours, theirs = (lags.newest_values(metric.pk, start, end) for metric in (first, second))
     lag = round(lag_seconds * _MICROSECONDS)
     times, y, x = lags.paired_at(ours, theirs, lag, lags.tolerance_of(ours, theirs))
     at_lags = lags.correlations(ours, theirs)
-    return Comparison(
+    return SeriesComparison(
         first=first,
         second=second,
         values=(ours, theirs),

@@ -13,7 +13,7 @@ from monitor.units import humanised
 
 if TYPE_CHECKING:
     from monitor.charts.patterns import StageShare
-    from monitor.depot.rollups.histogram import SigmaHistogram
+    from monitor.depot.rollups.histogram import BinnedSigmas
     from monitor.depot.rollups.hour_of_week import HourOfWeek
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -21,7 +21,7 @@ SHADES = 5
 _BAR, _HEIGHT, _FOOT = 28, 150, 34
 
 
-def sigma_bars(histogram: SigmaHistogram, unit: str) -> SafeString:
+def sigma_bars(histogram: BinnedSigmas, unit: str) -> SafeString:
     """Draw a bar per bin; the axis has whole standard deviations, with the value of every other one below."""
     most = max(histogram.counts)
     bars = format_html_join(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from monitor.charts import stage_shades
 from monitor.charts.chart_choice import TOTAL
 from monitor.charts.stage_shades import DrawnStage
-from monitor.depot.rollups.histogram import SigmaHistogram, sigma_histogram
+from monitor.depot.rollups.histogram import BinnedSigmas, sigma_histogram
 from monitor.depot.rollups.hour_of_week import HourOfWeek, by_hour_of_week
 from monitor.depot.samples.variance import VarianceShares, variance_shares
 from monitor.models import Metric
@@ -37,7 +37,7 @@ class Patterns:
     unit: str
     segment: Segment
     start: datetime
-    histogram: SigmaHistogram | None
+    histogram: BinnedSigmas | None
     week: HourOfWeek
     variance: VarianceShares | None
     shares: Sequence[StageShare]

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-import probes
 from monitor.forecasts import states
 from monitor.forecasts.statements import execute
 from monitor.models import (
@@ -23,7 +22,7 @@ from monitor.models import (
     Series,
     Suite,
 )
-from monitor.models.series import REPORTED_PROBE
+from monitor.series.kinds import probes_of_kind
 
 MOST_PREDICTORS = 8  # per metric
 NEW_AT_ONCE = 1_000  # metrics
@@ -157,20 +156,6 @@ def _paths(kind: str, series: Collection[int] | None) -> dict[int, _Path]:
         key: _Path(key, leader, viewers[suite], bound[key])
         for key, leader, suite in of_kind.values_list("pk", "leader", "suite")
     }
-
-
-def probes_of_kind(kind: str) -> list[str]:
-    """Return the names of the probes that measure *kind*, unless a series says otherwise."""
-    return [name for name in (*probes.names(), REPORTED_PROBE) if _kind(name) == kind]
-
-
-def _kind(name: str) -> str:
-    if name == REPORTED_PROBE:
-        return "application"  # unless the series says otherwise
-    try:
-        return probes.load(name).kind
-    except Exception:  # noqa: BLE001  # the file of the probe is broken: each of its runs reports that
-        return ""
 
 
 def _nearest(path: _Path, grid: Mapping[int, _Path]) -> list[int]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from monitor.forecasts.choose_predictors import probes_of_kind
 from monitor.forecasts.defaults import HEADLINE, LEVEL
 from monitor.models import ForecastState, Series, SuccessState
 from monitor.models.series import Measures
 from monitor.performance.stage_durations_sql import StageDuration, stage_durations
+from monitor.series.kinds import probes_of_kind
 from monitor.series.segments import current_metrics
 
 if TYPE_CHECKING:

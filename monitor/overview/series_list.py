@@ -177,7 +177,7 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
 
 
 def _with_text(text: str) -> Q:
-    """Return the condition that each word of *text* is part of the name, or all are part of that of a site."""
+    """Return the condition that all words of *text* are part of the name, or of that of a site."""
     words = words_of(text)
     if not words:
         return Q()

@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor.charts import compare_svg
 from monitor.charts.chart_choice import read_choice
 from monitor.charts.chart_table import FILES, TIME, ChartTable, Column
-from monitor.charts.comparison import Comparison, compare, newest_metric
+from monitor.charts.comparison import SeriesComparison, compare, newest_metric
 from monitor.models import Series
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -77,7 +77,7 @@ def _series(request: HttpRequest, parameter: str) -> Series | None:
 
 def _comparison(
     request: HttpRequest, first: Series | None, second: Series | None, chosen: PageRange
-) -> Comparison | None:
+) -> SeriesComparison | None:
     if first is None or second is None:
         return None
     metrics = []
@@ -128,7 +128,7 @@ def _suggestions(request: HttpRequest, first: Series | None) -> list[str]:
     return list(shared.values_list("name", flat=True)[:SUGGESTED])
 
 
-def _table(found: Comparison, first: Series | None, second: Series | None) -> ChartTable:
+def _table(found: SeriesComparison, first: Series | None, second: Series | None) -> ChartTable:
     names = [f"{series}: {metric.name}" for series, metric in ((first, found.first), (second, found.second))]
     units = (found.first.unit, found.second.unit)
     columns = [Column("Time (UTC)", "time", TIME)]
@@ -136,7 +136,7 @@ def _table(found: Comparison, first: Series | None, second: Series | None) -> Ch
     return ChartTable(columns, found.rows)
 
 
-def _drawings(request: HttpRequest, found: Comparison, table: ChartTable) -> dict[str, Any]:
+def _drawings(request: HttpRequest, found: SeriesComparison, table: ChartTable) -> dict[str, Any]:
     names = [column.label for column in table.columns[1:]]
     y, x = found.pairs
     units = found.second.unit, found.first.unit

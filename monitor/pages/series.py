@@ -77,11 +77,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         **live,
         "series": series,
-        "may_run": may_manage_somewhere(request.user)
-        and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
-        "may_manage_keys": series.is_reported
-        and may_manage_somewhere(request.user, MANAGE_REPORTERS)
-        and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists(),
+        **_permissions(request, series),
         "now": now,
         "time_range": chosen,
         "freshness": _freshness(series, now),
@@ -107,6 +103,15 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "parts/series.html", context)
     form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
     return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+
+
+def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:
+    may_run = (
+        may_manage_somewhere(request.user)
+        and Series.objects.manageable_by(request.user).filter(pk=series.pk).exists()
+    )
+    has_keys = series.is_reported and may_manage_somewhere(request.user, MANAGE_REPORTERS)
+    return {"may_run": may_run, "may_manage_keys": has_keys and may_run}
 
 
 @members_only

@@ -91,8 +91,8 @@ from django.urls import reverse
 
 from monitor.api import api
 
-assert reverse("sites") == "/sites/"
-get_template("pages/sites.html")
+assert reverse("titles") == "/titles/"
+get_template("pages/titles.html")
 assert "/api/v1/usage" in api.get_openapi_schema()["paths"]
 """
 

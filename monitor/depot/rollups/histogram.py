@@ -43,7 +43,7 @@ class Histogram(Freshness):
 
 
 @dataclass(frozen=True)
-class SigmaHistogram:
+class BinnedSigmas:
     """The distribution of the values of passed runs in standard deviations from their mean.
 
     ``counts[i]`` values lie from ``edges[i]`` to below ``edges[i + 1]``; the first and the last bin have all
@@ -59,7 +59,7 @@ class SigmaHistogram:
     exact: bool
 
 
-def sigma_histogram(metric: Metric, start: datetime, end: datetime) -> SigmaHistogram | None:
+def sigma_histogram(metric: Metric, start: datetime, end: datetime) -> BinnedSigmas | None:
     """Return the histogram from *start* until before *end*; None if the values do not differ."""
     result = _read(metric, start, end, MOST_READ)
     values, counts = _values(result)
@@ -72,7 +72,7 @@ def sigma_histogram(metric: Metric, start: datetime, end: datetime) -> SigmaHist
     bins = np.searchsorted(SIGMAS[1:-1], (values - mean) / stdev, "right")
     totals = np.bincount(bins, counts, minlength=len(SIGMAS) - 1).astype(np.int64)
     quantiles = _quantiles(values, counts)
-    return SigmaHistogram(n, mean, stdev, SIGMAS, totals.tolist(), quantiles, exact=not len(result.rolled))
+    return BinnedSigmas(n, mean, stdev, SIGMAS, totals.tolist(), quantiles, exact=not len(result.rolled))
 
 
 def histogram(

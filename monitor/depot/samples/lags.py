@@ -36,7 +36,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Lag:
+class LagCorrelation:
     """The correlation with the values of the other metric from *seconds* earlier; negative: later."""
 
     seconds: float
@@ -76,12 +76,14 @@ def usual_gap(values: Values) -> int:
     return int(np.median(np.diff(values.time))) if len(values) > 1 else 0
 
 
-def correlations(first: Values, second: Values) -> list[Lag]:
+def correlations(first: Values, second: Values) -> list[LagCorrelation]:
     """Return the correlation at each of ``LAGS`` lags before and after, in steps of *first*'s usual gap."""
     step = max(usual_gap(first), _SECOND)
     tolerance = tolerance_of(first, second)
     return [
-        Lag(number * step / _SECOND, correlation(*paired_at(first, second, number * step, tolerance)[1:]))
+        LagCorrelation(
+            number * step / _SECOND, correlation(*paired_at(first, second, number * step, tolerance)[1:])
+        )
         for number in range(-LAGS, LAGS + 1)
     ]
 
@@ -91,7 +93,7 @@ def tolerance_of(first: Values, second: Values) -> int:
     return max(usual_gap(first), usual_gap(second)) * 3 // 2
 
 
-def strongest(lags: Sequence[Lag]) -> Lag | None:
+def strongest(lags: Sequence[LagCorrelation]) -> LagCorrelation | None:
     """Return the lag with the largest absolute rank correlation; None if no lag has one."""
     defined = [lag for lag in lags if lag.correlation.spearman is not None]
     return max(defined, key=lambda lag: abs(lag.correlation.spearman.value), default=None)  # type: ignore[union-attr]

@@ -169,24 +169,24 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones(client: Client, que
 
 
 def test_invisible_series_reporters_and_alerts_do_not_appear(rings: list[Series], client: Client) -> None:
-    (secret,) = builders.circles(["secret"], builders.sites(1), in_suite="hidden")
+    (concealed,) = builders.circles(["concealed"], builders.sites(1), in_suite="hidden")
     Suite.objects.get(name="hidden").viewers.add(Group.objects.create(name="insiders"))
-    builders.passed(secret, timezone.now() - MINUTE)
+    builders.passed(concealed, timezone.now() - MINUTE)
     answer = client.get("/metrics").content
     assert b"ring-0" in answer
-    assert b"secret" not in answer
+    assert b"concealed" not in answer
     assert b"hidden" not in answer
 
 
 def test_an_allowed_host_needs_no_token_and_sees_what_every_user_sees(
     rings: list[Series], settings: Any
 ) -> None:
-    builders.circles(["secret"], builders.sites(1), in_suite="hidden")
+    builders.circles(["concealed"], builders.sites(1), in_suite="hidden")
     Suite.objects.get(name="hidden").viewers.add(Group.objects.create(name="insiders"))
     settings.GRIDCAST_METRICS_ALLOW = (ip_network("192.0.2.0/24"),)
     inside, outside = (Client(REMOTE_ADDR=address) for address in ("192.0.2.7", "198.51.100.7"))
     assert b"ring-0" in inside.get("/metrics").content
-    assert b"secret" not in inside.get("/metrics").content
+    assert b"concealed" not in inside.get("/metrics").content
     assert outside.get("/metrics").status_code == 401
 
 
@@ -236,7 +236,7 @@ def test_sites_have_their_present_state(rings: list[Series], client: Client, now
 
 
 def test_a_site_whose_series_are_invisible_does_not_appear(client: Client, settings: Any) -> None:
-    builders.circles(["secret"], [builders.site("hiddensite")], in_suite="hidden")
+    builders.circles(["concealed"], [builders.site("hiddensite")], in_suite="hidden")
     Suite.objects.get(name="hidden").viewers.add(Group.objects.create(name="insiders"))
     settings.GRIDCAST_METRICS_ALLOW = (ip_network("192.0.2.7"),)
     for caller in (client, Client(REMOTE_ADDR="192.0.2.7")):

@@ -299,7 +299,7 @@ def test_run_now_shows_the_run_until_it_ends(visitors: Visitors, depot: FilledDe
     transitions.move(Run.objects.all(), [run.pk], State.RUNNING, cause="it began", **began)
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible()
     builders.delivered(builders.report(run.series, run.slot))
-    expect(page.get_by_role("heading", name="Passed")).to_be_visible()
+    expect(page.get_by_role("heading", name="Passed", exact=True)).to_be_visible()
 
 
 def test_a_series_is_held_and_resumed_without_javascript(visitors: Visitors, depot: FilledDepot) -> None:

@@ -33,6 +33,7 @@ def test_the_body_is_json_with_every_field(server: Hook) -> None:
         "id": "notification-1",
         "event": "opened",
         "rule": "three-in-a-row",
+        "severity": "",
         "series": "circle-main",
         "reporter": "",
         "text": OPENED.text,
