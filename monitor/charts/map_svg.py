@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Link:
+class DrawnLink:
     """A line between the places *first* and *second*, by name."""
 
     first: str
@@ -63,7 +63,7 @@ def frame_of(places: Sequence[Place]) -> Frame:
     return Frame(west, north, WIDTH / width, stretch, WIDTH / width * stretch * height)
 
 
-def draw_map(places: Sequence[Place], links: Sequence[Link]) -> SafeString:
+def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     """Draw *places* and the *links* between them; failing links are dashed and on top."""
     frame = frame_of(places)
     by_name = {place.name: frame.point(place.latitude, place.longitude) for place in places}
@@ -81,22 +81,7 @@ def draw_map(places: Sequence[Place], links: Sequence[Link]) -> SafeString:
         "",
         '<a href="{}" aria-label="{}: {}"><circle class="m-{}" cx="{}" cy="{}" r="{}"/>'
         '<text x="{}" y="{}" text-anchor="middle">{}</text></a>',
-        (
-            (
-                place.url,
-                place.name,
-                place.words,
-                place.kind,
-                x,
-                y,
-                _radius(place.kind),
-                x,
-                round(y - 14, 1),
-                place.name,
-            )
-            for place in places
-            for x, y in [by_name[place.name]]
-        ),
+        (_mark(place, *by_name[place.name]) for place in places),
     )
     return format_html(
         '<svg class="map" viewBox="0 0 {} {}" role="group" aria-label="Map of sites">'
@@ -107,6 +92,11 @@ def draw_map(places: Sequence[Place], links: Sequence[Link]) -> SafeString:
         lines,
         marks,
     )
+
+
+def _mark(place: Place, x: float, y: float) -> tuple[object, ...]:
+    label = round(y - 14, 1)  # above the mark
+    return place.url, place.name, place.words, place.kind, x, y, _radius(place.kind), x, label, place.name
 
 
 def _radius(kind: str) -> int:

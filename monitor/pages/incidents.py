@@ -42,7 +42,7 @@ class UnknownAssignee(ValueError):
 
 
 @dataclass(frozen=True)
-class OpenIncident:
+class ListedIncident:
     """An incident as lists show it; *streak* is the longest streak of a series that it affects."""
 
     incident: Incident
@@ -90,7 +90,7 @@ def page(request: HttpRequest) -> HttpResponse:
     opened = list(counted.open()[:MOST_OPEN])
     resolved = list(counted.exclude(resolved_at=None).order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
     found = incident_streaks([each.pk for each in opened], Series.objects.visible_to(request.user), now)
-    rows = [OpenIncident(each, found.get(each.pk), now) for each in opened]
+    rows = [ListedIncident(each, found.get(each.pk), now) for each in opened]
     digest = digest_of([[(row.incident.pk, row.facts) for row in rows], [each.pk for each in resolved]])
     if is_current(request, digest):
         return HttpResponse(status=204)
@@ -125,7 +125,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     shown = list(affected.order_by(F("until").desc(nulls_first=True), "since")[:MOST_SERIES])
     counts = streaks({row.series_id: row.series.name for row in shown if row.until is None}, now)
     context = {
-        "shown": OpenIncident(found, longest(counts.values()), now),
+        "shown": ListedIncident(found, longest(counts.values()), now),
         "incident": found,
         "affected": [(row, counts.get(row.series_id) if row.until is None else None) for row in shown],
         "affected_count": affected.count(),

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.charts.map_svg import Link, Place, draw_map, words_of
+from monitor.charts.map_svg import DrawnLink, Place, draw_map, words_of
 from monitor.overview.site_map import MapSite, site_map
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -20,7 +20,7 @@ MOST_LISTED = 30  # links in the table
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     content = site_map(request.user, timezone.now())
-    links = [Link(each.first, each.second, each.failing > 0) for each in content.links]
+    links = [DrawnLink(each.first, each.second, each.failing > 0) for each in content.links]
     context = {
         "sites": content.sites,
         "map": draw_map([_place(site) for site in content.sites if site.is_placed], links),

@@ -97,7 +97,6 @@ class DirectCaller:
             )
             if answer.streaming:
                 b"".join(answer.streaming_content)
-            answer.close()
             transaction.set_rollback(True)
         return answer
 

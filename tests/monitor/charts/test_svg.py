@@ -68,9 +68,9 @@ def test_an_hourly_line_is_interrupted_at_missing_hours() -> None:
 
 
 def test_shares_are_drawn_worst_first_and_with_a_minimum_width() -> None:
-    drawn = svg.shares([0, 0, 999, 0, 0, 0, 1])
+    drawn = svg.shares([0, 0, 999, 0, 0, 0, 0, 1])
     assert re.findall(r'class="b-(\w+)"', drawn) == ["here", "passed"]
     widths = [float(width) for width in re.findall(r'width="([\d.]+)"', drawn)]
     assert min(widths) == 2.0
-    for kind in ("unknown", "skipped", "passed", "elsewhere", "ours", "somewhere", "here"):
+    for kind in ("unknown", "skipped", "passed", "stale", "elsewhere", "ours", "somewhere", "here"):
         assert f".b-{kind} " in STYLES

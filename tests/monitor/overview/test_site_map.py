@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitor.charts.map_svg import WIDTH, Link, Place, draw_map, frame_of
+from monitor.charts.map_svg import WIDTH, DrawnLink, Place, draw_map, frame_of
 from monitor.models import Series
 from monitor.overview.site_map import site_map
 from tests.monitor.pages import builders
@@ -44,7 +44,8 @@ def test_every_place_lies_within_the_frame_and_names_are_escaped() -> None:
             assert 0 < x < WIDTH
             assert 0 < y < frame.height
     drawn = draw_map(
-        [SDSC, NCSA], [Link("sdsc", "ncsa<", is_failing=True), Link("sdsc", "gone", is_failing=True)]
+        [SDSC, NCSA],
+        [DrawnLink("sdsc", "ncsa<", is_failing=True), DrawnLink("sdsc", "gone", is_failing=True)],
     )
     assert drawn.count("l-failing") == 1
     assert "ncsa<" not in drawn

@@ -47,6 +47,8 @@ def test_each_entry_leads_to_a_page_that_marks_itself() -> None:
     browser = Client()
     browser.force_login(builders.user("chief", is_superuser=True))
     for entry in pages.entries():
+        if entry.url == "public":  # a page for everybody, without navigation
+            continue
         shown = navigation([entry], User.objects.get(), None)
         for section in filter(None, [*shown.sections, shown.account, shown.tools]):
             (link,) = section.links
