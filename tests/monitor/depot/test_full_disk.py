@@ -197,6 +197,7 @@ def test_the_home_reporter_keeps_reports_until_there_is_space(small: Disk, noon:
     assert RawReport.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_a_completely_full_disk_loses_no_report_and_stores_none_in_part(
     small: Disk, noon: datetime, settings: LazySettings
 ) -> None:

@@ -96,6 +96,7 @@ def enrolment_command(browser: Client) -> list[str]:
     return shlex.split(found[1])
 
 
+@pytest.mark.nightly
 def test_a_site_follows_the_guide_and_the_dashboard_says_what_it_forbids(
     network: SiteNetwork, browser: Client, pyz: Path, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def right_edge(page: PageObject) -> float:
     return max(edges)
 
 
+@pytest.mark.nightly
 def test_the_pdf_has_all_text_within_its_margins_page_numbers_and_repeated_titles(html: str) -> None:
     pdf = available_renderer()(html)
     pages = text_of(pdf)
