@@ -12,6 +12,7 @@ from monitor.charts.availability_strip import day_cell
 from monitor.models import SiteDay
 
 _CELL, _LEFT, _TOP = 12, 30, 16
+_WEEKS_OF_A_YEAR = 53
 _WEEKDAYS = ((0, "Mon"), (2, "Wed"), (4, "Fri"))
 
 
@@ -26,7 +27,7 @@ def availability_calendar(days: Sequence[SiteDay]) -> SafeString:
     label = f"{days[0].day} to {days[-1].day}: downtime on {down} of {len(days)} days"
     return format_html(
         '<svg class="calendar" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>',
-        _LEFT + weeks * _CELL,
+        _LEFT + max(weeks, _WEEKS_OF_A_YEAR) * _CELL,  # cells of a young site are not larger
         _TOP + 7 * _CELL,
         label,
         _weekdays(),
