@@ -47,7 +47,7 @@ def test_each_entry_leads_to_a_page_that_marks_itself() -> None:
     browser = Client()
     browser.force_login(builders.user("chief", is_superuser=True))
     for entry in pages.entries():
-        if entry.url == "public":  # a page for everybody, without navigation
+        if entry.url == "public":  # readers without an account see no navigation
             continue
         shown = navigation([entry], User.objects.get(), None)
         for section in filter(None, [*shown.sections, shown.account, shown.tools]):
