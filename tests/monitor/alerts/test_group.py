@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,21 +32,10 @@ from monitor.models.run import State
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.conftest import NOON
-from tests.monitor.failing_sites import HOUR, TIMEOUT, grid_of_sites, ran, runs
-from tests.monitor.receivers import ACCEPTS, REFUSES, Hook, hook
+from tests.monitor.failing_sites import HOUR, TIMEOUT, ran, runs
+from tests.monitor.receivers import ACCEPTS, REFUSES, Hook
 
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def grid(circle: Series) -> dict[str, Series]:
-    return grid_of_sites(circle)
-
-
-@pytest.fixture
-def server() -> Iterator[Hook]:
-    with hook() as running_hook:
-        yield running_hook
 
 
 def rule(name: str, condition: str, threshold: int, *channels: Any, **fields: Any) -> AlertRule:

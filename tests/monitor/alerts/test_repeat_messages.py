@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-
-import pytest
 
 from monitor.models import Alert, Notification, Series
 from tests.monitor.alerts.test_group import MINUTE, messages, rule, watch
 from tests.monitor.conftest import NOON
-from tests.monitor.failing_sites import HOUR, grid_of_sites, ran, runs
-from tests.monitor.receivers import Hook, hook
+from tests.monitor.failing_sites import HOUR, ran, runs
+from tests.monitor.receivers import Hook
 
 HALF = timedelta(minutes=30)
-
-
-@pytest.fixture
-def grid(circle: Series) -> dict[str, Series]:
-    return grid_of_sites(circle)
-
-
-@pytest.fixture
-def server() -> Iterator[Hook]:
-    with hook() as running_hook:
-        yield running_hook
 
 
 def test_a_channel_is_told_again_once_for_an_incident(grid: dict[str, Series], server: Hook) -> None:

@@ -33,7 +33,7 @@ def own_cache(settings: Any) -> None:
 
 
 @pytest.fixture
-def anybody() -> Client:
+def visitor() -> Client:
     return Client()
 
 
@@ -48,20 +48,20 @@ def failures(grid: Grid, now: datetime, minute: timedelta) -> None:
     roll(now)
 
 
-def test_by_default_nothing_is_public(failures: None, anybody: Client) -> None:
-    text = anybody.get("/public/").content.decode()
+def test_by_default_nothing_is_public(failures: None, visitor: Client) -> None:
+    text = visitor.get("/public/").content.decode()
     assert "Nothing is public" in text
     for secret in ("site2", "gather", "Connection refused"):
         assert secret not in text
-    assert anybody.get("/public/badges/sites/site2.svg").status_code == 404
-    assert anybody.get("/public/badges/suites/main.svg").status_code == 404
+    assert visitor.get("/public/badges/sites/site2.svg").status_code == 404
+    assert visitor.get("/public/badges/suites/main.svg").status_code == 404
 
 
 def test_a_public_site_shows_its_state_and_the_causes_of_its_incidents_without_internal_names(
-    failures: None, anybody: Client
+    failures: None, visitor: Client
 ) -> None:
     Site.objects.filter(name="site2").update(is_public=True, title="Second <site>")
-    answer = anybody.get("/public/")
+    answer = visitor.get("/public/")
     text = answer.content.decode()
     assert "Second &lt;site&gt;" in text
     assert ">down</span>" in text
@@ -95,19 +95,19 @@ def test_a_public_suite_has_a_state_of_its_own(failures: None, grid: Grid, now: 
     assert not public_status(now).sites
 
 
-def test_badges_are_pictures_that_every_cache_may_keep(failures: None, anybody: Client) -> None:
+def test_badges_are_pictures_that_every_cache_may_keep(failures: None, visitor: Client) -> None:
     Site.objects.filter(name="site2").update(is_public=True)
-    answer = anybody.get("/public/badges/sites/site2.svg")
+    answer = visitor.get("/public/badges/sites/site2.svg")
     assert (answer["Content-Type"], answer["Cache-Control"]) == ("image/svg+xml", "public, max-age=60")
     assert b"site2: down" in answer.content
-    assert anybody.get("/public/badges/suites/site2.svg").status_code == 404
+    assert visitor.get("/public/badges/suites/site2.svg").status_code == 404
 
 
 def test_a_network_that_asks_too_often_is_refused(
-    db: None, anybody: Client, monkeypatch: pytest.MonkeyPatch
+    db: None, visitor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(public, "REQUESTS", FailureLimit("public request", 2))
-    answers = [anybody.get("/public/") for _ in range(3)]
+    answers = [visitor.get("/public/") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1]["Retry-After"]) > 0
 
