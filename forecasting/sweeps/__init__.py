@@ -1,0 +1,1 @@
+"""Statistics of sweeps: which factor of a measurement matters, and which setting is best."""

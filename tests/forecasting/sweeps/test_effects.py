@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecasting.reading.sweeps import Sweep, SweepValue
+from forecasting.sweeps.effects import Effects, TooFewCells, effects_of
+from tests.forecasting.sweeps.planted import FACTORS, planted
+
+
+def swept(
+    values: Mapping[Any, float], factors: tuple[str, ...], noise: float = 0.01, passes: int = 6
+) -> Sweep:
+    """Return a sweep with *passes* values of each combination, scattered by relative *noise*."""
+    draw = np.random.default_rng(3)
+    return Sweep(
+        factors,
+        {
+            levels: [
+                SweepValue(number + 1, value * float(np.exp(noise * draw.standard_normal())))
+                for number in range(passes)
+            ]
+            for levels, value in values.items()
+        },
+    )
+
+
+def claimed(effects: Effects) -> set[tuple[str, ...]]:
+    return {effect.term for effect in effects.terms if effect.is_claimed}
+
+
+def test_planted_effects_are_found_from_a_quarter_of_the_combinations() -> None:
+    sweep = planted(seed=1)
+    effects = effects_of(sweep.sweep)
+    assert claimed(effects) == {term for term in sweep.effects if sweep.size(term) > 1.05}
+    assert effects.cells == effects.possible_cells / 4
+    for effect in effects.terms:
+        for level in effect.levels if effect.term in sweep.effects else ():
+            place = tuple(FACTORS[name].index(of) for name, of in zip(effect.term, level.levels, strict=True))
+            assert level.ratio == pytest.approx(float(np.exp(sweep.effects[effect.term][place])), rel=0.02)
+
+
+def test_the_best_combination_need_not_be_measured() -> None:
+    sweep = planted(seed=2)
+    choice = effects_of(sweep.sweep).choice
+    assert sweep.value(choice.levels) > 0.98
+    assert choice.over_mean > 1.0
+
+
+def test_noise_alone_gives_no_effect() -> None:
+    cells = dict.fromkeys(product("abcd", "xy", "12"), 100.0)
+    assert claimed(effects_of(swept(cells, ("letter", "axis", "number"), noise=0.05))) == set()
+
+
+def test_the_levels_that_cannot_be_told_from_the_best_are_named_with_it() -> None:
+    cells = {
+        (width, fs): value
+        for fs in ("raw", "xfs")
+        for width, value in [("1", 50.0), ("8", 100.0), ("16", 100.2)]
+    }
+    width, *_ = effects_of(swept(cells, ("width", "fs"))).terms
+    assert width.term == ("width",)
+    assert set(width.best) == {"8", "16"}
+    assert [level.levels for level in width.levels] == [("1",), ("8",), ("16",)]
+
+
+def test_where_lower_is_better_the_smallest_value_is_the_choice() -> None:
+    cells = {(width, fs): value for fs in ("raw", "xfs") for width, value in [("1", 50.0), ("8", 100.0)]}
+    sweep = swept(cells, ("width", "fs"))
+    assert effects_of(sweep, "lower").choice.levels["width"] == "1"
+    assert effects_of(sweep, "higher").choice.levels["width"] == "8"
+
+
+def test_factors_that_were_always_changed_together_are_not_told_apart() -> None:
+    cells = {
+        ("1", "off", "raw"): 1.0,
+        ("2", "on", "raw"): 2.0,
+        ("1", "off", "xfs"): 1.0,
+        ("2", "on", "xfs"): 2.0,
+    }
+    effects = effects_of(swept(cells, ("width", "cache", "fs")))
+    assert ("cache",) in effects.left_out
+    assert {effect.term for effect in effects.terms} == {("width",), ("fs",), ("width", "fs")}
+
+
+def test_values_without_any_noise_give_exact_effects() -> None:
+    cells = {(width, fs): value for fs in ("raw", "xfs") for width, value in [("1", 50.0), ("2", 200.0)]}
+    effects = effects_of(swept(cells, ("width", "fs"), noise=0.0))
+    assert claimed(effects) == {("width",)}
+    assert effects.terms[0].size == pytest.approx(4.0)
+
+
+def test_an_outlier_is_flagged_and_moves_its_combination_little() -> None:
+    cells = dict.fromkeys(product("ab", "xy", "12"), 100.0)
+    sweep = swept(cells, ("letter", "axis", "number"))
+    values = sweep.cells["a", "x", "1"]
+    assert isinstance(values, list)
+    values[3] = SweepValue(4, 1000.0)
+    effects = effects_of(sweep)
+    assert effects.flags.flagged >= 1
+    assert effects.flags.expected == pytest.approx(8 * 5 * 0.027, rel=0.1)
+    assert max(abs(level.ratio - 1) for effect in effects.terms for level in effect.levels) < 0.01
+
+
+def test_one_value_for_each_combination_and_no_combination_to_spare_is_refused() -> None:
+    cells = dict.fromkeys(product("ab", "xy"), 100.0)
+    with pytest.raises(TooFewCells, match="4 combinations of levels"):
+        effects_of(swept(cells, ("letter", "axis"), passes=2))
