@@ -10,7 +10,8 @@
     |-- DamagedState      a key or a description cannot be parsed       no
     |-- BadLinkTable      a line of a link table is wrong (wan)         no
     |-- NoNetwork         all networks of the test-bed are used (wan)   yes
-    `-- CannotRunHere     rights or programs are missing (wan)          no
+    |-- CannotRunHere     rights or programs are missing (wan)          no
+    `-- UnknownStorage    there is no storage profile of this name      no
 """
 
 from __future__ import annotations
@@ -40,3 +41,7 @@ class NotServing(TestbedError):
 
 class DamagedState(TestbedError):
     """A file in the directory of the grid cannot be parsed."""
+
+
+class UnknownStorage(TestbedError, LookupError):
+    """There is no storage profile of this name."""

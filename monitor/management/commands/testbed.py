@@ -9,6 +9,7 @@ import signal
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from monitor.testbed.sites import LocalGridOptions, TestbedError, load_descripti
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.grid import NO_WEATHER
 from monitor.testbed.sites.weather_sources import FAULT_FILE, parse_fault
+from monitor.testbed.storage import build
+from monitor.testbed.storage import profiles as storage_profiles
+from monitor.testbed.storage.mount import mounted
+from monitor.testbed.storage.profile import GIB
 from monitor.testbed.wan import manual_changes, requirements
 from monitor.testbed.wan.geography import HUB
 from monitor.testbed.wan.grid import WanOptions, open_grid
@@ -48,6 +53,7 @@ class Command(BaseCommand):
         _add_link(link)
         links = actions.add_parser("links", help="show the current state of the wide-area network")
         mended = actions.add_parser("mend", help="undo faults and changes set by hand")
+        _add_storage(actions.add_parser("storage", help="emulate a storage device in memory"))
         for action in (broken, link, links, mended):
             _add_directory(action)
 
@@ -58,6 +64,7 @@ class Command(BaseCommand):
             "mend": self._mend,
             "link": self._link,
             "links": self._links,
+            "storage": self._storage,
         }
         try:
             actions[action](**options)
@@ -119,6 +126,19 @@ class Command(BaseCommand):
         for line in manual_changes.report(directory or _wan_directory()):
             self._say(line)
 
+    def _storage(self, *, directory: Path, profile: str, capacity: float | None, seed: int, **_: Any) -> None:
+        chosen = replace(storage_profiles.load(profile), seed=seed)
+        if capacity is not None:
+            chosen = replace(chosen, capacity_bytes=int(capacity * GIB))
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        with mounted(build.emulator(env.var_directory() / "storage"), directory, chosen) as emulator:
+            self._say(f"{profile} is mounted at {directory}. Its data are lost when this command ends.")
+            while not stop.wait(_KEEP_SECONDS):
+                if emulator.poll() is not None:
+                    raise CommandError(f"the storage at {directory} was unmounted, or its emulator has ended")
+
     def _say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
@@ -145,6 +165,15 @@ def _add_up(parser: ArgumentParser) -> None:
     parser.add_argument("--destination", help="the site that receives results (default: sdsc)")
     _add_references(parser)
     _add_wan(parser)
+
+
+def _add_storage(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="storage_action", required=True)
+    up = actions.add_parser("up", help="mount a device until SIGINT or SIGTERM")
+    up.add_argument("directory", type=Path, metavar="DIR", help="an empty directory")
+    up.add_argument("--profile", required=True, choices=storage_profiles.names())
+    up.add_argument("--capacity", type=_positive, metavar="GIB", help="default: as the profile says")
+    up.add_argument("--seed", type=int, default=1, help="equal seeds give equal times")
 
 
 def _add_references(parser: ArgumentParser) -> None:
