@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from monitor.db import binary
+from monitor.ingest.reported_end import reported_end
+from monitor.ledger.transitions import UnlistedEnd, insert_reported
 from monitor.models.run import REPORTED
 
 if TYPE_CHECKING:
@@ -18,38 +20,29 @@ if TYPE_CHECKING:
 
 # The bounds of the slots prune the partitions of the ledger, here and below. Rows are read by position: these
 # statements run for every report.
-_FIND = """
+_FIND = f"""
 SELECT number, series.id, run.id IS NOT NULL, sender IS NULL OR sender = reporter.name OR EXISTS (
     SELECT FROM monitor_formerreporter AS former JOIN monitor_reporter AS its ON its.id = former.reporter_id
     WHERE former.series_id = series.id AND its.name = sender AND reported.slot <= former.until)
-FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[]) WITH ORDINALITY
+FROM unnest({binary.arrays("uuid", "timestamptz", "text", "text")}) WITH ORDINALITY
     AS reported (run, slot, name, sender, number)
 LEFT JOIN monitor_run AS run
     ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
 LEFT JOIN monitor_series AS named ON run.id IS NULL AND named.name = reported.name
 JOIN monitor_series AS series ON series.id = coalesce(run.series_id, named.id)
 JOIN monitor_reporter AS reporter ON reporter.id = series.reporter_id
-"""
-_INSERT = """
-INSERT INTO monitor_run
-    (id, series_id, slot, due_at, trigger, forced, state, reason, cause, attempt, stage, failed_resource)
-SELECT run, series, slot, slot, trigger, false, 'expected', '', '', 0, '', ''
-FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[], %b::text[]) AS reported (run, series, slot, trigger)
-ORDER BY series, slot
-ON CONFLICT DO NOTHING
-RETURNING id
-"""
+"""  # noqa: S608  # constants
 _FIND_BY_SLOT = """
 SELECT reported.run, run.id
 FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS reported (run, series, slot)
 JOIN monitor_run AS run ON run.series_id = reported.series AND run.slot = reported.slot
 """
-_LOCK = """
-SELECT run.id, run.state FROM unnest(%b::uuid[], %b::timestamptz[]) AS reported (run, slot)
+_LOCK = f"""
+SELECT run.id, run.state FROM unnest({binary.arrays("uuid", "timestamptz")}) AS reported (run, slot)
 JOIN monitor_run AS run
     ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
 ORDER BY run.id FOR NO KEY UPDATE OF run
-"""
+"""  # noqa: S608  # constants
 # A run older than its series' reports are kept has ended by a report that was deleted or never stored.
 _HAVE_REPORTS = """
 WITH ended AS (SELECT * FROM unnest(%b::uuid[], %b::timestamptz[]) AS ended (run, slot))
@@ -98,10 +91,16 @@ class MatchedReport:
 
 @dataclass(frozen=True, slots=True)
 class LockedRun:
-    """A run that this transaction has locked; *is_reported*: an earlier report of the run is stored."""
+    """A run that this transaction has locked.
+
+    Attributes:
+        is_reported: an earlier report of the run is stored.
+        is_inserted: this transaction has inserted the run, ended as the first of its reports says.
+    """
 
     key: uuid.UUID
-    is_reported: bool
+    is_reported: bool = False
+    is_inserted: bool = False
 
 
 def find(
@@ -130,7 +129,7 @@ def find(
 
 
 def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
-    """Lock the run of each report until the end of the transaction; insert runs that the ledger lacks.
+    """Lock the run of each report until the end of the transaction; insert ended runs that the ledger lacks.
 
     The result has the order of *reports*. Concurrent calls do not deadlock: runs are inserted and locked in
     the order of their keys, and a transaction inserts no run after it has locked one.
@@ -138,30 +137,26 @@ def lock(reports: Sequence[MatchedReport]) -> list[LockedRun]:
     Raises:
         RunsDeleted: a run was deleted since ``find``; call ``find`` again.
     """
-    by_run = {report.parsed.run: report for report in reports}
+    by_run: dict[uuid.UUID, MatchedReport] = {}
+    for report in reports:
+        by_run.setdefault(report.parsed.run, report)
     unlisted = {run: report for run, report in by_run.items() if not report.entry.is_listed}
-    inserted = _insert(unlisted)
+    inserted = insert_reported([_unlisted_end(report) for report in unlisted.values()])
+    locked = {run: LockedRun(run, is_inserted=True) for run in inserted}
     if len(inserted) == len(by_run):
-        return [LockedRun(report.parsed.run, is_reported=False) for report in reports]
+        return [locked[report.parsed.run] for report in reports]
     renamed = _find_by_slot({run: report for run, report in unlisted.items() if run not in inserted})
     slots = {renamed.get(run, run): report.parsed.slot for run, report in by_run.items()}
+    slots = {run: slot for run, slot in slots.items() if run not in inserted}
     is_reported = _lock(slots)
     if len(is_reported) < len(slots):
         raise RunsDeleted(f"{len(slots) - len(is_reported)} runs were deleted from the ledger meanwhile")
-    keys = [renamed.get(report.parsed.run, report.parsed.run) for report in reports]
-    return [LockedRun(key, is_reported[key]) for key in keys]
+    locked |= {run: LockedRun(run, is_reported[run]) for run in slots}
+    return [locked[renamed.get(report.parsed.run, report.parsed.run)] for report in reports]
 
 
-def _insert(unlisted: Mapping[uuid.UUID, MatchedReport]) -> set[uuid.UUID]:
-    """Insert the runs *unlisted* that the ledger lacked; return the ids of the runs that this call inserted.
-
-    If a concurrent transaction has inserted a run first, its id is not returned.
-    """
-    if not unlisted:
-        return set()
-    with binary.cursor() as cursor:
-        cursor.execute(_INSERT, [*_columns(unlisted), [report.trigger for report in unlisted.values()]])
-        return {run for (run,) in cursor.fetchall()}
+def _unlisted_end(report: MatchedReport) -> UnlistedEnd:
+    return UnlistedEnd(report.series, report.trigger, reported_end(report.parsed.run, report.parsed))
 
 
 def _find_by_slot(reports: Mapping[uuid.UUID, MatchedReport]) -> dict[uuid.UUID, uuid.UUID]:
@@ -186,6 +181,8 @@ def _columns(reports: Mapping[uuid.UUID, MatchedReport]) -> list[list[Any]]:
 
 def _lock(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bool]:
     """Lock the existing runs among *slots* (slots by run id); return, by run id, whether it was reported."""
+    if not slots:
+        return {}
     with binary.cursor() as cursor:
         times = list(slots.values())
         cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])

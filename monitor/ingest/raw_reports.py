@@ -15,12 +15,10 @@ _TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea", "int2")
 _COPY = """
 COPY monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by) FROM STDIN (FORMAT binary)
 """
-_INSERT = """
+_INSERT = f"""
 INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by)
-SELECT * FROM unnest(
-    %b::uuid[], %b::timestamptz[], %b::timestamptz[], %b::smallint[], %b::bytea[], %b::smallint[]
-)
-"""
+SELECT * FROM unnest({binary.arrays(*_TYPES)})
+"""  # noqa: S608  # constants
 _COPY_FROM = 10  # reports: for fewer, starting and ending COPY costs more than one INSERT
 
 

@@ -20,8 +20,8 @@ from monitor.depot.rollups import mark_dirty
 from monitor.ingest import extract_metrics, reparse_sql, resolve_metrics
 from monitor.ingest.fast_parser import ParsedReport, parse
 from monitor.ingest.reparse_sql import StoredReport, StoredSample
+from monitor.ingest.reported_end import ended_at
 from monitor.ingest.resolve_metrics import MeasuredReport
-from monitor.ingest.write import ended_at
 from monitor.models import Correction, Forecast
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State

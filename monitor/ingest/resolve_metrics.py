@@ -25,15 +25,15 @@ MOST_IN_SERIES = 20_000  # in all its segments
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
 # Read by position: this runs for every report.
-_KNOWN = """
+_KNOWN = f"""
 SELECT segment.series_id, segment.fingerprint, segment.id, segment.began_at,
-    coalesce(array_agg(metric.name) FILTER (WHERE metric.id IS NOT NULL), '{}'), array_agg(metric.id)
-FROM unnest(%b::bigint[], %b::text[]) AS wanted (series, fingerprint)
+    coalesce(array_agg(metric.name) FILTER (WHERE metric.id IS NOT NULL), '{{}}'), array_agg(metric.id)
+FROM unnest({binary.arrays("bigint", "text")}) AS wanted (series, fingerprint)
 JOIN monitor_segment AS segment
     ON (segment.series_id, segment.fingerprint) = (wanted.series, wanted.fingerprint)
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = segment.id
 GROUP BY segment.id
-"""
+"""  # noqa: S608  # constants
 
 
 class MeasuredReport(NamedTuple):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
@@ -17,21 +16,19 @@ from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.ingest import conflicts, extract_metrics, match_runs, raw_reports, resolve_metrics
 from monitor.ingest.conflicts import IngestOutcome
+from monitor.ingest.reported_end import ended_at, reported_end
 from monitor.ingest.resolve_metrics import MeasuredReport
 from monitor.ingest.usage import record_usage
-from monitor.ledger.transitions import ReportedEnd, end_reported
+from monitor.ledger.transitions import end_reported
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 
 if TYPE_CHECKING:
     import uuid
+    from datetime import datetime
 
     from monitor.depot.retention.cutoffs import RetentionCutoffs
-    from monitor.ingest.fast_parser import ParsedReport
     from monitor.ingest.match_runs import MatchedReport
-
-_CAUSE_CHARACTERS = 200
-_NAME_CHARACTERS = 100  # of a stage or a resource in the ledger; the raw report has the whole name
 
 
 class IngestedReport(NamedTuple):
@@ -69,15 +66,15 @@ def store(reports: Sequence[MatchedReport], *, create_partitions: bool = False) 
         ]
         outcomes = iter(conflicts.compare(later, {run: report.body for run, report in new.items()}))
         if new:
-            _write(new)
+            _write(new, {run.key for run in runs if run.is_inserted})
         return [
             IngestedReport(run.key, IngestOutcome.NEW if new.get(run.key) is report else next(outcomes))
             for run, report in zip(runs, reports, strict=True)
         ]
 
 
-def _write(new: Mapping[uuid.UUID, MatchedReport]) -> None:
-    """Write the first reports of locked runs, by run."""
+def _write(new: Mapping[uuid.UUID, MatchedReport], inserted: Collection[uuid.UUID]) -> None:
+    """Write the first reports of locked runs, by run; the runs *inserted* have ended already."""
     now = timezone.now()  # read after waiting for the locks, or an hour too early could be marked as dirty
     cutoffs = cutoffs_of([report.key for report in new.values()], now)
     measured = [report for report in new.values() if cutoffs.is_kept(DataKind.SAMPLES, *report.key)]
@@ -89,7 +86,7 @@ def _write(new: Mapping[uuid.UUID, MatchedReport]) -> None:
     samples = _samples(measured)
     uses_copy = raw_reports.uses_copy(raw) or write.uses_copy(samples)
     with nullcontext() if uses_copy else binary.pipeline():
-        end_reported([_ending(run, report.parsed) for run, report in new.items()])
+        end_reported([reported_end(run, new[run].parsed) for run in new if run not in inserted])
         record_usage({run: report.parsed for run, report in new.items()})
         raw_reports.write(raw)
         write.write_runs(samples)
@@ -114,26 +111,6 @@ def _changed_hours(
         report.key if cutoffs.is_kept(DataKind.SAMPLES, *report.key) else (report.series, now)
         for report in reports
     }
-
-
-def _ending(run: uuid.UUID, report: ParsedReport) -> ReportedEnd:
-    failure = report.failure
-    has_run = report.outcome != State.SKIPPED
-    return ReportedEnd(
-        run=run,
-        slot=report.slot,
-        state=report.outcome,
-        cause=f"reported by {report.reporter}"[:_CAUSE_CHARACTERS],
-        reason=report.reason,
-        stage=failure.stage[:_NAME_CHARACTERS] if failure else "",
-        failed_resource=(failure.resource or "")[:_NAME_CHARACTERS] if failure else "",
-        started_at=report.started_at if has_run else None,
-        ended_at=ended_at(report) if has_run else None,
-    )
-
-
-def ended_at(report: ParsedReport) -> datetime:
-    return report.started_at + timedelta(seconds=report.seconds)
 
 
 def _samples(reports: Iterable[MatchedReport]) -> list[write.RunSamples]:

@@ -45,6 +45,14 @@ class ReportedEnd(NamedTuple):
     ended_at: datetime | None
 
 
+class UnlistedEnd(NamedTuple):
+    """The end of a run that the ledger may lack; *series* is the key of its series."""
+
+    series: int
+    trigger: str
+    end: ReportedEnd
+
+
 class LockedMove(NamedTuple):
     """A transition of a run that the transaction has locked; *series* is the key of its series."""
 
@@ -57,18 +65,37 @@ class LockedMove(NamedTuple):
     reason: str
 
 
+_ENDED_COLUMNS = ", ".join(ReportedEnd._fields)
+_ENDED_TYPES = ("uuid", "timestamptz", *5 * ("text",), "timestamptz", "timestamptz")
 # Few runs of the ledger have not ended. From the statistics of ``state`` the planner would expect one row and
 # choose a nested loop over all endings. It cannot estimate (state || ''), expects more rows, and hashes.
-_END = """
+_END = f"""
 UPDATE monitor_run AS run
 SET state = ended.state, cause = ended.cause, reason = ended.reason, stage = ended.stage,
     failed_resource = ended.failed_resource, started_at = ended.started_at, ended_at = ended.ended_at
-FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
-    %b::timestamptz[], %b::timestamptz[])
-    AS ended (run, slot, state, cause, reason, stage, failed_resource, started_at, ended_at)
+FROM unnest({binary.arrays(*_ENDED_TYPES)}) AS ended ({_ENDED_COLUMNS})
 WHERE run.id = ended.run AND run.slot = ended.slot AND run.slot BETWEEN %b AND %b
     AND run.state || '' = ANY (%b)
-"""
+"""  # noqa: S608  # constants
+# A run that is inserted as it ended is written once instead of twice. Of several rows of one slot, the first
+# is inserted. The triggers of an insert do what those of an update do, but do not record the transition.
+_INSERT_ENDED = f"""
+WITH inserted AS (
+    INSERT INTO monitor_run (id, series_id, slot, due_at, trigger, forced, attempt, state, cause, reason,
+        stage, failed_resource, started_at, ended_at)
+    SELECT run, series, slot, slot, trigger, false, 0, state, cause, reason,
+        stage, failed_resource, started_at, ended_at
+    FROM unnest({binary.arrays("bigint", "text", *_ENDED_TYPES)}) WITH ORDINALITY
+        AS ended (series, trigger, {_ENDED_COLUMNS}, number)
+    ORDER BY series, slot, number
+    ON CONFLICT DO NOTHING
+    RETURNING id, state, cause
+), recorded AS (
+    INSERT INTO monitor_transition (run_id, source, target, at, cause)
+    SELECT id, 'expected', state, clock_timestamp(), cause FROM inserted
+)
+SELECT id FROM inserted
+"""  # noqa: S608  # constants
 _MOVE_LOCKED = """
 UPDATE monitor_run AS run SET state = moved.target, cause = moved.cause, reason = moved.reason
 FROM unnest(%b::uuid[], %b::timestamptz[], %b::text[], %b::text[], %b::text[], %b::text[])
@@ -116,8 +143,25 @@ def move_locked(moves: Sequence[LockedMove]) -> None:
         mark_dirty.mark(ended)
 
 
+def insert_reported(endings: Sequence[UnlistedEnd]) -> set[uuid.UUID]:
+    """Insert each run that the ledger lacks, ended as its report says; return the ids of the inserted runs.
+
+    Runs are inserted in one order, by series and slot. A run that a concurrent transaction has inserted first
+    is not returned.
+    """
+    if not endings:
+        return set()
+    columns = [[ending.series for ending in endings], [ending.trigger for ending in endings]]
+    columns += [list(column) for column in zip(*(ending.end for ending in endings), strict=True)]
+    with binary.cursor() as cursor:
+        cursor.execute(_INSERT_ENDED, columns)
+        return {run for (run,) in cursor.fetchall()}
+
+
 def end_reported(endings: Sequence[ReportedEnd]) -> None:
     """End each run as its report says, where the transition is allowed; one statement ends all runs."""
+    if not endings:
+        return
     columns = [list(column) for column in zip(*endings, strict=True)]
     slots = [ending.slot for ending in endings]
     sources = [state for state, targets in ALLOWED.items() if set(REPORTED) <= set(targets)]

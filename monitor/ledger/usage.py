@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from monitor.models import Run
 
 # A resource that has been renamed or deleted counts nowhere.
-_UPSERT = """
+_UPSERT = f"""
 INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
 SELECT used.run, resource.site_id, used.began_at, sum(used.bytes), sum(used.cpu_seconds)
-FROM unnest(%b::uuid[], %b::text[], %b::timestamptz[], %b::bigint[], %b::float8[])
+FROM unnest({binary.arrays("uuid", "text", "timestamptz", "bigint", "float8")})
     AS used (run, resource, began_at, bytes, cpu_seconds)
 JOIN monitor_resource AS resource ON resource.name = used.resource
 GROUP BY used.run, resource.site_id, used.began_at
 ON CONFLICT (run_id, site_id) DO UPDATE
 SET began_at = EXCLUDED.began_at, bytes = EXCLUDED.bytes, cpu_seconds = EXCLUDED.cpu_seconds
-"""
+"""  # noqa: S608  # constants
 
 
 class UsageRow(NamedTuple):

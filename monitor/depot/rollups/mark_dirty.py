@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 # Rows are only inserted, so writers never wait for each other: an hour may have many.
 # Where samples were deleted the rollups are final.
-_MARK = """
+_MARK = f"""
 INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
-FROM unnest(%b::bigint[], %b::timestamptz[]) AS changed (series, slot)
+FROM unnest({binary.arrays("bigint", "timestamptz")}) AS changed (series, slot)
 WHERE NOT EXISTS (
     SELECT FROM monitor_retentioncutoff AS cutoff
     WHERE cutoff.series_id = series AND kind = 'samples' AND slot < gone_before
 )
-"""
+"""  # noqa: S608  # constants
 _MARK_RUNS = """
 INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series_id, date_trunc('hour', slot, 'UTC') FROM monitor_run AS run

@@ -13,11 +13,11 @@ from psycopg.errors import UniqueViolation
 
 from monitor.db import binary
 
-_INSERT = """
+_INSERT = f"""
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
-SELECT * FROM unnest(%b::bigint[], %b::timestamptz[], %b::timestamptz[], %b::float8[], %b::boolean[])
+SELECT * FROM unnest({binary.arrays("bigint", "timestamptz", "timestamptz", "float8", "boolean")})
 ON CONFLICT (metric_id, time) DO NOTHING
-"""
+"""  # noqa: S608  # constants
 _COPY = "COPY monitor_sample (metric_id, time, known_at, value, passed) FROM STDIN (FORMAT binary)"
 _HEADER, _TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 # A row in COPY's binary format: the number of columns, then the length and the value of each.
