@@ -102,7 +102,9 @@ class Aggregation:
         regrets = np.maximum(np.minimum(regrets, limit), -limit)
         self._count_overlap(overlap, forecasts, value)
         self._add(regrets if awake is None else regrets * awake)
-        if self._typical_error.n > _MIN_ERRORS and not overlap:
+        if overlap:
+            self._shift.dismiss()
+        elif self._typical_error.n > _MIN_ERRORS:
             self._shift.update(forecasts, blended, value, unit)
         self._typical_error.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
