@@ -121,6 +121,16 @@ class ForecastMethod(ABC):
                 ``LARGEST_VALUE``; nothing was learned.
         """
 
+    def learn(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
+        """Learn the next *value* as ``update`` does; it became known at *known_at_seconds*.
+
+        The calls are in the order of these times. A method that scores its own forecasts overrides this
+        method: the forecast to score is the one issued before *time_seconds*
+        (``forecasting.learning.issued``).
+        """
+        del known_at_seconds
+        self.update(time_seconds, value)
+
     @abstractmethod
     def forecast(self, at_seconds: float) -> ValueForecast:
         """Return the forecast of the value at *at_seconds*; the state does not change.

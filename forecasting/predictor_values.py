@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, Source, is_usable
@@ -47,7 +48,7 @@ class PredictorValues:
         self._known_at.append(known_at_seconds)
         self._rows.append(row)
         if len(self._rows) > MAX_ROWS:
-            dispensable = self._most_dispensable()
+            dispensable = most_dispensable(self._known_at)
             del self._known_at[dispensable], self._rows[dispensable]
 
     def newest(self, at_seconds: float) -> list[float] | None:
@@ -55,17 +56,17 @@ class PredictorValues:
         count = bisect_right(self._known_at, at_seconds)
         return self._rows[count - 1] if count else None
 
-    def _most_dispensable(self) -> int:
-        """Return the index of the row whose removal leaves the shortest gap relative to the row's age.
 
-        The row is never the newest or the oldest row.
-        """
-        times = self._known_at
-        now = times[-1]
-        least, dispensable = math.inf, 1
-        for index in range(1, len(times) - 1):
-            older, age = times[index - 1], now - times[index]
-            gap = (times[index + 1] - older) / age if age > 0.0 else math.inf
-            if gap < least:
-                least, dispensable = gap, index
-        return dispensable
+def most_dispensable(times: Sequence[float]) -> int:
+    """Return the index of the row whose removal leaves the shortest gap relative to the row's age.
+
+    *times* are those of the rows, oldest first. The row is never the newest or the oldest row.
+    """
+    now = times[-1]
+    least, dispensable = math.inf, 1
+    for index in range(1, len(times) - 1):
+        older, age = times[index - 1], now - times[index]
+        gap = (times[index + 1] - older) / age if age > 0.0 else math.inf
+        if gap < least:
+            least, dispensable = gap, index
+    return dispensable

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forecasting import methods, state
 from forecasting.base import (
     Abstained,
@@ -17,6 +20,7 @@ from forecasting.base import (
     is_usable,
     require_not_past,
 )
+from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
 from forecasting.state import MethodsByName
 from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, Residuals, finite
 from forecasting.uncertainty.spread import Spread
@@ -58,7 +62,8 @@ class Observation:
 class Forecaster:
     """Forecasts one series by the method *name* and by the parts of this method.
 
-    Quantiles come from the one-step residuals of each part, and from a ``Spread`` for the method itself.
+    Quantiles come from the one-step residuals of each part, and from a ``Spread`` for the method itself. A
+    value is compared with the newest answer issued before its run started: runs may overlap.
 
     Observations may arrive in any order, even before they become known. The methods learn an observation
     before the first forecast for a time at which the observation was known. Observations are learned in the
@@ -67,7 +72,7 @@ class Forecaster:
     Unusable observations are ignored and counted in ``dropped``.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     name: str
     dropped: int = field(default=0, init=False)
     used: int = field(default=0, init=False)
@@ -75,6 +80,8 @@ class Forecaster:
     _method: MethodsByName = field(default_factory=MethodsByName, init=False)
     _spread: Spread = field(default_factory=Spread, init=False)
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
+    # medians of all methods, and what the spread issued
+    _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
     # a heap of (known_at_seconds, is_own, time_seconds, value, series and metric of the source)
     _waiting: list[tuple[float, bool, float, float, str, str]] = field(default_factory=list, init=False)
 
@@ -131,7 +138,7 @@ class Forecaster:
         while self._waiting and self._waiting[0][0] <= at_seconds:
             known_at, is_own, time, value, *source = heapq.heappop(self._waiting)
             if is_own:
-                self._learn(time, value)
+                self._learn(time, known_at, value)
             else:
                 self.method.observe_predictor(Source(*source), time, known_at, value)
             self.used_until_seconds = max(self.used_until_seconds, known_at)
@@ -190,14 +197,40 @@ class Forecaster:
         method = self._method[self.name]
         return {self.name: method, **method.parts()}
 
-    def _learn(self, time_seconds: float, value: float) -> None:
-        for name, forecast in self._all_forecasts(time_seconds):
-            if name == self.name:
-                self._spread.learn(forecast.median, value)
+    def _learn(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
+        present = self._answer(max(time_seconds, self._issued.used_until_seconds))
+        if present is not None:
+            if self._issued.is_current(time_seconds):
+                issued: IssuedAnswer | None = IssuedAnswer(present, 0)
             else:
-                self._residuals.setdefault(name, Residuals()).add(finite(value - forecast.median))
-        self._method[self.name].update(time_seconds, value)
+                issued = self._issued.issued(time_seconds, len(present))
+                if issued is None and self._spread.n < MIN_RESIDUALS:
+                    issued = IssuedAnswer(present, 0)  # a poor first error is better than none
+            if issued is not None:
+                self._score(issued, value)
+        self._issued.keep(present, time_seconds, known_at_seconds)
+        self._method[self.name].learn(time_seconds, known_at_seconds, value)
         self.used += 1
+
+    def _answer(self, at_seconds: float) -> NDArray[np.float64] | None:
+        """Return the medians for *at_seconds*, NaN for methods that abstain, and what the spread issues.
+
+        None if the forecaster's own method abstains.
+        """
+        medians = dict.fromkeys(self._all_methods(), math.nan)
+        for name, forecast in self._all_forecasts(at_seconds):
+            medians[name] = forecast.median
+        point = medians[self.name]
+        return None if math.isnan(point) else np.concatenate([[*medians.values()], self._spread.issue(point)])
+
+    def _score(self, issued: IssuedAnswer, value: float) -> None:
+        names = self._all_methods()
+        for name, median in zip(names, issued.numbers[: len(names)].tolist(), strict=True):
+            if name == self.name:
+                of_spread = IssuedAnswer(issued.numbers[len(names) :], issued.overlap)
+                self._spread.learn(median, value, of_spread)
+            elif not math.isnan(median):
+                self._residuals.setdefault(name, Residuals()).add(finite(value - median))
 
     def _all_forecasts(self, time_seconds: float) -> Iterator[tuple[str, ValueForecast]]:
         """Yield the forecast of each method for a run at *time_seconds*, except of methods that abstain."""

@@ -19,6 +19,10 @@ specialize", STOC 1997). There is no rate to tune. For series that change in unk
   (Herbster, Warmuth, "Tracking the best expert", Machine Learning 32, 1998) and costs nothing while nothing
   changes; the same limit makes "regret matching+" follow changes (Tammelin et al., "Solving heads-up limit
   Texas hold'em", IJCAI 2015).
+
+Where runs overlap, weights by normalised losses (``forecasting.learning.loss_weights``) replace these
+weights, in proportion to the share of recent outcomes that overlapped, and no overlapping outcome proves a
+shift of level.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.learning.level_shift import LevelShift
+from forecasting.learning.loss_weights import LossWeights
 from forecasting.learning.scale import TypicalSize
 
 Numbers = NDArray[np.float64]
@@ -42,6 +47,7 @@ _MIN_ERRORS = 10  # errors needed before one of them can indicate a shift of lev
 _FARTHEST = 30.0  # typical errors: the limit of a forecast's distance from the other experts
 _FARTHEST_IN_DOUBT = 5.0  # the same limit while it is undecided whether the level has shifted
 _ROUNDING = 1e-9
+_OVERLAP_RATE = 0.02  # the weight of the newest outcome in the share of outcomes that overlap
 
 
 @dataclass(slots=True)
@@ -62,6 +68,11 @@ class Aggregation:
     _weights_of_all: Numbers = field(default_factory=lambda: np.zeros(0), init=False)  # if none sleeps
     _newest: float = field(default=0.0, init=False)  # actual value
     _shift: LevelShift = field(default_factory=LevelShift, init=False)
+    _overlapping: float = field(default=0.0, init=False)  # share of recent outcomes
+    _by_loss: LossWeights = field(default_factory=LossWeights, init=False)
+
+    def __post_init__(self) -> None:
+        self._by_loss.squared = self.squared
 
     def blend(self, forecasts: Numbers) -> float:
         """Return the weighted mean of *forecasts*, of which at least one is not NaN."""
@@ -72,8 +83,11 @@ class Aggregation:
         """Return the weight of each expert: at least 0, exactly 0 for sleeping experts, 1 in total."""
         return self._weights(self._centred(forecasts)[2], len(forecasts))
 
-    def update(self, forecasts: Numbers, value: float) -> None:
-        """Learn the actual *value*, for which the experts had issued *forecasts*."""
+    def update(self, forecasts: Numbers, value: float, overlap: int = 0) -> None:
+        """Learn the actual *value*, for which the experts had issued *forecasts*.
+
+        *overlap* is the number of values learned since these forecasts were issued.
+        """
         origin, beyond, awake = self._centred(forecasts)
         if awake is not None and not awake.any():
             return
@@ -86,8 +100,11 @@ class Aggregation:
         with np.errstate(over="ignore"):  # the next line limits it
             regrets = (blended_beyond - beyond) * (self._slope(blended - value, unit) / unit)
         regrets = np.maximum(np.minimum(regrets, limit), -limit)
+        self._count_overlap(overlap, forecasts, value)
         self._add(regrets if awake is None else regrets * awake)
-        if self._typical_error.n > _MIN_ERRORS:
+        if overlap:
+            self._shift.dismiss()
+        elif self._typical_error.n > _MIN_ERRORS:
             self._shift.update(forecasts, blended, value, unit)
         self._typical_error.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
@@ -98,6 +115,7 @@ class Aggregation:
             start = np.zeros(count - len(self._regrets))
             self._regrets = np.concatenate([self._regrets, start])
             self._squares = np.concatenate([self._squares, start])
+            self._by_loss.widen(count)
             self._weights_of_all = self._weighed(None, count)
 
     def _centred(self, forecasts: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:
@@ -147,6 +165,12 @@ class Aggregation:
             return 0.0
         return 2.0 - 2.0 * self.probability if error > 0.0 else -2.0 * self.probability
 
+    def _count_overlap(self, overlap: int, forecasts: Numbers, value: float) -> None:
+        if overlap or self._overlapping:
+            rate = max(_OVERLAP_RATE, 1.0 / (self._typical_error.n + 1))
+            self._overlapping += rate * (bool(overlap) - self._overlapping)
+            self._by_loss.update(forecasts, value)
+
     def _add(self, regrets: Numbers) -> None:
         squares = regrets * regrets
         self._regrets = np.maximum(_DECAY * self._regrets + regrets, _MIN_REGRET)
@@ -161,6 +185,13 @@ class Aggregation:
         return self._weighed(awake, count)
 
     def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
+        weights = self._by_regret(awake, count)
+        if self._overlapping:
+            weights *= 1.0 - self._overlapping
+            weights += self._overlapping * self._by_loss.weights(awake, count)
+        return weights
+
+    def _by_regret(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         if len(self._regrets):
             weights = np.maximum(self._regrets, _ZERO)
             weights /= np.maximum(self._squares + self._widest, _MIN_SCALE)

@@ -41,6 +41,10 @@ class LevelShift:
         """Whether the newest values are far away from the level, but do not prove a shift."""
         return self._values > 0 and not self.is_believed
 
+    def dismiss(self) -> None:
+        """Return to the old level: what follows is no evidence of a new one."""
+        self.is_believed, self._values = False, 0
+
     def without_late(self, forecasts: Numbers) -> Numbers:
         """Return *forecasts* with NaN in place of late forecasts, which still predict the old level.
 

@@ -15,6 +15,9 @@ forecast. The experts are
 
 A predictor without a known value, or whose next value is overdue, is left out. A predictor that has not
 helped alone is dropped from the regressions on all predictors, but its own correction is still evaluated.
+If other runs ended while a run was under way, its value corrects the forecast that was issued before the run
+started, and only one of so many overlapping runs is used for the regressions.
+
 Innovations are in usual sizes and limited, and ridge regressions forget, so corrections stay bounded. The
 stages of the series itself (a source whose series is "") are not used.
 """
@@ -34,6 +37,7 @@ from forecasting import predictor_values
 from forecasting.base import ForecastMethod, Source, ValueForecast
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.innovations import Innovation, InnovationTracker
+from forecasting.learning.issued import Evidence
 from forecasting.learning.predictors import DECAY, LIMIT, PENALTY, REACH, Predictor
 from forecasting.learning.regression import Ridge
 from forecasting.learning.scale import TypicalSize
@@ -118,7 +122,7 @@ class UsualSizes:
 class Method(ForecastMethod):
     """Forecasts with the blend, corrected by predictors."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     EXPERT: ClassVar[bool] = False
     USES_TIMES: ClassVar[bool] = True
     USES_PREDICTORS: ClassVar[bool] = True
@@ -133,6 +137,7 @@ class Method(ForecastMethod):
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _has_values: bool = field(default=False, init=False)
+    _evidence: Evidence = field(default_factory=Evidence, init=False)
     _memo: Memo[ExpertForecasts] = field(default_factory=Memo, init=False, compare=False)
 
     def observe_predictor(
@@ -149,14 +154,18 @@ class Method(ForecastMethod):
         self._robust.observe_predictor(source, time_seconds, known_at_seconds, value)
 
     def update(self, time_seconds: float, value: float) -> None:
-        before = self._expert_forecasts(time_seconds) if self._has_values and self._predictors else None
-        self._blend.update(time_seconds, value)  # refuses an unusable value
+        self.learn(time_seconds, time_seconds, value)
+
+    def learn(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
+        issued = self._blend.forecast_before(time_seconds) if self._has_values and self._predictors else None
+        before = self._expert_forecasts(time_seconds, issued[0] if issued[1] else None) if issued else None
+        self._blend.learn(time_seconds, known_at_seconds, value)  # refuses an unusable value
         self._memo.clear()
         value = float(value)
         if not self._tracker.fits_scale(value):
             self._sizes = UsualSizes()
-        elif before:
-            self._learn(before, time_seconds, value)
+        elif before and issued:
+            self._learn(before, time_seconds, value, issued[1])
         self._tracker.update(value)
         self._robust.update(time_seconds, value)
         self._has_values = True
@@ -188,16 +197,21 @@ class Method(ForecastMethod):
         ]
         return sorted(records, key=lambda record: (-record.gain, record.predictor))
 
-    def _expert_forecasts(self, at_seconds: float) -> ExpertForecasts:
-        cached = self._memo.get(at_seconds)
-        if cached is not None:
-            return cached
-        own = self._blend.forecast(at_seconds)
+    def _expert_forecasts(self, at_seconds: float, own: ValueForecast | None = None) -> ExpertForecasts:
+        """Return the forecasts for *at_seconds*; *own* replaces the present forecast of the blend."""
+        if own is None:
+            cached = self._memo.get(at_seconds)
+            if cached is not None:
+                return cached
+        answer = self._corrected_forecasts(at_seconds, own or self._blend.forecast(at_seconds))
+        return answer if own else self._memo.keep(at_seconds, answer)
+
+    def _corrected_forecasts(self, at_seconds: float, own: ValueForecast) -> ExpertForecasts:
         inputs = self._inputs(own.median, at_seconds)
         corrections = self._corrections(inputs)
         robust = self._robust.forecast_from_predictor(at_seconds) if any(inputs.innovations) else None
         medians, means = (self._corrected(origin, corrections, robust) for origin in (own.median, own.mean))
-        return self._memo.keep(at_seconds, ExpertForecasts(own, inputs, medians, means))
+        return ExpertForecasts(own, inputs, medians, means)
 
     def _inputs(self, own: float, at_seconds: float) -> Inputs:
         predictors = self._predictors.values()
@@ -243,15 +257,19 @@ class Method(ForecastMethod):
         forecasts[~np.isfinite(forecasts)] = np.nan
         return forecasts
 
-    def _learn(self, before: ExpertForecasts, time_seconds: float, value: float) -> None:
-        """Learn the corrections and the weights of the experts from *value* and its forecasts *before*."""
+    def _learn(self, before: ExpertForecasts, time_seconds: float, value: float, overlap: int) -> None:
+        """Learn the corrections and the weights of the experts from *value* and its forecasts *before*.
+
+        *overlap* is the number of values learned since these forecasts were issued.
+        """
         own, inputs, medians, means = before
         error = self._tracker.distance(value, own.median)
         if any(inputs.innovations):
-            self._add_to_records(medians.tolist(), value)
-            self._median.update(medians, value)
-            self._mean.update(means, value)
-            self._learn_corrections(inputs, error, time_seconds)
+            self._median.update(medians, value, overlap)
+            self._mean.update(means, value, overlap)
+            if self._evidence.counts(overlap):
+                self._add_to_records(medians.tolist(), value)
+                self._learn_corrections(inputs, error, time_seconds)
         sizes = self._sizes
         sizes.blend.add(error)
         sizes.level.add(error + inputs.apart)

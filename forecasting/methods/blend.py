@@ -2,7 +2,8 @@
 
 The experts are the methods of this folder with ``EXPERT = True``. One set of weights is learned for absolute
 errors and blends the median. Another set is learned for squared errors and blends the mean
-(``forecasting.learning.aggregation``).
+(``forecasting.learning.aggregation``). If other runs ended while a run was under way, the experts are judged
+by the forecasts that they had issued before it started (``forecasting.learning.issued``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from forecasting import methods
 from forecasting.base import Abstained, DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.aggregation import Aggregation
+from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
 from forecasting.memo import Memo
 from forecasting.state import MethodsByName
 
@@ -37,7 +39,7 @@ def _new_experts() -> MethodsByName:
 class Method(ForecastMethod):
     """Forecasts with the mixture of experts that has done best."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     EXPERT: ClassVar[bool] = False
     USES_TIMES: ClassVar[bool] = True  # some experts do
 
@@ -45,6 +47,7 @@ class Method(ForecastMethod):
     _experts: MethodsByName = field(default_factory=_new_experts, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
+    _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
     _expert_memo: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
     _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 
@@ -58,11 +61,17 @@ class Method(ForecastMethod):
             self._mean.widen(count)
 
     def update(self, time_seconds: float, value: float) -> None:
+        self.learn(time_seconds, time_seconds, value)
+
+    def learn(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
+        present = None
         if self._age.n > 1:
-            forecasts = self.all_forecasts(time_seconds)
-            self._median.update(forecasts, value)
-            self._mean.update(forecasts, value)
+            present = self.all_forecasts(max(time_seconds, self._issued.used_until_seconds))
+            if issued := self._answer_before(time_seconds):
+                self._median.update(issued.numbers, value, issued.overlap)
+                self._mean.update(issued.numbers, value, issued.overlap)
+        self._issued.keep(present, time_seconds, known_at_seconds)
         self._expert_memo.clear()
         self._memo.clear()
         for expert in self._experts.values():
@@ -76,6 +85,18 @@ class Method(ForecastMethod):
         forecasts = self.all_forecasts(at_seconds)
         mean, median = self._mean.blend(forecasts), self._median.blend(forecasts)
         return self._memo.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
+
+    def forecast_before(self, at_seconds: float) -> tuple[ValueForecast, int] | None:
+        """Return what the present weights make of the forecasts issued before *at_seconds*, and its overlap.
+
+        None if the experts' forecasts of then are no longer known.
+        """
+        if self._issued.is_current(at_seconds):
+            return self.forecast(at_seconds), 0
+        if (issued := self._answer_before(at_seconds)) is None:
+            return None
+        mean, median = self._mean.blend(issued.numbers), self._median.blend(issued.numbers)
+        return self._age.forecast(mean, "blend", at_seconds, median=median), issued.overlap
 
     def parts(self) -> Mapping[str, ForecastMethod]:
         """Return the experts, by name."""
@@ -92,6 +113,11 @@ class Method(ForecastMethod):
             for forecast in _forecasts_or_nan(expert, at_seconds)
         ]
         return self._expert_memo.keep(at_seconds, np.array(forecasts))
+
+    def _answer_before(self, at_seconds: float) -> IssuedAnswer | None:
+        if self._issued.is_current(at_seconds):
+            return IssuedAnswer(self.all_forecasts(at_seconds), 0)
+        return self._issued.issued(at_seconds, sum(each.EXPERT_FORECASTS for each in self._experts.values()))
 
 
 def _forecasts_or_nan(expert: ForecastMethod, at_seconds: float) -> Sequence[float]:

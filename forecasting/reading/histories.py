@@ -5,7 +5,8 @@ order. *kind* is ``application`` or ``probe``; times are seconds or RFC 3339; a 
 on. The probes of a group are the predictors of its applications and of each other. If a run has several
 values, such as the durations of its stages, each value has a row, and the column ``metric`` has the name of
 the metric. Without this column, the metric may follow the name of the series after a colon, as in
-``preco:total.seconds``; such a metric contains a dot.
+``preco:total.seconds``; such a metric contains a dot. Equal rows are an error, unless the column ``run``
+distinguishes them: jobs that start together often end together.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from forecasting.series import Observation
 
 COLUMNS = ("group", "series", "kind", "started_at", "ended_at", "value")
 METRIC = "metric"
+RUN = "run"
 _METRIC_NAME = re.compile(r"\w+(\.\w+)+")
 Kind = Literal["application", "probe"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -47,7 +49,7 @@ def read(files: Iterable[str]) -> list[RunHistory]:
             both kinds. The message names file, line and column.
     """
     histories: dict[tuple[str, Source], RunHistory] = {}
-    seen: dict[tuple[str, Source, Observation], str] = {}
+    seen: dict[tuple[str, Source, Observation, str], str] = {}
     for file in files:
         for row in rows(file, COLUMNS):
             _add(row, histories, seen)
@@ -84,16 +86,17 @@ def _source_for(target: RunHistory, other: RunHistory) -> Source | None:
 def _add(
     row: CsvRow,
     histories: dict[tuple[str, Source], RunHistory],
-    seen: dict[tuple[str, Source, Observation], str],
+    seen: dict[tuple[str, Source, Observation, str], str],
 ) -> None:
     group, source, kind = row.cells["group"].strip(), _source(row), _kind(row)
     history = histories.setdefault((group, source), RunHistory(group, source, kind))
     if history.kind != kind:
         raise row.error("kind", f"{history.kind} as in the rows of this series before", kind)
     observation = _observation(row)
-    if (group, source, observation) in seen:
-        raise UnreadableFile(f"{row.place}: it repeats the run of {seen[group, source, observation]}")
-    seen[group, source, observation] = row.place
+    run = group, source, observation, row.cells.get(RUN, "").strip()
+    if run in seen:
+        raise UnreadableFile(f"{row.place}: it repeats the run of {seen[run]}")
+    seen[run] = row.place
     history.observations.append(observation)
 
 

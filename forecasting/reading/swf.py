@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from forecasting.base import ForecastingError
@@ -23,6 +23,7 @@ PART_STATUSES = (2, 3, 4)
 UNKNOWN_QUEUE = "unknown"
 _STATUSES = (UNKNOWN_STATUS, FAILED, COMPLETED, *PART_STATUSES, CANCELLED)
 _LARGEST = 3.2e9  # as seconds, a century
+_START = re.compile(r";\s*UnixStartTime:\s*(\S+)")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -38,7 +39,8 @@ class InvalidSwfField(ForecastingError, ValueError):
 class SwfJob:
     """The job of one line; None is an unknown number.
 
-    *user* and *queue* are the text of the file, a negative number if unknown.
+    *user*, *group*, *program*, *queue* and *partition* are the text of the file, a negative number if
+    unknown.
     """
 
     number: int
@@ -50,7 +52,10 @@ class SwfJob:
     requested_seconds: float | None
     status: int
     user: str
+    group: str
+    program: str
     queue: str
+    partition: str
 
     @property
     def is_part(self) -> bool:
@@ -108,8 +113,32 @@ def parse(words: Sequence[str]) -> SwfJob:
         requested_seconds=_known("requested time", words[8]),
         status=int(status),
         user=words[11],
+        group=words[12],
+        program=words[13],
         queue=words[14],
+        partition=words[15],
     )
+
+
+def jobs(file: str) -> Iterator[tuple[SwfJob, float]]:
+    """Yield the jobs of *file* in its order, each with the start of the log in seconds since 1970.
+
+    The start is 0 if no header ``UnixStartTime`` precedes the job. *file* may be compressed by gzip; ``-`` is
+    standard input.
+
+    Raises:
+        UnreadableFile: a field is invalid; the message names file and line.
+    """
+    start_seconds = 0.0
+    for number, line in enumerate(lines(file, encoding="latin-1"), start=1):  # comments may name people
+        try:
+            if header := _START.match(line):
+                start_seconds = _number("UnixStartTime", header[1])
+            words = line.split()
+            if words and not words[0].startswith(";"):
+                yield parse(words), start_seconds
+        except InvalidSwfField as error:
+            raise UnreadableFile(f"{file}, line {number}, {error}") from None
 
 
 def read(file: str) -> JobLog:
@@ -119,15 +148,8 @@ def read(file: str) -> JobLog:
         UnreadableFile: a field is invalid (the message names file and line), or *file* has no job.
     """
     log = JobLog([], 0)
-    for number, line in enumerate(lines(file, encoding="latin-1"), start=1):  # comments may name people
-        words = line.split()
-        if not words or words[0].startswith(";"):
-            continue
-        try:
-            parsed = parse(words)
-        except InvalidSwfField as error:
-            raise UnreadableFile(f"{file}, line {number}, {error}") from None
-        logged = _logged(parsed, len(log.jobs))
+    for job, _ in jobs(file):
+        logged = _logged(job, len(log.jobs))
         if logged is None:
             log.left_out += 1
         else:
@@ -144,8 +166,8 @@ def _logged(job: SwfJob, number: int) -> LoggedJob | None:
     queued = QueuedJob(
         number,
         job.submitted_seconds,
-        _name(job.queue) or UNKNOWN_QUEUE,
-        _name(job.user),
+        known_name(job.queue) or UNKNOWN_QUEUE,
+        known_name(job.user),
         job.requested_processors or job.processors or None,
         job.requested_seconds or None,
     )
@@ -164,5 +186,6 @@ def _known(field: str, word: str) -> float | None:
     return number if number >= 0.0 else None
 
 
-def _name(word: str) -> str:
+def known_name(word: str) -> str:
+    """Return *word*, the text of a field; empty if the field is unknown."""
     return "" if word.startswith("-") else word

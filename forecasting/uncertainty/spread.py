@@ -19,6 +19,14 @@ smoothing; their errors differ when a level drifts or jumps. Then, separately fo
   for half of the misses of the other end, since among tied values there may be no number with the right share
   of misses.
 
+**Overlap.** If other runs ended while a run was under way, its value is compared with the quantiles issued
+before its start. Runs side by side are less evidence than as many runs one after another: of a burst of n
+runs the long windows keep about the square root of n values, and the losses of experts weigh one run by the
+inverse of the overlap. Quantiles for runs that overlap are farther apart: a window of values from few bursts
+is a sample of few bursts. The correction moves faster, and farther, since a miss comes late (Gibbs, Candes,
+"Conformal inference for online prediction with arbitrary distribution shifts", JMLR 25, 2024, on the step and
+the delay of what it corrects).
+
 Order statistics are evaluated at the positions that are unbiased for the median for any distribution
 (Hyndman, Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996, type 8). Beyond
 the extremes of a window quantiles are extrapolated like the quantiles of a normal distribution.
@@ -30,7 +38,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, NamedTuple
 
@@ -38,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
+from forecasting.learning.issued import Evidence, IssuedAnswer
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]
@@ -52,6 +61,8 @@ _WINDOWS = (
     (_QUICK, _LENGTH),
     (_SLOW, _LENGTH),
 )
+_SHORT = 15, 50  # windows of newest values
+_SHORTER = max(_SHORT)
 _OF_FORECAST, _OF_QUICK, _OF_SLOW = 3, 4, 5  # experts; the first of these moves with the forecast
 _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
@@ -64,11 +75,20 @@ _MIN_STEP, _STEP_DELAY = 0.003, 200
 _LOW, _HIGH = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)  # the usual range of errors
 _SHARED = 0.5  # share of the misses at the other end that counts for this one
 _ROOM = 0.7  # share of the nearer tail by which a probability may be moved
+_OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
+_OVERLAP_STEPS = 3.0  # times the step for an outcome that overlaps
+_OVERLAP_ROOM = 0.98
+_KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
+_WIDER, _WIDER_OUTSIDE = 0.1, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
-_REACH: Numbers = _ROOM * np.minimum(_LEVELS, 1.0 - _LEVELS)
+_TAILS: Numbers = np.minimum(_LEVELS, 1.0 - _LEVELS)
+_REACH: Numbers = _ROOM * _TAILS
+_OVERLAP_REACH: Numbers = _OVERLAP_ROOM * _TAILS
+_WIDENING: Numbers = _WIDER * (1.0 + _WIDER_OUTSIDE * np.log(0.2 / (2.0 * _TAILS)))  # _WIDER at 0.1 and 0.9
 _SMALLEST = sys.float_info.min
+_PARTS = len(QUANTILE_LEVELS), len(QUANTILE_LEVELS) + 2  # ends of the first parts of what ``issue`` returns
 _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 
 
@@ -76,12 +96,16 @@ _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 class Spread:
     """Learns the distribution of the values of one series around their forecasts."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     n: int = field(default=0, init=False)
+    kept: int = field(default=0, init=False)  # values in recent, ever
     quick: float = field(default=0.0, init=False)
     slow: float = field(default=0.0, init=False)
     far: int = field(default=0, init=False)  # the side of the usual values on which the newest was far away
     recent: Numbers = field(default_factory=lambda: np.zeros((4, _LENGTH)), init=False)  # newest last
+    newest: Numbers = field(default_factory=lambda: np.zeros(_SHORTER), init=False)  # values, newest last
+    overlap: float = field(default=0.0, init=False)  # usual logarithm of 1 + overlap
+    sampling: Evidence = field(default_factory=lambda: Evidence(_KEPT_POWER), init=False)
     # of each expert and probability: the quantile, relative to the point of the expert; the loss
     quantiles: Numbers = field(
         default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
@@ -95,8 +119,15 @@ class Spread:
     following: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
     moved: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
 
-    def learn(self, point: float, value: float) -> None:
+    def issue(self, point: float) -> Numbers:
+        """Return what ``learn`` needs of the present state to score it later, given the forecast *point*."""
+        point = _within(point)
+        return np.concatenate([self._answer(point), (self.quick, self.slow), self.quantiles.ravel()])
+
+    def learn(self, point: float, value: float, issued: IssuedAnswer | None = None) -> None:
         """Learn a *value* whose forecast was *point*.
+
+        *issued* are the numbers of ``issue`` at the time of this forecast; None stands for the present ones.
 
         Raises:
             InvalidNumber: *point* or *value* is not finite, or the magnitude of *value* is above
@@ -107,10 +138,13 @@ class Spread:
         point = _within(point)
         if not self.n:
             self.quick = self.slow = point
-        if self.n >= _FIRST_SCORED:
-            self._correct(point, value)
-            self._score(point, value)
-        self._keep(point, value)
+        issued = issued or IssuedAnswer(self.issue(point), 0)
+        if self.n - issued.overlap >= _FIRST_SCORED:
+            answer, smoothed, quantiles = np.split(issued.numbers, _PARTS)
+            self._correct(answer, value, issued.overlap)
+            points = np.concatenate([(0.0, 0.0, 0.0, point), smoothed])
+            self._score(points, quantiles.reshape(self.quantiles.shape), value, issued.overlap)
+        self._keep(point, value, issued.overlap)
         self._form()
 
     def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
@@ -124,7 +158,7 @@ class Spread:
         """
         if self.n < _FIRST_USED:
             return quantiles_around(
-                point, sorted(self.recent[_FORECAST, _LENGTH - self.n :].tolist()), probabilities
+                point, sorted(self.recent[_FORECAST, _LENGTH - self.kept :].tolist()), probabilities
             )
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise InvalidNumber(f"expected probabilities between 0 and 1, got {list(probabilities)}")
@@ -140,27 +174,39 @@ class Spread:
         blend.sort()
         answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
         answer.sort()
+        if self.overlap:
+            answer = point + np.exp(self.overlap * _WIDENING) * (answer - point)
         return answer
 
-    def _correct(self, point: float, value: float) -> None:
-        answer = self._answer(point)
+    def _correct(self, answer: Numbers, value: float, overlap: int) -> None:
         undercut = value <= answer
         undercut[_LOWER] = value < answer[_LOWER]  # ends belong to an interval
         excess = _LEVELS - undercut
         step = max(_MIN_STEP, 1.0 / (self.n + _STEP_DELAY))
+        if overlap:
+            step *= _OVERLAP_STEPS
         self.moved += step * (excess - _SHARED * excess[::-1])
-        self.moved = np.maximum(np.minimum(self.moved, _REACH), -_REACH)
+        reach = _OVERLAP_REACH if self.overlap else _REACH
+        self.moved = np.maximum(np.minimum(self.moved, reach), -reach)
 
-    def _score(self, point: float, value: float) -> None:
-        points = np.array([0.0, 0.0, 0.0, point, self.quick, self.slow])
-        errors = (value - points)[:, None] - self.quantiles
-        self.losses *= _LOSS_DECAY
-        self.losses += np.maximum(_LEVELS * errors, (_LEVELS - 1.0) * errors)
-        self.evidence = self.evidence * _LOSS_DECAY + 1.0
+    def _score(self, points: Numbers, quantiles: Numbers, value: float, overlap: int) -> None:
+        errors = (value - points)[:, None] - quantiles
+        weight = 1.0 / (1.0 + overlap)
+        decay = _LOSS_DECAY**weight
+        self.losses *= decay
+        self.losses += weight * np.maximum(_LEVELS * errors, (_LEVELS - 1.0) * errors)
+        self.evidence = self.evidence * decay + weight
 
-    def _keep(self, point: float, value: float) -> None:
-        self.recent[:, :-1] = self.recent[:, 1:]
-        self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
+    def _keep(self, point: float, value: float, overlap: int) -> None:
+        self.newest[:-1] = self.newest[1:]
+        self.newest[-1] = value
+        if overlap or self.overlap:
+            rate = max(_OVERLAP_RATE, 1.0 / (self.n + 1))
+            self.overlap += rate * (math.log1p(overlap) - self.overlap)
+        if self.kept < _FIRST_SCORED or self.sampling.counts(overlap):
+            self.recent[:, :-1] = self.recent[:, 1:]
+            self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
+            self.kept += 1
         self._smooth(value)
         self.n += 1
 
@@ -190,8 +236,9 @@ class Spread:
 
     def _form(self) -> None:
         """Compute the experts' quantiles for the next value, and how the blend depends on the forecast."""
-        places = _places(min(self.n, _LENGTH))
-        ordered = _ordered(self.recent, min(self.n, _LENGTH))
+        kept = min(self.kept, _LENGTH)
+        places = _places(kept, min(self.n, _SHORTER))
+        ordered = _ordered(self.recent, self.newest, kept, self.n)
         lower = ordered.take(places.lower)
         self.quantiles = lower + (ordered.take(places.upper) - lower) * places.between
         first = self.quantiles[0]
@@ -225,12 +272,16 @@ class _Places(NamedTuple):
     between: Numbers
 
 
-@cache  # for each number of values up to _LENGTH
-def _places(count: int) -> _Places:
+@lru_cache(maxsize=1024)
+def _places(kept: int, newest: int) -> _Places:
+    """Return the places in the result of ``_ordered`` for *kept* numbers of each row and *newest* values."""
     lower, upper, between = [], [], []
     for row, window in _WINDOWS:
-        length = min(window, count)
-        start = _start(row, window, count)
+        is_long = window == _LENGTH
+        length = kept if is_long else min(window, newest)
+        start = (
+            row * kept if is_long else 4 * kept + sum(min(each, newest) for each in _SHORT if each < window)
+        )
         for probability in QUANTILE_LEVELS:
             low, high, share = _place(length, probability)
             lower.append(start + low)
@@ -242,23 +293,14 @@ def _places(count: int) -> _Places:
     )
 
 
-def _ordered(recent: Numbers, count: int) -> Numbers:
-    """Return the last *count* numbers of each row of *recent*, then the numbers of the shorter windows.
+def _ordered(recent: Numbers, newest: Numbers, kept: int, count: int) -> Numbers:
+    """Return the last *kept* numbers of each row of *recent*, then the last values of the shorter windows.
 
-    The numbers of each row and of each window are sorted.
+    There are *count* values in all; the numbers of each row and of each window are sorted.
     """
-    rows = np.sort(recent[:, _LENGTH - count :], axis=1).ravel()
-    shorter = [
-        np.sort(recent[row, _LENGTH - min(window, count) :]) for row, window in _WINDOWS if window < _LENGTH
-    ]
+    rows = np.sort(recent[:, _LENGTH - kept :], axis=1).ravel()
+    shorter = [np.sort(newest[_SHORTER - min(window, count) :]) for window in _SHORT]
     return np.concatenate([rows, *shorter])
-
-
-def _start(row: int, window: int, count: int) -> int:
-    if window == _LENGTH:
-        return row * count
-    shorter = [length for _, length in _WINDOWS if length < window]
-    return 4 * count + sum(min(length, count) for length in shorter)
 
 
 def _place(length: int, probability: float) -> tuple[int, int, float]:

@@ -1,0 +1,71 @@
+"""Weights of experts by their normalised losses: for outcomes that overlap, where gradients say little.
+
+When runs overlap, many outcomes of one burst arrive together. A gradient of the loss then moves all weight to
+the experts that erred on the burst's side. Losses have no side: the weight of an expert falls exponentially
+with the excess of its loss over the least loss (Cesa-Bianchi, Lugosi, "Prediction, Learning, and Games",
+2006, sections 2.1 and 2.11). The losses for one value are divided by the median loss of the experts for this
+value, as in the scale-free rates of de Rooij et al. ("Follow the leader if you can, hedge if you must", JMLR
+15, 2014): so one run that took a hundred times as long as usual counts like any other run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+_DECAY = 0.995  # factor of old losses at each value
+_NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0
+_LARGEST_SQUARABLE = 1e150
+# by whether errors are squared: the rate of learning, and the limit of one loss in median losses
+_RATE = {False: 2.0, True: 0.5}
+_LARGEST_LOSS = {False: 20.0, True: 5.0}
+
+
+@dataclass(slots=True)
+class LossWeights:
+    """Learns a weight for each expert, from absolute errors, or from squared errors if *squared*."""
+
+    squared: bool = False
+    _losses: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
+    _evidence: float = field(default=0.0, init=False)
+
+    def update(self, forecasts: Numbers, value: float) -> None:
+        """Learn the actual *value* from the *forecasts* of the experts; NaN for an expert that sleeps."""
+        errors = np.minimum(np.abs(forecasts - value), _LARGEST_SQUARABLE)
+        if self.squared:
+            errors *= errors
+        usual = float(np.nanmedian(errors))
+        if not len(self._losses):
+            self._losses = np.zeros(len(forecasts))
+        self._losses *= _DECAY
+        self._evidence = _DECAY * self._evidence + 1.0
+        if usual > 0.0:
+            with np.errstate(over="ignore"):
+                losses = np.minimum(errors / usual, _LARGEST_LOSS[self.squared])
+            self._losses += np.where(np.isnan(losses), 1.0, losses)
+
+    def widen(self, count: int) -> None:
+        """Make room for *count* experts; additional experts are appended with the mean loss."""
+        if len(self._losses):
+            added = np.full(count - len(self._losses), self._losses.mean())
+            self._losses = np.concatenate([self._losses, added])
+
+    def weights(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
+        """Return the weights of *count* experts: 1 in total, 0 for those not *awake* (None: all are)."""
+        weights = np.ones(count)
+        if len(self._losses):
+            least = float(np.minimum.reduce(self._losses))
+            excess = (self._losses - least) / max(least, 1e-300)
+            weights = np.exp(-np.minimum(_RATE[self.squared] * math.sqrt(self._evidence) * excess, 700.0))
+            weights *= weights >= _NEGLIGIBLE
+        if awake is not None:
+            weights = weights * awake
+            if not weights.any():
+                weights = awake.astype(np.float64)
+        weights /= np.add.reduce(weights)
+        return weights
