@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, promised_share
 
-LONGER = 2.0  # times the longest wait so far: the limit of all bounds
 _STEP = 0.2  # increase of caution at a miss: about five misses raise it from 0 to 1
 _BEYOND = 2.0  # how far caution may exceed 1; more would only make it slower to fall
 _USUAL_MISSES = 0.05  # if a larger share may be missed, a miss tells less and the limit is lower
@@ -60,7 +59,6 @@ class BoundEnsemble:
     experts: list[BoundExpert]
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
-    longest_seconds: float = field(default=0.0, init=False)  # wait
     _scored: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
     _caution: float = field(default=0.0, init=False)
@@ -78,10 +76,10 @@ class BoundEnsemble:
         blended = math.expm1(logs / sum(weights))
         return min(max(blended, min(bounds_seconds)), max(bounds_seconds))  # in spite of rounding
 
-    def bound(self, blended_seconds: float, bounds_seconds: Sequence[float], oldest_seconds: float) -> float:
+    def bound(self, blended_seconds: float, bounds_seconds: Sequence[float], limit_seconds: float) -> float:
         """Return the bound to issue: *blended_seconds*, the result of ``blend``, raised by caution.
 
-        The oldest waiting job has waited for *oldest_seconds*.
+        No expert exceeds *limit_seconds* by its caution.
         """
         if not self._misses_too_often:
             return blended_seconds
@@ -91,8 +89,7 @@ class BoundEnsemble:
             least = max(least, bounds_seconds[0])
         if self._caution <= 1.0 or not is_short:
             return least + min(self._caution, 1.0) * (highest - least)
-        longest = max(highest, LONGER * self.longest_seconds, oldest_seconds)
-        beyond = math.log1p(longest) - math.log1p(highest)
+        beyond = math.log1p(max(highest, limit_seconds)) - math.log1p(highest)
         return math.expm1(math.log1p(highest) + min(self._caution - 1.0, 1.0) * beyond)
 
     def score(self, missed: bool) -> None:
@@ -108,7 +105,6 @@ class BoundEnsemble:
         *bounds_seconds* are the bounds of the experts at the job's submission, *blended_seconds* is their
         blend.
         """
-        self.longest_seconds = max(self.longest_seconds, wait_seconds)
         share = promised_share(self._scored, self.quantile, self.confidence)
         loss = _loss(share, wait_seconds - blended_seconds)
         for expert, bound in zip(self.experts, bounds_seconds, strict=True):

@@ -30,7 +30,7 @@ import numpy as np
 from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_history, promised_share
-from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
+from forecasting.queues.bound_weights import BoundEnsemble, BoundExpert
 from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState, class_of
 
 _RATE = 0.1  # step size of a queue's level
@@ -95,7 +95,6 @@ class QueueBounds:
     # heaps of the times when bounds, and those of the regression, are exceeded
     _due: list[tuple[float, int]] = field(default_factory=list, init=False)
     _regressed_due: list[tuple[float, int]] = field(default_factory=list, init=False)
-    _longest_seconds: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         min_history(self.quantile, self.confidence)  # refuses invalid probabilities
@@ -135,7 +134,6 @@ class QueueBounds:
         """Learn the wait of the job *number*, which starts to run at *at_seconds*."""
         waiting = self._leave(number)
         wait_seconds = max(0.0, at_seconds - waiting.job.submitted_seconds)
-        self._longest_seconds = max(self._longest_seconds, wait_seconds)
         if waiting.bound_seconds is not None:
             self._score(waiting, wait_seconds > waiting.bound_seconds)
             self._ensembles[waiting.job.queue].learn(
@@ -193,8 +191,8 @@ class QueueBounds:
         waiting.regressed_seconds = self._regressed(waiting, of_queue)
         ensemble = self._ensembles.get(job.queue) or self._new_ensemble()
         waiting.blended_seconds = ensemble.blend(waiting.expert_bounds)
-        oldest_seconds = self._state.oldest_seconds(at_seconds)
-        waiting.bound_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, oldest_seconds)
+        limit_seconds = self._state.limit_seconds(job.queue, at_seconds)
+        waiting.bound_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, limit_seconds)
         return waiting, signals
 
     def _new_ensemble(self) -> BoundEnsemble:
@@ -209,8 +207,8 @@ class QueueBounds:
             return of_queue_seconds
         share = level.scored / (level.scored + _HALF_WAY)
         log = share * self._log_of_regression(waiting) + (1.0 - share) * math.log1p(of_queue_seconds)
-        oldest_seconds = self._state.oldest_seconds(waiting.job.submitted_seconds)
-        return min(math.expm1(log), LONGER * max(self._longest_seconds, oldest_seconds))
+        limit_seconds = self._state.limit_seconds(waiting.job.queue, waiting.job.submitted_seconds)
+        return min(math.expm1(log), limit_seconds)
 
     def _log_of_regression(self, waiting: WaitingJob) -> float:
         """Return log(1 + seconds) of the present bound of the regression for a job."""

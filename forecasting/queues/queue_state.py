@@ -3,6 +3,10 @@
 Times are seconds since any epoch; calls come in the order of time. Work is processors times seconds. If the
 request of a job is unknown, the job is expected to use one processor, and to run as long as earlier jobs of
 its user did, or earlier jobs of all users.
+
+A job is *held* if it has waited for longer than any job of its queue that has started, and if 59 jobs that
+were submitted to the queue later have started: it waits for something else than the others, for example for
+its user. A held job is no evidence for the waits of other jobs, and no longer counts as waiting.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ _SIZES = (2.0, 5.0, 17.0, 65.0)  # the least processors of the size classes
 _HOURS = (1.0, 4.0, 12.0, 24.0)  # the upper limits of the classes of requested times
 _USER_RATE = 0.2  # the weight of the newest duration in the typical one of a user
 _RATE = 0.05  # the same weight for the typical duration of a class, or of all jobs
+LONGER = 2.0  # times the longest wait so far: the limit of all bounds
+_OVERTAKEN = 59  # with confidence 95 %, fewer than 5 % of jobs wait for longer than 59 others
 SIGNALS = 29  # the length of ``QueueState.signals``
 
 
@@ -60,10 +66,26 @@ class JobLoad:
     running: int = 0
     running_processors: float = 0.0
     running_until: float = 0.0  # sum over running jobs of processors times the expected time of the end
+    longest_seconds: float = 0.0  # wait of a started job that was not held
+    overtakes: int = 0  # jobs that started before the job that is the first of ``order`` now
 
     def oldest_seconds(self, at_seconds: float) -> float:
         """Return the seconds that the oldest waiting job has waited; 0 if no job waits."""
         return max(0.0, at_seconds - self.waiting[self.order[0]]) if self.order else 0.0
+
+    def start(self, number: int, wait_seconds: float) -> None:
+        """Learn the wait of the waiting job *number*, which starts."""
+        self.waits.learn(wait_seconds)
+        self.longest_seconds = max(self.longest_seconds, wait_seconds)
+        self.overtakes += number != self.order[0]
+
+    def leave(self, number: int) -> None:
+        """Remove the job *number* from the waiting jobs."""
+        del self.waiting[number]
+        if self.order[0] == number:
+            self.overtakes = 0
+            while self.order and self.order[0] not in self.waiting:
+                self.order.popleft()
 
     def remaining_work(self, at_seconds: float) -> float:
         """Return the remaining work of the running jobs if each uses its requested time."""
@@ -78,6 +100,7 @@ class ActiveJob:
     processors: float
     seconds: float
     until_seconds: float = 0.0  # while it runs
+    is_held: bool = False
 
     @property
     def work(self) -> float:
@@ -89,6 +112,7 @@ class QueueState:
     """All waiting and running jobs."""
 
     _whole: JobLoad = field(default_factory=lambda: JobLoad(TypicalDuration(_RATE)))
+    _queues: dict[str, JobLoad] = field(default_factory=dict)
     _users: dict[str, JobLoad] = field(default_factory=dict)
     _classes: dict[str, JobLoad] = field(default_factory=dict)
     active_jobs: dict[int, ActiveJob] = field(default_factory=dict)
@@ -108,12 +132,22 @@ class QueueState:
         """Move the waiting job *number* to the running jobs."""
         active = self.active_jobs[number]
         active.until_seconds = at_seconds + active.seconds
-        for load in self._leave_queue(active):
-            load.waits.learn(max(0.0, at_seconds - active.job.submitted_seconds))
+        for load in self._loads(active.job):
+            if not active.is_held:
+                load.start(number, max(0.0, at_seconds - active.job.submitted_seconds))
             load.running += 1
             load.running_processors += active.processors
             load.running_until += active.processors * active.until_seconds
+        self._leave_queue(active)
         self._capacity = max(self._capacity, self._whole.running_processors)
+        self._hold_oldest(self._queues[active.job.queue], at_seconds)
+
+    def _hold_oldest(self, load: JobLoad, at_seconds: float) -> None:
+        """Remove the oldest waiting job of a queue from all loads if it is held."""
+        if load.overtakes >= _OVERTAKEN and load.oldest_seconds(at_seconds) > load.longest_seconds:
+            active = self.active_jobs[load.order[0]]
+            self._leave_queue(active)
+            active.is_held = True
 
     def withdraw(self, number: int) -> None:
         """Remove the waiting job *number*, which was cancelled."""
@@ -134,9 +168,15 @@ class QueueState:
         """Return *job* with its requested processors and seconds; typical numbers replace unknown numbers."""
         return ActiveJob(job, job.processors or 1.0, job.requested_seconds or self._usual_runtime(job.user))
 
-    def oldest_seconds(self, at_seconds: float) -> float:
-        """Return the seconds that the oldest waiting job has waited; 0 if no job waits."""
-        return self._whole.oldest_seconds(at_seconds)
+    def limit_seconds(self, queue: str, at_seconds: float) -> float:
+        """Return the limit of bounds in *queue*, in seconds.
+
+        It is ``LONGER`` times the longest wait of the queue so far, or the time that its oldest waiting job
+        has waited, if this is more.
+        """
+        if not (of_queue := self._queues.get(queue)):
+            return 0.0
+        return max(LONGER * of_queue.longest_seconds, of_queue.oldest_seconds(at_seconds))
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
         """Return the ``SIGNALS`` numbers from which the wait of *job* is predicted at its submission."""
@@ -176,24 +216,25 @@ class QueueState:
             math.cos(angle),
         ]
 
-    def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad]:
-        """Return the loads of the whole machine, of the class of *job*, and of the user of *job*."""
+    def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad, JobLoad]:
+        """Return the loads of the whole machine, and of the queue, the class and the user of *job*."""
         name, user = class_of(job), job.user
+        if job.queue not in self._queues:
+            self._queues[job.queue] = JobLoad(TypicalDuration(_RATE))
         if name not in self._classes:
             self._classes[name] = JobLoad(TypicalDuration(_RATE))
         if user not in self._users:
             self._users[user] = JobLoad(TypicalDuration(_USER_RATE))
-        return self._whole, self._classes[name], self._users[user]
+        return self._whole, self._queues[job.queue], self._classes[name], self._users[user]
 
-    def _leave_queue(self, active: ActiveJob) -> tuple[JobLoad, JobLoad, JobLoad]:
-        loads = self._loads(active.job)
-        for load in loads:
-            del load.waiting[active.job.number]
-            while load.order and load.order[0] not in load.waiting:
-                load.order.popleft()
+    def _leave_queue(self, active: ActiveJob) -> None:
+        """Remove a job from the loads; a held job has already left them."""
+        if active.is_held:
+            return
+        for load in self._loads(active.job):
+            load.leave(active.job.number)
             load.waiting_work = load.waiting_work - active.work if load.waiting else 0.0
             load.waiting_processors -= active.processors
-        return loads
 
     def _usual_runtime(self, user: str) -> float:
         usual = self._runtimes.get(user) or self._runtimes.get("")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from forecasting.queues.bound_weights import LONGER, BoundEnsemble, BoundExpert
+from forecasting.queues.bound_weights import BoundEnsemble, BoundExpert
 
-LOW, HIGH = 60.0, 6000.0
+LOW, HIGH, LIMIT = 60.0, 6000.0, 48000.0
 
 
 def trust(*, ways: int = 2, quantile: float = 0.95) -> BoundEnsemble:
@@ -21,7 +21,7 @@ def lived_through(
     bounds = []
     for wait in waits:
         blended = ensemble.blend(bounds_of_experts)
-        bounds.append(ensemble.bound(blended, bounds_of_experts, 0.0))
+        bounds.append(ensemble.bound(blended, bounds_of_experts, LIMIT))
         ensemble.score(wait > bounds[-1])
         ensemble.learn(bounds_of_experts, blended, wait)
     return bounds
@@ -54,19 +54,18 @@ def test_consecutive_misses_raise_caution_at_once_and_hits_lower_it_slowly() -> 
     for _ in range(6):
         ensemble.score(missed=True)
     ensemble.learn((LOW, HIGH), blended, 4.0 * HIGH)
-    after = ensemble.bound(blended, (LOW, HIGH), 0.0)
-    assert HIGH < after < LONGER * 4.0 * HIGH
+    after = ensemble.bound(blended, (LOW, HIGH), LIMIT)
+    assert HIGH < after < LIMIT
     for _ in range(300):
         ensemble.score(missed=False)
-    assert ensemble.bound(blended, (LOW, HIGH), 0.0) == blended
+    assert ensemble.bound(blended, (LOW, HIGH), LIMIT) == blended
 
 
 def test_any_number_of_consecutive_misses_leaves_the_bound_limited() -> None:
     ensemble = trust()
-    ensemble.learn((LOW, HIGH), LOW, 4.0 * HIGH)
     for _ in range(500):
         ensemble.score(missed=True)
-    assert ensemble.bound(LOW, (LOW, HIGH), 0.0) == pytest.approx(LONGER * 4.0 * HIGH)
+    assert ensemble.bound(LOW, (LOW, HIGH), LIMIT) == pytest.approx(LIMIT)
     assert ensemble.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
 
 
@@ -74,15 +73,14 @@ def test_a_queue_with_too_many_misses_gets_at_least_the_bound_of_the_first_exper
     ensemble = trust()
     for missed in [True] * 20 + [False] * 310:
         ensemble.score(missed)
-    assert ensemble.bound(LOW, (HIGH, LOW), 0.0) == HIGH  # 20 of 330 is more than one in 20
+    assert ensemble.bound(LOW, (HIGH, LOW), LIMIT) == HIGH  # 20 of 330 is more than one in 20
     for _ in range(200):
         ensemble.score(missed=False)
-    assert ensemble.bound(LOW, (HIGH, LOW), 0.0) == LOW
+    assert ensemble.bound(LOW, (HIGH, LOW), LIMIT) == LOW
 
 
 def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> None:
     ensemble = trust(quantile=0.5)
-    ensemble.learn((LOW, HIGH), LOW, 100.0 * HIGH)
     for _ in range(100):
         ensemble.score(missed=True)
-    assert HIGH < ensemble.bound(LOW, (LOW, HIGH), 0.0) < 20.0 * HIGH
+    assert HIGH < ensemble.bound(LOW, (LOW, HIGH), 200.0 * HIGH) < 20.0 * HIGH

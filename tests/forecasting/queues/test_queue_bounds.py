@@ -148,6 +148,49 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
     assert len(backlog.signals(newcomer, 99.0)) == SIGNALS
 
 
+def overtaken(overtakes: int, queue: str) -> QueueState:
+    """Return a state in which a job of *queue* waits since 0, and later jobs of queue a waited a minute."""
+    backlog = QueueState()
+    backlog.submit(QueuedJob(0, 0.0, queue, "held", 64.0, 1e5))
+    for number in range(1, overtakes + 1):
+        backlog.submit(QueuedJob(number, number * MINUTE, "a", "me", 1.0, 60.0))
+        backlog.start(number, (number + 1) * MINUTE)
+        backlog.end(number, (number + 2) * MINUTE)
+    return backlog
+
+
+def test_a_job_that_59_later_jobs_of_its_queue_overtook_is_held_and_no_longer_counts_as_waiting() -> None:
+    newcomer = QueuedJob(999, 100 * MINUTE, "a", "me", 64.0, 1e5)
+    waiting, held = overtaken(58, "a"), overtaken(59, "a")
+    assert waiting.limit_seconds("a", 100 * MINUTE) == 100 * MINUTE
+    assert held.limit_seconds("a", 100 * MINUTE) == 2 * MINUTE
+    held.withdraw(0)
+    assert held.signals(newcomer, 100 * MINUTE) == overtaken(59, "a").signals(newcomer, 100 * MINUTE)
+
+
+def test_a_job_whose_queue_does_not_move_is_not_held_and_limits_no_other_queue() -> None:
+    backlog = overtaken(200, "b")
+    assert backlog.limit_seconds("b", 300 * MINUTE) == 300 * MINUTE
+    assert backlog.limit_seconds("a", 300 * MINUTE) == 2 * MINUTE
+
+
+def test_a_held_job_that_starts_after_all_moves_no_limit() -> None:
+    backlog = overtaken(70, "a")
+    backlog.start(0, 100 * MINUTE)
+    assert backlog.limit_seconds("a", 100 * MINUTE) == 2 * MINUTE
+    backlog.end(0, 200 * MINUTE)
+    assert not backlog.active_jobs
+
+
+@pytest.mark.parametrize("queue", ["a", "b", "c"])
+def test_a_job_that_never_starts_costs_no_queue_its_bounds(queue: str) -> None:
+    jobs = machine_log(1500)
+    stuck = LoggedJob(QueuedJob(9999, 90_000.0, queue, "x", 32.0, 1e5), 1e9, 0.0, withdrawn=True)
+    for with_stuck, without in zip(score_queues([*jobs, stuck]), score_queues(jobs), strict=True):
+        assert (with_stuck.bound.coverage or 0.0) > (without.bound.coverage or 0.0) - 0.01
+        assert (with_stuck.bound.pinball_seconds or 1e9) < 1.3 * (without.bound.pinball_seconds or 0.0)
+
+
 @pytest.mark.nightly
 def test_on_a_machine_that_fills_up_coverage_is_nearly_kept_with_a_loss_far_below_a_plain_quantile() -> None:
     jobs = score_queues(machine_log(6000))
