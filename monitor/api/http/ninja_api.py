@@ -37,7 +37,7 @@ class Api(NinjaAPI):
         return schema
 
     def validation_error_from_error_contexts(
-        self, error_contexts: list[ValidationErrorContext]
+        self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
         """Return one error for all, and release pydantic's errors.
 
