@@ -12,6 +12,7 @@ from monitor.api.http.openapi import complete
 
 if TYPE_CHECKING:
     from django.urls import URLResolver
+    from ninja.errors import ValidationError, ValidationErrorContext
     from ninja.openapi.schema import OpenAPISchema
 
 _MOST_REQUESTED = ("forecasts", "reports", "reporters/<reporter>/exchange")
@@ -34,3 +35,15 @@ class Api(NinjaAPI):
         schema = super().get_openapi_schema(**options)
         complete(schema)
         return schema
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Return one error for all, and release pydantic's errors.
+
+        The garbage collector does not see the ValueErrors within a pydantic error, and the traceback of each
+        leads to the frame of Ninja that holds *error_contexts*: the process would keep the request for good.
+        """
+        error = super().validation_error_from_error_contexts(error_contexts)
+        error_contexts.clear()
+        return error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import uuid
+import weakref
 from typing import Any
 
 import pytest
@@ -71,6 +74,22 @@ def test_an_invalid_field_is_named(client: Client) -> None:
     problem_body = problem(client.get("/api/v1/forecasts?level=7"), 422, "invalid")
     assert problem_body["detail"].startswith("level: ")
     assert problem_body["errors"][0]["loc"] == ["query", "level"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("GET", "/api/v1/forecasts?at=soon", b""), ("POST", "/api/v1/holds", b'{"until": "soon"}')],
+)
+def test_a_refused_request_is_released(
+    client: Client, caplog: pytest.LogCaptureFixture, method: str, path: str, body: bytes
+) -> None:
+    caplog.set_level(logging.ERROR, logger="django.request")  # a record holds the request
+    answer = client.generic(method, path, body, content_type=JSON)
+    assert "expected a time with its zone" in problem(answer, 422, "invalid")["detail"]
+    request = weakref.ref(answer.wsgi_request)
+    del answer
+    gc.collect()
+    assert request() is None
 
 
 def test_an_oversized_body_is_refused(client: Client) -> None:
