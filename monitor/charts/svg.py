@@ -89,10 +89,7 @@ def _described(label: str) -> SafeString:
     return format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
 
 
-_HOUR_WIDTH = 5
-
-
-def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
+def hourly(means: Sequence[float], *, height: int = 24, hour_width: int = 5) -> SafeString:
     """Draw a line through hourly *means*, oldest first, interrupted at NaN.
 
     A single hour between two missing hours is a dot.
@@ -105,12 +102,12 @@ def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
     lines, dots = [], []
     for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
         if not is_missing:
-            points = [f"{2 + _HOUR_WIDTH * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
+            points = [f"{2 + hour_width * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
             if len(points) == 1:
                 dots.append(f"M{points[0]}h.1")
             else:
                 lines.append("M" + "L".join(points))
-    size = f'width="{_HOUR_WIDTH * (len(means) - 1) + 4}" height="{height}"'
+    size = f'width="{hour_width * (len(means) - 1) + 4}" height="{height}"'
     paths = f'<path d="{"".join(lines)}"/><path class="alone" d="{"".join(dots)}"/>'
     return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{paths}</svg>')  # noqa: S308  # numbers
 
