@@ -32,7 +32,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
-from monitor.pages.http.reader import time_range
+from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
@@ -72,6 +72,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     stands, metrics = live["stands"], metric_names(series)
     choice = read_choice(request.GET.dict(), metrics)
     history = chart(series, chosen, stands.current, choice)
+    axis_zone = history.axis_zone(zone(request))
     events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
@@ -88,9 +89,9 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "table": history.table,
         "events": events,
         "chart_data": {
-            **history.as_json(),
+            **history.as_json(zone(request)),
             "scale": choice.scale,
-            "annotations": [event.as_json(chosen.end) for event in events],
+            "annotations": [event.as_json(chosen.end, axis_zone) for event in events],
         },
         "fields": _fields(choice, metrics),
         "has_bars": choice.scale == LINEAR,

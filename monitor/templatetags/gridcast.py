@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
@@ -45,7 +45,6 @@ register.filter("line", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
-register.simple_tag(svg.failure_strip, name="failure_strip")
 register.filter("failure_week", week_table.failure_week)
 register.simple_tag(availability_strip.availability_strip, name="availability_strip")
 register.simple_tag(availability_strip.availability_legend, name="availability_legend")
@@ -219,6 +218,14 @@ def _more(shown: MatrixCell, now: datetime) -> Iterator[SafeString]:
 
 
 @register.simple_tag(takes_context=True)
+def failure_strip(
+    context: dict[str, Any], counts: Sequence[int], starts: Sequence[datetime], most: int
+) -> SafeString:
+    """Draw failures by interval, with times of the reader's zone."""
+    return svg.failure_strip(counts, starts, most, context.get("zone", UTC))
+
+
+@register.simple_tag(takes_context=True)
 def with_filter(context: dict[str, Any], name: str, value: str) -> str:
     """Return the query string of the page with the filter *name* set to *value*."""
     return urlencode({**context["filters"], name: value})
@@ -274,16 +281,6 @@ def milliseconds(value: float) -> str:
 def offset(value: float) -> str:
     """Format an offset of *value* seconds with its sign, to the millisecond."""
     return f"{'+' if value > 0 else ''}{milliseconds(value)}"
-
-
-@register.filter
-def utc(time: datetime) -> SafeString:
-    """Format a time in full, to the second."""
-    return format_html(
-        '<time datetime="{}">{}</time>',
-        time.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        time.strftime("%Y-%m-%d %H:%M:%S"),
-    )
 
 
 @register.filter
