@@ -173,6 +173,7 @@ def test_a_cell_of_several_series_has_the_oldest_result_and_the_median_deviation
     cell = only_cell(overview_of_groups(reader, now), "site1")
     assert cell.figures is not None
     assert cell.newest is not None
+    assert cell.figures.oldest is not None
     assert (cell.figures.single, cell.figures.forecast_count) == (None, 3)
     assert cell.figures.deviation == pytest.approx(0.1)
     assert (cell.newest - cell.figures.oldest) == 4 * minute
