@@ -214,7 +214,6 @@ def test_causes_and_breakdowns_use_the_time_range_of_all_pages(
     absolute = "&".join(
         f"{name}={now - timedelta(days=n):%Y-%m-%d}" for name, n in (("from", 50), ("to", 30))
     )
-    shown = [
-        re.findall(pattern, text(client, f"{path}&{range_}")) for range_ in ("range=7d", absolute, "range=1y")
-    ]
+    ranges = ("range=7d", absolute, "range=1y")
+    shown = [re.findall(pattern, text(client, f"{path}&{query}")) for query in ranges]
     assert shown == [["1"], ["2"], ["3"]]
