@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from urllib.parse import urlencode
 
@@ -54,7 +54,7 @@ class PageRange:
     key: str
     start: datetime | None
     end: datetime
-    zone: tzinfo = UTC
+    zone: tzinfo = field(default=UTC, compare=False)
 
     @property
     def is_relative(self) -> bool:

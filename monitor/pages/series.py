@@ -43,7 +43,12 @@ from probes.base import ProbeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, tzinfo
+
+    from monitor.charts.annotations import Annotation
+    from monitor.charts.interval_chart import IntervalChart
+    from monitor.charts.series_chart import RunChart
+    from monitor.charts.time_range import PageRange
 
 LATEST_RUNS = 20
 LATEST_CHANGES = 20
@@ -72,7 +77,6 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     stands, metrics = live["stands"], metric_names(series)
     choice = read_choice(request.GET.dict(), metrics)
     history = chart(series, chosen, stands.current, choice)
-    axis_zone = history.axis_zone(zone(request))
     events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
@@ -88,11 +92,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "history": history,
         "table": history.table,
         "events": events,
-        "chart_data": {
-            **history.as_json(zone(request)),
-            "scale": choice.scale,
-            "annotations": [event.as_json(chosen.end, axis_zone) for event in events],
-        },
+        "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
         "has_bars": choice.scale == LINEAR,
         "chart_csv": f"{reverse('series-chart', args=[name, 'csv'])}?{request.GET.urlencode()}",
@@ -104,6 +104,22 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "parts/series.html", context)
     form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
     return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+
+
+def _chart_data(
+    history: RunChart | IntervalChart,
+    events: Sequence[Annotation],
+    choice: ChartChoice,
+    chosen: PageRange,
+    reader_zone: tzinfo,
+) -> dict[str, Any]:
+    """Return the data of the charts, with times of one zone."""
+    axis_zone = history.axis_zone(reader_zone)
+    return {
+        **history.as_json(reader_zone),
+        "scale": choice.scale,
+        "annotations": [event.as_json(chosen.end, axis_zone) for event in events],
+    }
 
 
 def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:

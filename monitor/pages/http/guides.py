@@ -25,7 +25,7 @@ _IMAGE_OR_SCHEMA = ("images/*.png", "*.schema.json")
 
 
 @dataclass(frozen=True)
-class Guide:
+class RenderedGuide:
     """A rendered guide; *sections* has the anchor and the text of each of its main headings."""
 
     title: str
@@ -51,13 +51,13 @@ def guide_files() -> Mapping[str, Path]:
 
 
 @functools.cache
-def render_guide(name: str) -> Guide:
+def render_guide(name: str) -> RenderedGuide:
     """Return the guide *name*, which is one of ``guide_titles``."""
     _, _, text = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("\n")
     return render(guide_titles()[name], text)
 
 
-def render(title: str, text: str) -> Guide:
+def render(title: str, text: str) -> RenderedGuide:
     """Return the Markdown *text* as HTML; HTML in it is shown as text."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
@@ -67,7 +67,7 @@ def render(title: str, text: str) -> Guide:
             token.children = _with_targets(token.children)
     # Safe: the renderer escapes texts and attributes, and HTML is not enabled.
     html = parser.renderer.render(_scrolling(tokens), parser.options, {})
-    return Guide(title, mark_safe(html), sections)  # noqa: S308
+    return RenderedGuide(title, mark_safe(html), sections)  # noqa: S308
 
 
 def _add_anchors(tokens: Sequence[Token]) -> list[tuple[str, str]]:
