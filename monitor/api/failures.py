@@ -315,7 +315,7 @@ def _open_first(row: Attribution) -> tuple[float, ...]:
 
 
 def chosen_range(key: RangeKey) -> FailureRange:
-    return next(each for each in RANGES if each.key == key)
+    return RANGES[key]
 
 
 def _seconds(duration: timedelta | None) -> float | None:

@@ -20,7 +20,7 @@ from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import ProfileVersion, SiteDay, SiteMonth
 
 WITHIN_SECONDS = 5.0  # the duration of one call; then other tasks of the process run
-TODAY_INTERVAL = timedelta(minutes=5)  # between two computations of the day that is not over
+TODAY_INTERVAL = timedelta(minutes=1)  # between two computations of the day that is not over
 MOST_DAYS = 31  # per transaction
 _SLOTS_PER_SECOND = 2000  # a grid with many slots a day computes today less often
 _BACK = timedelta(days=62)  # after a longer pause of the service, days without results stay out
@@ -59,7 +59,7 @@ def _mark(now: datetime) -> None:
 
 
 def _today_interval(today: date, now: datetime) -> timedelta:
-    """Return the time between two computations of today: more than five minutes on a large grid."""
+    """Return the time between two computations of today: more than a minute on a large grid."""
     computed = SiteDay.objects.of_sites().filter(day=today, computed_at__lte=now - TODAY_INTERVAL)
     if not computed.exists():
         return TODAY_INTERVAL

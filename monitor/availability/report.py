@@ -95,6 +95,15 @@ def _placed(month: date, days: Collection[SiteDay]) -> list[SiteDay | None]:
     return [by_day.get(month + timedelta(days=number)) for number in range(length)]
 
 
+def present_months(sites: Collection[int], now: datetime) -> dict[int, SiteMonth]:
+    """Return the present month (UTC) of each of *sites*, by primary key: the days stored, with today so far.
+
+    Today is as of its last computation, see ``refresh``. Sites without results this month are absent.
+    """
+    first = now.astimezone(UTC).date().replace(day=1)
+    return {row.site_id: row for row in SiteMonth.objects.of_sites().filter(site__in=sites, month=first)}
+
+
 def services_of_site(site: Site, month: date, user: AnyUser | None = None) -> list[ServiceOfSite]:
     """Return the services of *site* in *month*, by name.
 

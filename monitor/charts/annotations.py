@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -50,13 +50,14 @@ class Annotation:
     url: str = ""
     is_open: bool = False
 
-    def as_json(self, until: datetime) -> dict[str, Any]:
+    def as_json(self, until: datetime, zone: tzinfo = UTC) -> dict[str, Any]:
+        """Return the event for the browser, cut at *until*, with times of *zone*."""
         end = until if self.is_open else self.end
         return {
             "kind": self.kind,
             "text": self.text,
-            "start": f"{self.start:%Y-%m-%d %H:%M:%S}",
-            "end": f"{min(end, until):%Y-%m-%d %H:%M:%S}" if end else None,
+            "start": f"{self.start.astimezone(zone):%Y-%m-%d %H:%M:%S}",
+            "end": f"{min(end, until).astimezone(zone):%Y-%m-%d %H:%M:%S}" if end else None,
         }
 
 

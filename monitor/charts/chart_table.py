@@ -15,6 +15,7 @@ from monitor.units import humanised
 
 MOST_ROWS = 30  # of the table of a page; files have all rows
 TIME = "time"  # the unit of a column of times
+DAY = "day"  # the unit of a column of days (UTC), as times of their beginning
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class ChartTable:
         return [column.label for column in self.columns]
 
     @property
-    def newest(self) -> list[list[str]]:
-        """The newest rows as texts, newest first."""
+    def newest(self) -> list[list[str | datetime]]:
+        """The newest rows as texts and times, newest first."""
         units = [column.unit for column in self.columns]
         return [
             [_text(value, unit) for value, unit in zip(row, units, strict=True)]
@@ -47,11 +48,11 @@ class ChartTable:
         ]
 
 
-def _text(value: Any, unit: str) -> str:
+def _text(value: Any, unit: str) -> str | datetime:
     if value is None:
         return ""
-    if unit == TIME:
-        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d}" if unit == DAY else value
     if unit:
         return humanised(value, unit)
     return outcome_label(value) if value in STATE_LABELS else str(value)
@@ -86,7 +87,7 @@ def as_parquet(table: ChartTable) -> bytes:
 
 
 def _arrow_type(pa: Any, column: Column) -> Any:
-    if column.unit == TIME:
+    if column.unit in {TIME, DAY}:
         return pa.timestamp("us", tz="UTC")
     if column.unit == "count":
         return pa.int64()

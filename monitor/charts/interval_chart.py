@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from django.db.models.functions import Trunc
 
 from monitor.charts import stage_shades
 from monitor.charts.chart_choice import TOTAL
-from monitor.charts.chart_table import TIME, ChartTable, Column
+from monitor.charts.chart_table import DAY, TIME, ChartTable, Column
 from monitor.db.timestamps import moment
 from monitor.depot.rollups.combine import Bands
 from monitor.depot.rollups.statistics import bands_by
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from monitor.models import Series
 
 MOST_READS = 48  # metrics of stages: each is read by itself
+HOUR = "hour"
 _KINDS = ("median", "p10", "p90", "mean", "lowest", "highest")
 
 
@@ -89,9 +90,11 @@ class IntervalChart:
 
         Runs and failed runs are those of the whole interval.
         """
-        label = {"hour": "Hour", "day": "Day", "week": "Week from", "month": "Month", "year": "Year"}
+        label = {"day": "Day", "week": "Week from", "month": "Month", "year": "Year"}
         columns = [
-            Column(f"{label[self.interval]} (UTC)", "start", TIME),
+            Column("Hour", "start", TIME)
+            if self.interval == HOUR
+            else Column(f"{label[self.interval]} (UTC)", "start", DAY),
             Column("Segment", "segment", "count"),
         ]
         columns += [Column("Runs", "runs", "count"), Column("Failed", "failed", "count")]
@@ -112,26 +115,32 @@ class IntervalChart:
             rows.append([start, None, counts.runs, counts.failed, 0, *nothing])
         return ChartTable(columns, sorted(rows, key=lambda row: (row[0], row[1] or 0)))
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the chart as JSON for the browser."""
+    def axis_zone(self, zone: tzinfo) -> tzinfo:
+        """Return the zone of the time axis for a reader in *zone*: intervals of days are days of UTC."""
+        return zone if self.interval == HOUR else UTC
+
+    def as_json(self, zone: tzinfo = UTC) -> dict[str, Any]:
+        """Return the chart as JSON for the browser, with times of ``axis_zone``."""
+        zone = self.axis_zone(zone)
         starts = sorted(self.counts)
         measured = sorted({start for values in self.seconds.values() for start in values})
         return {
             "interval": self.interval,
+            "zone": str(zone),
             "metric": self.metric,
             "unit": self.unit,
             "runs": [],
             "rates": {},
             "boundaries": [],
-            "intervals": [_segment(part) for part in self.segments],
+            "intervals": [_segment(part, zone) for part in self.segments],
             "stages": [asdict(stage) for stage in self.stages],
-            "time": [*map(_time, measured)],  # of the stages
+            "time": [_time(start, zone) for start in measured],  # of the stages
             "seconds": {
                 name: [round(values[start], 4) if start in values else None for start in measured]
                 for name, values in self.seconds.items()
             },
             "counts": {
-                "time": [*map(_time, starts)],
+                "time": [_time(start, zone) for start in starts],
                 "runs": [self.counts[start].runs for start in starts],
                 "failed": [self.counts[start].failed for start in starts],
             },
@@ -220,12 +229,13 @@ def _rows(bands: Bands) -> list[tuple[datetime, int, list[float]]]:
     return list(zip(starts, bands.passed.tolist(), values.tolist(), strict=True))
 
 
-def _segment(part: SegmentBands) -> dict[str, Any]:
+def _segment(part: SegmentBands, zone: tzinfo) -> dict[str, Any]:
     p10, median, p90 = (column.round(4).tolist() for column in part.bands.quantiles.T)
     return {
         "segment": part.segment,
         "number": part.number,
-        "time": [_time(moment(start)) for start in part.bands.start.tolist()],
+        "time": [_time(moment(start), zone) for start in part.bands.start.tolist()],
+        "utc": [f"{moment(start):%Y-%m-%d %H:%M} UTC" for start in part.bands.start.tolist()],
         "passed": part.bands.passed.tolist(),
         "median": median,
         "p10": p10,
@@ -236,5 +246,5 @@ def _segment(part: SegmentBands) -> dict[str, Any]:
     }
 
 
-def _time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S}"
+def _time(time: datetime, zone: tzinfo) -> str:
+    return f"{time.astimezone(zone):%Y-%m-%d %H:%M:%S}"

@@ -1,13 +1,16 @@
-"""A map as SVG: places and links in an equirectangular projection, with a graticule."""
+"""A map as SVG: places and links on the outlines of land, in an equirectangular projection."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from monitor.charts.world import outlines
 
 WIDTH = 960
 _LEAST_DEGREES = 8  # of the part of the world that is drawn
@@ -44,6 +47,14 @@ class Frame:
     scale: float  # pixels per degree of longitude
     stretch: float  # of latitudes, so that distances in the middle are true
     height: float
+
+    @property
+    def east(self) -> float:
+        return self.west + WIDTH / self.scale
+
+    @property
+    def south(self) -> float:
+        return self.north - self.height / self.scale / self.stretch
 
     def point(self, latitude: float, longitude: float) -> tuple[float, float]:
         x = (longitude - self.west) * self.scale
@@ -85,10 +96,14 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     )
     return format_html(
         '<svg class="map" viewBox="0 0 {} {}" role="group" aria-label="Map of sites">'
-        '<path class="graticule" d="{}"/>{}{}</svg>',
+        '<path class="land" d="{}"/><path class="border" d="{}"/><path class="graticule" d="{}"/>'
+        "{}{}{}</svg>",
         WIDTH,
         round(frame.height),
+        _outlines(frame, is_land=True),
+        _outlines(frame, is_land=False),
         _graticule(frame),
+        _degrees(frame),
         lines,
         marks,
     )
@@ -104,15 +119,49 @@ def _radius(kind: str) -> int:
     return 7 if kind == "up" else 11
 
 
-def _graticule(frame: Frame) -> str:
-    width, height = WIDTH / frame.scale, frame.height / frame.scale / frame.stretch
+@lru_cache(maxsize=16)
+def _outlines(frame: Frame, *, is_land: bool) -> str:
+    """Return the path of the outlines that meet *frame*; the picture cuts what lies outside."""
+    box = frame.west, frame.south, frame.east, frame.north
+    shown = [each for each in outlines() if each.is_land == is_land and each.meets(*box)]
+    lines = (
+        "L".join(f"{x:.4g} {y:.4g}" for x, y in (frame.point(lat, lon) for lon, lat in each.points))
+        for each in shown
+    )
+    return "".join(f"M{line}{'Z' if is_land else ''}" for line in lines)
+
+
+def _lines(frame: Frame) -> tuple[range, range]:
+    """Return the degrees of the meridians and parallels of the graticule."""
+    width = frame.east - frame.west
     step = next((each for each in _STEPS if width / each >= 4), _STEPS[-1])
-    meridians = range(math.ceil(frame.west / step) * step, math.ceil(frame.west + width), step)
-    south = frame.north - height
-    parallels = range(math.ceil(south / step) * step, math.ceil(frame.north), step)
+    meridians = range(math.ceil(frame.west / step) * step, math.ceil(frame.east), step)
+    return meridians, range(math.ceil(frame.south / step) * step, math.ceil(frame.north), step)
+
+
+def _graticule(frame: Frame) -> str:
+    meridians, parallels = _lines(frame)
     down = [f"M{frame.point(0, degrees)[0]:.1f} 0V{frame.height:.0f}" for degrees in meridians]
     across = [f"M0 {frame.point(degrees, 0)[1]:.1f}H{WIDTH}" for degrees in parallels]
     return "".join([*down, *across])
+
+
+def _degrees(frame: Frame) -> SafeString:
+    """Label the graticule at the lower and the left edge."""
+    meridians, parallels = _lines(frame)
+    labels = [
+        *((frame.point(0, each)[0] + 4, frame.height - 6, _angle(each, "EW")) for each in meridians),
+        *((4, frame.point(each, 0)[1] - 4, _angle(each, "NS")) for each in parallels),
+    ]
+    texts = format_html_join(
+        "", '<text x="{}" y="{}">{}</text>', ((f"{x:.0f}", f"{y:.0f}", text) for x, y, text in labels)
+    )
+    return format_html('<g class="degrees" aria-hidden="true">{}</g>', texts)
+
+
+def _angle(degrees: int, signs: str) -> str:
+    """Return *degrees* as ``90\N{DEGREE SIGN} W``; *signs* are those of positive and of negative ones."""
+    return f"{abs(degrees)}\N{DEGREE SIGN}{f' {signs[degrees < 0]}' if degrees else ''}"
 
 
 def words_of(counts: Mapping[str, int]) -> str:

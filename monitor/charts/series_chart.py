@@ -1,6 +1,7 @@
 """The chart of a series by run: plain values by column, ready for JSON.
 
-Times are UTC, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zone; durations are seconds.
+Times are of the reader's zone, ``YYYY-MM-DD HH:MM:SS.ffffff``, as Plotly reads them without a zone; durations
+are seconds.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ class RunChart:
     @property
     def table(self) -> ChartTable:
         """Every value of the chart, a row for each run."""
-        columns = [Column("Scheduled (UTC)", "slot", TIME), Column("State", "state")]
+        columns = [Column("Scheduled", "slot", TIME), Column("State", "state")]
         columns += [Column(stage.name, f"{stage.name}_seconds", "seconds") for stage in self.stages]
         columns += [Column("Total" if self.metric == TOTAL else self.metric, self.metric, self.unit)]
         columns += [Column(name, name, RATE) for name in self.rates]
@@ -100,29 +101,34 @@ class RunChart:
         ]
         return ChartTable(columns, rows)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the chart as JSON for the browser."""
+    def axis_zone(self, zone: tzinfo) -> tzinfo:
+        """Return the zone of the time axis for a reader in *zone*."""
+        return zone
+
+    def as_json(self, zone: tzinfo = UTC) -> dict[str, Any]:
+        """Return the chart as JSON for the browser, with times of *zone*."""
         some = uuid.UUID(int=0)
         runs_url = reverse("run", args=[some]).removesuffix(f"{some}/")  # of each run would take long
         return {
             "interval": RUN,
+            "zone": str(zone),
             "metric": self.metric,
             "unit": self.unit,
-            "runs": [_run(run, runs_url) for run in self.runs],
+            "runs": [_run(run, runs_url, zone) for run in self.runs],
             "segments": list(self.segments),
-            "boundaries": [_boundary(boundary) for boundary in self.boundaries],
+            "boundaries": [_boundary(boundary, zone) for boundary in self.boundaries],
             "stages": [asdict(stage) for stage in self.stages],
             "seconds": {name: _rounded(values) for name, values in self.seconds.items()},
             "totals": _rounded(self.values),
-            "forecasts": [_forecast(forecast) for forecast in self.forecasts],
-            "pending": self._pending(),
+            "forecasts": [_forecast(forecast, zone) for forecast in self.forecasts],
+            "pending": self._pending(zone),
             "rates": {name: _rounded(values) for name, values in self.rates.items()},
         }
 
-    def _pending(self) -> dict[str, Any] | None:
+    def _pending(self, zone: tzinfo) -> dict[str, Any] | None:
         if self.pending is None or self.next_slot is None:
             return None
-        return {**_forecast(self.pending), "time": _time(self.next_slot)}
+        return {**_forecast(self.pending, zone), "time": _time(self.next_slot, zone)}
 
 
 def chart(
@@ -268,9 +274,10 @@ def _issued() -> ForecastQuerySet:
     return Forecast.objects.filter(metric__name=TOTAL, method=METHOD, at=None)
 
 
-def _run(run: Run, runs_url: str) -> dict[str, Any]:
+def _run(run: Run, runs_url: str, zone: tzinfo) -> dict[str, Any]:
     return {
-        "slot": _time(run.slot),
+        "slot": _time(run.slot, zone),
+        "utc": f"{run.slot:%Y-%m-%d %H:%M:%S} UTC",
         "state": run.state,
         "words": outcome_label(run.state),
         "stage": run.stage,
@@ -279,18 +286,18 @@ def _run(run: Run, runs_url: str) -> dict[str, Any]:
     }
 
 
-def _boundary(boundary: Boundary) -> dict[str, Any]:
+def _boundary(boundary: Boundary, zone: tzinfo) -> dict[str, Any]:
     return {
-        "time": _time(boundary.time),
+        "time": _time(boundary.time, zone),
         "number": boundary.segment.number,
         "words": ", ".join(map(str, boundary.changes)),
     }
 
 
-def _forecast(forecast: Forecast) -> dict[str, Any]:
+def _forecast(forecast: Forecast, zone: tzinfo) -> dict[str, Any]:
     return {
         "segment": forecast.metric.segment_id,
-        "time": _time(forecast.truth_time) if forecast.truth_time else None,
+        "time": _time(forecast.truth_time, zone) if forecast.truth_time else None,
         "median": round(forecast.median, 6),
         "lower": round(forecast.lower, 6),
         "upper": round(forecast.upper, 6),
@@ -298,8 +305,8 @@ def _forecast(forecast: Forecast) -> dict[str, Any]:
     }
 
 
-def _time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S.%f}"
+def _time(time: datetime, zone: tzinfo) -> str:
+    return f"{time.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _rounded(values: Sequence[float | None]) -> list[float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from itertools import groupby
 
@@ -89,10 +89,7 @@ def _described(label: str) -> SafeString:
     return format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
 
 
-_HOUR_WIDTH = 5
-
-
-def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
+def hourly(means: Sequence[float], *, height: int = 24, hour_width: int = 5) -> SafeString:
     """Draw a line through hourly *means*, oldest first, interrupted at NaN.
 
     A single hour between two missing hours is a dot.
@@ -105,12 +102,12 @@ def hourly(means: Sequence[float], *, height: int = 24) -> SafeString:
     lines, dots = [], []
     for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
         if not is_missing:
-            points = [f"{2 + _HOUR_WIDTH * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
+            points = [f"{2 + hour_width * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
             if len(points) == 1:
                 dots.append(f"M{points[0]}h.1")
             else:
                 lines.append("M" + "L".join(points))
-    size = f'width="{_HOUR_WIDTH * (len(means) - 1) + 4}" height="{height}"'
+    size = f'width="{hour_width * (len(means) - 1) + 4}" height="{height}"'
     paths = f'<path d="{"".join(lines)}"/><path class="alone" d="{"".join(dots)}"/>'
     return mark_safe(f'<svg class="sparkline" {size} aria-hidden="true">{paths}</svg>')  # noqa: S308  # numbers
 
@@ -140,11 +137,14 @@ def shares(counts: Sequence[int]) -> SafeString:
     return mark_safe(f'<svg class="shares" {box} aria-hidden="true">{"".join(drawn)}</svg>')  # noqa: S308  # numbers
 
 
-def failure_strip(counts: Sequence[int], starts: Sequence[datetime], most: int) -> SafeString:
+def failure_strip(
+    counts: Sequence[int], starts: Sequence[datetime], most: int, zone: tzinfo = UTC
+) -> SafeString:
     """Draw a cell for each interval, darker the more failures it has; *most* failures are darkest.
 
-    A title of each cell with failures gives their number and the start of the interval, *starts*.
+    A title of each cell with failures gives their number and the start of the interval, *starts*, in *zone*.
     """
+    starts = [start.astimezone(zone) for start in starts]
     cells = format_html_join(
         "",
         '<rect class="f-{}" x="{}" y="0" width="9" height="10">{}</rect>',
@@ -154,7 +154,7 @@ def failure_strip(counts: Sequence[int], starts: Sequence[datetime], most: int) 
         ),
     )
     busiest = max(range(len(counts)), key=counts.__getitem__)
-    label = f"{sum(counts):,} failures, most of them from {starts[busiest]:%Y-%m-%d %H:%M} UTC on"
+    label = f"{sum(counts):,} failures, most of them from {starts[busiest]:%Y-%m-%d %H:%M} {zone} on"
     return format_html(
         '<svg class="strip" viewBox="0 0 {} 10" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>',
@@ -172,4 +172,4 @@ def _shade(count: int, most: int) -> int:
 def _cell_title(count: int, start: datetime) -> SafeString:
     if not count:
         return SafeString("")
-    return format_html("<title>{} failed, from {} UTC on</title>", f"{count:,}", f"{start:%Y-%m-%d %H:%M}")
+    return format_html("<title>{} failed, from {} on</title>", f"{count:,}", f"{start:%Y-%m-%d %H:%M}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from urllib.parse import urlencode
 
@@ -48,11 +48,13 @@ class PageRange:
         key: the key of a relative range in ``LABELS``; empty for an absolute one.
         start: the first instant; None: from the first run on.
         end: the first instant after the range; of a relative range, the time of the request.
+        zone: the reader's, for the label.
     """
 
     key: str
     start: datetime | None
     end: datetime
+    zone: tzinfo = field(default=UTC, compare=False)
 
     @property
     def is_relative(self) -> bool:
@@ -63,8 +65,8 @@ class PageRange:
         """The range for people: ``7 days``, ``2026-03-01 00:00 to 2026-04-01 00:00 UTC``."""
         if self.is_relative:
             return LABELS[self.key]
-        start = f"{self.start:%Y-%m-%d %H:%M} to " if self.start else "until "
-        return f"{start}{self.end:%Y-%m-%d %H:%M} UTC"
+        start = f"{self.start.astimezone(self.zone):%Y-%m-%d %H:%M} to " if self.start else "until "
+        return f"{start}{self.end.astimezone(self.zone):%Y-%m-%d %H:%M} {self.zone}"
 
     @property
     def file_label(self) -> str:
@@ -116,7 +118,7 @@ def parse_range(
         raise InvalidRange(
             f"from: expected a time before {end:%Y-%m-%d %H:%M} UTC, got {start:%Y-%m-%d %H:%M} UTC"
         )
-    return PageRange("", start, end)
+    return PageRange("", start, end, clock)
 
 
 def page_time(name: str, text: str, clock: tzinfo = UTC) -> datetime | None:

@@ -28,8 +28,8 @@ def failure_week(counts: Sequence[Sequence[HourCount]]) -> SafeString:
     )
     rows = format_html_join(
         "",
-        '<tr><th scope="row"><abbr title="{}">{}</abbr></th>{}</tr>',
-        ((name, name[:3], _cells(name, day, highest)) for name, day in zip(WEEKDAYS, counts, strict=True)),
+        '<tr><th scope="row">{}</th>{}</tr>',
+        ((name[:3], _cells(name, day, highest)) for name, day in zip(WEEKDAYS, counts, strict=True)),
     )
     return format_html(
         '<table class="week"><thead><tr><td></td>{}</tr></thead><tbody>{}</tbody></table>{}',
@@ -37,6 +37,16 @@ def failure_week(counts: Sequence[Sequence[HourCount]]) -> SafeString:
         rows,
         _legend(highest),
     )
+
+
+def hour_rows(counts: Sequence[Sequence[HourCount]]) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table behind: weekday, hour, failed and all runs, for hours with runs."""
+    return [
+        (name, f"{hour:02d}:00", f"{count.failed:,}", f"{count.runs:,}")
+        for name, day in zip(WEEKDAYS, counts, strict=False)
+        for hour, count in enumerate(day)
+        if count.runs
+    ]
 
 
 def _cells(day: str, counts: Sequence[HourCount], highest: float) -> SafeString:

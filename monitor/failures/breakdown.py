@@ -69,7 +69,7 @@ class Breakdown:
 def break_down(runs: RunQuerySet, range_: FailureRange, now: datetime, kind: BreakdownKind) -> Breakdown:
     """Return the rows of *kind* for *runs* in *range_*, which ends *now*; at most seven queries."""
     judged = judged_runs(runs, range_, now)
-    groups = _groups(judged, range_.starts(now)[0], now, kind)
+    groups = _groups(judged, range_.begin(now), now, kind)
     signatures = FailureSignature.objects.in_bulk({group.signature for group in groups if group.signature})
     rows = rows_of(groups, _keys(kind, groups), signatures)
     shown = rows[:MOST_ROWS]

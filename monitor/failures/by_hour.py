@@ -1,9 +1,9 @@
-"""The share of failed runs by weekday and hour of the day, in UTC."""
+"""The share of failed runs by weekday and hour of the day."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from django.db.models import Count, Q
@@ -32,11 +32,11 @@ class HourCount:
         return self.failed / self.runs if self.runs else None
 
 
-def count_by_hour(judged: RunQuerySet) -> Sequence[Sequence[HourCount]]:
-    """Return the counts of *judged* runs by weekday, Monday first, and hour of their slots (UTC)."""
+def count_by_hour(judged: RunQuerySet, zone: tzinfo = UTC) -> Sequence[Sequence[HourCount]]:
+    """Return the counts of *judged* runs by weekday, Monday first, and hour of their slots in *zone*."""
     rows = (
         judged.order_by()
-        .annotate(weekday=ExtractIsoWeekDay("slot", tzinfo=UTC), hour=ExtractHour("slot", tzinfo=UTC))
+        .annotate(weekday=ExtractIsoWeekDay("slot", tzinfo=zone), hour=ExtractHour("slot", tzinfo=zone))
         .values_list("weekday", "hour")
         .annotate(runs=Count("*"), failed=Count("pk", filter=Q(state__in=WITH_SIGNATURE)))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,16 +27,22 @@ JUDGED = (State.PASSED, *WITH_SIGNATURE)  # other runs are evidence of neither s
 
 @dataclass(frozen=True)
 class FailureRange:
-    """A time range that pages offer, divided into *intervals* intervals of equal length."""
+    """A time range, divided into *intervals* intervals of equal length.
 
-    key: str
-    label: str
+    *first* is its exact beginning; None: the range begins with an interval.
+    """
+
     interval: timedelta
     intervals: int
+    first: datetime | None = None
 
     @property
     def interval_label(self) -> str:
         return coarse_seconds(self.interval.total_seconds())
+
+    def begin(self, now: datetime) -> datetime:
+        """Return the first instant of the range that ends *now*."""
+        return self.first or self.starts(now)[0]
 
     def starts(self, now: datetime) -> list[datetime]:
         """Return the start of each interval, oldest first; *now* lies in the last one."""
@@ -43,12 +50,32 @@ class FailureRange:
         return [last - number * self.interval for number in reversed(range(self.intervals))]
 
 
-RANGES = (
-    FailureRange("24h", "24 hours", timedelta(hours=1), 24),
-    FailureRange("7d", "7 days", timedelta(hours=6), 28),
-    FailureRange("30d", "30 days", timedelta(days=1), 30),
-    FailureRange("90d", "90 days", timedelta(days=3), 30),
+RANGES = {  # of the API
+    "24h": FailureRange(timedelta(hours=1), 24),
+    "7d": FailureRange(timedelta(hours=6), 28),
+    "30d": FailureRange(timedelta(days=1), 30),
+    "90d": FailureRange(timedelta(days=3), 30),
+}
+LONGEST = timedelta(days=365)  # of a range without a beginning
+_MOST_INTERVALS = 30
+_INTERVALS = (
+    *(timedelta(minutes=n) for n in (5, 10, 15, 30)),
+    *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
+    *(timedelta(days=n) for n in (1, 2, 3, 7, 14)),
 )
+
+
+def failure_range(start: datetime | None, end: datetime) -> FailureRange:
+    """Return the range from *start* (None: ``LONGEST`` before *end*) to *end*, in intervals of round length.
+
+    Its intervals begin at round times: the first one may begin before *start*.
+    """
+    first = start or end - LONGEST
+    rough = (end - first) / _MOST_INTERVALS
+    whole_days = timedelta(days=math.ceil(rough / timedelta(days=1)))
+    interval = next((each for each in _INTERVALS if each >= rough), whole_days)
+    intervals = (end - EPOCH) // interval - (first - EPOCH) // interval + 1
+    return FailureRange(interval, intervals, first)
 
 
 class JudgedCount(NamedTuple):
@@ -166,14 +193,14 @@ def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQueryS
 
 def judged_runs(runs: RunQuerySet, range_: FailureRange, now: datetime) -> RunQuerySet:
     """Return those of *runs* with slots in *range_*, which ends *now*, that passed or failed."""
-    return runs.filter(slot__gte=range_.starts(now)[0], slot__lte=now, state__in=JUDGED).order_by()
+    return runs.filter(slot__gte=range_.begin(now), slot__lte=now, state__in=JUDGED).order_by()
 
 
 def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> FailureCounts:
     """Count the failures of *runs* in *range_*, which ends *now*; five queries."""
     starts = range_.starts(now)
     judged = judged_runs(runs, range_, now)
-    planned = failed_in_maintenance(starts[0], now + timedelta.resolution)
+    planned = failed_in_maintenance(range_.begin(now), now + timedelta.resolution)
     counts = _by_interval(judged.annotate(in_maintenance=planned), range_.interval)
     signatures = FailureSignature.objects.in_bulk({count.signature for count in counts if count.signature})
     excused = {key: not signature.counts_against_site for key, signature in signatures.items()}
@@ -206,7 +233,12 @@ def _by_interval(judged: RunQuerySet, interval: timedelta) -> list[JudgedCount]:
     return [JudgedCount(*row) for row in rows.annotate(runs=Count("*"))]
 
 
-def runs_of(runs: RunQuerySet, signature: FailureSignature, since: datetime, most: int) -> list[Run]:
-    """Return the newest of *runs* with slots from *since* on that failed by *signature*, at most *most*."""
-    failed = runs.filter(signature=signature, slot__gte=since, state__in=WITH_SIGNATURE)
+def runs_of(
+    runs: RunQuerySet, signature: FailureSignature, since: datetime, until: datetime, most: int
+) -> list[Run]:
+    """Return the newest of *runs* with slots from *since* to *until* that failed by *signature*.
+
+    Return at most *most*.
+    """
+    failed = runs.filter(signature=signature, slot__gte=since, slot__lte=until, state__in=WITH_SIGNATURE)
     return list(failed.select_related("series").order_by("-slot")[:most])

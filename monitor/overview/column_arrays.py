@@ -27,6 +27,7 @@ NEVER = int(np.iinfo(np.int64).min) + EPOCH  # -infinity, in microseconds since 
 _BINARY = "string_agg({}, ''::bytea)"
 _ENCODINGS = {
     "integer": (_BINARY.format("int8send({})"), np.dtype(">i8")),
+    "real": (_BINARY.format("float8send({})"), np.dtype(">f8")),
     "time": (_BINARY.format("timestamptz_send({})"), np.dtype(">i8")),
     "run": (_BINARY.format("uuid_send({})"), np.dtype("V16")),
     "means": (_BINARY, np.dtype((">f4", HOURS))),
@@ -44,9 +45,9 @@ def read(
         columns: (kind, SQL expression) by name.
         source: the statement from FROM on, with *parameters*.
 
-    Kinds are ``integer``, ``time`` (microseconds since 1970, UTC; -infinity is ``NEVER``), ``run`` (16
-    bytes), ``letter``, ``outcomes`` (at most 20 letters per row), ``means`` (24 numbers per row), ``text``,
-    and ``name``, a text that is a slug.
+    Kinds are ``integer``, ``real``, ``time`` (microseconds since 1970, UTC; -infinity is ``NEVER``), ``run``
+    (16 bytes), ``letter``, ``outcomes`` (at most 20 letters per row), ``means`` (24 numbers per row),
+    ``text``, and ``name``, a text that is a slug.
     """
     aggregates = ", ".join(_aggregate(kind, expression) for kind, expression in columns.values())
     query = f"SELECT {aggregates} {source}"  # user input is in *parameters*
@@ -74,7 +75,9 @@ def _array(kind: str, value: Any) -> NDArray[Any]:
     values = np.frombuffer(encoded, _ENCODINGS[kind][1])
     if kind == "time":
         return values.astype(np.int64) + EPOCH
-    return values.astype({"integer": np.int64, "means": np.float32}.get(kind, values.dtype))
+    return values.astype(
+        {"integer": np.int64, "real": np.float64, "means": np.float32}.get(kind, values.dtype)
+    )
 
 
 def _outcomes(joined: str | None) -> NDArray[np.bytes_]:

@@ -6,13 +6,14 @@ The number of queries does not depend on the number of incidents or series.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from monitor.failures.explained_series import explaining_incidents
 from monitor.models import Alert, Incident, IncidentSeries, Series
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class CurrentIncidents:
         open_count: the number of all open ones.
         fixed: the last ones that were resolved within a day, at most ``MOST_FIXED``.
         changes: the changes since yesterday, and since last week.
-        affected: the primary keys of the series that an open incident of runs affects.
+        affected: the primary keys of the series that an open incident of runs affects or explains.
     """
 
     open: Sequence[OpenIncident]
@@ -86,13 +87,22 @@ class CurrentIncidents:
         return self.open_count - len(self.open)
 
 
-def current_incidents(user: AbstractBaseUser | AnonymousUser, now: datetime) -> CurrentIncidents:
-    """Return the incidents that *user* may see, with the series of each that *user* may see."""
+def current_incidents(
+    user: AbstractBaseUser | AnonymousUser, now: datetime, failing: Collection[int] = ()
+) -> CurrentIncidents:
+    """Return the incidents that *user* may see, with the series of each that *user* may see.
+
+    *failing* has the primary keys of visible series that fail now. The ones that an incident explains count
+    to its series, though it does not affect them yet.
+    """
     recent = Q(resolved_at=None) | Q(resolved_at__gt=now - WEEK)
     visible = Incident.objects.visible_to(user).filter(recent).select_related("signature")
     incidents = list(visible.order_by("-resolved_at", "-opened_at", "-pk")[:_MOST_READ])
     is_open = [incident for incident in incidents if incident.resolved_at is None]
     affected, series_of = _affected(user, is_open)
+    explained = explaining_incidents(set(failing) - affected, is_open, now)
+    for series, incident in explained.items():
+        series_of[incident].add(series)
     lines = [_line(incident, len(series_of[incident.pk]), now) for incident in is_open]
     lines.sort(key=lambda line: (-line.series_count, -line.since.timestamp(), line.key))
     return CurrentIncidents(
@@ -103,7 +113,7 @@ def current_incidents(user: AbstractBaseUser | AnonymousUser, now: datetime) -> 
             changes_since("yesterday", now - DAY, _spans(incidents)),
             changes_since("last week", now - WEEK, _spans(incidents)),
         ],
-        affected=affected,
+        affected=affected | explained.keys(),
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import probes
+from monitor.availability.report import present_months
 from monitor.db.timestamps import moment
 from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Binding, Hold, Resource, Series, Site, Suite
@@ -23,10 +24,11 @@ from monitor.models.hold import HoldKind
 from monitor.overview import latest
 from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
 from monitor.overview.allowed_ages import allowed_ages
+from monitor.overview.cell_figures import CellFigures, cell_figures
 from monitor.overview.column_arrays import NEVER
 from monitor.overview.incidents import current_incidents
 from monitor.overview.matrix_cell import MatrixCell
-from monitor.overview.month_availability import month_availability
+from monitor.overview.matrix_content import Overview, SiteRow
 from monitor.overview.series_details import (
     SeriesCell,
     SeriesDetails,
@@ -50,7 +52,6 @@ from monitor.overview.series_states import (
     standings,
 )
 from monitor.overview.summary import (
-    Summary,
     failing_series,
     is_any_of,
     maintenance_at,
@@ -68,51 +69,6 @@ MOST_BINDINGS = 2000
 SITES_A_PAGE = 50
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
-
-
-@dataclass(frozen=True)
-class SiteRow:
-    """One site of the overview.
-
-    Attributes:
-        cells: the cells by column; None if no series of the column uses the site.
-        failing: the number of series that failed at this site.
-        held: the reason of a hold; empty if the site is not held.
-        maintenance: the notice of an open maintenance window; empty if no window is open.
-        availability: the share of the known time of this month (UTC) in which it was up; None if unknown.
-    """
-
-    site: str
-    title: str
-    cells: Sequence[MatrixCell | None]
-    failing: int
-    held: str
-    maintenance: str
-    availability: float | None
-
-
-@dataclass(frozen=True)
-class Overview(Summary):
-    """The content of one page of the overview.
-
-    Attributes:
-        columns: the names of series, suites or probes.
-        are_suites: whether the columns are suites.
-        series: the details of the series, if each column is one series.
-        site_names: the names of the sites of all pages.
-        rows: the sites of this page.
-        site_count: the number of sites of all pages.
-    """
-
-    columns: Sequence[str]
-    are_suites: bool
-    series: Sequence[SeriesDetails]
-    series_count: int
-    site_names: Sequence[str]
-    rows: Sequence[SiteRow]
-    site_count: int
-    page: int
-    pages: int
 
 
 @dataclass(frozen=True)
@@ -151,11 +107,14 @@ class _Counts:
 
     Attributes:
         sites: the sites, sorted by name.
+        row, site: pairs of a row in the states and the position of a site of its series.
         by_standing: the number of series by site, column and standing.
         newest: when the newest run ended, by site and column, in microseconds since 1970.
     """
 
     sites: Sequence[_NamedSite]
+    row: NDArray[np.int64]
+    site: NDArray[np.int64]
     by_standing: NDArray[np.int64]
     newest: NDArray[np.int64]
 
@@ -252,10 +211,12 @@ def _overview(
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
-    maintenance, incidents = open_for_user(user, now), current_incidents(user, now)
+    maintenance = open_for_user(user, now)
+    incidents = current_incidents(user, now, states.series[states.is_failing].tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    rows = _rows(counts, shown_sites, columns, shown_columns, maintenance, holds, now)
+    figures = {} if columns.details else _figures(counts, states, shown_sites, now)
+    rows = _rows(counts, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
         incidents=incidents,
         failing=failing_series(
@@ -293,7 +254,7 @@ def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_
     counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))
     newest = np.full(size, NEVER)
     np.maximum.at(newest, at, states.ended_at[row])
-    return _Counts(sites, counts.reshape(*shape, len(STANDINGS)), newest.reshape(shape))
+    return _Counts(sites, row, site, counts.reshape(*shape, len(STANDINGS)), newest.reshape(shape))
 
 
 def _series_at_sites(
@@ -333,34 +294,54 @@ def _rows(
     shown_sites: NDArray[np.int64],
     columns: _Columns,
     shown_columns: Sequence[int],
+    figures: Mapping[tuple[int, int], CellFigures],
     maintenance: Sequence[ShownWindow],
     holds: Sequence[Hold],
     now: datetime,
 ) -> list[SiteRow]:
     held = {hold.name: hold.reason for hold in holds if hold.kind == HoldKind.SITE}
     series_cells = _series_cells(counts, columns)
-    months = month_availability([counts.sites[at].pk for at in shown_sites.tolist()], now)
+    months = present_months([counts.sites[at].pk for at in shown_sites.tolist()], now)
     rows = []
     for at in shown_sites.tolist():
         site = counts.sites[at]
         by_column, newest = counts.by_standing[at].tolist(), counts.newest[at].tolist()
         cells = [
-            _cell(by_column[column], newest[column], series_cells[column].get(site.name))
-            if series_cells
-            else _cell(by_column[column], newest[column])
+            _cell(
+                by_column[column],
+                newest[column],
+                series_cells[column].get(site.name) if series_cells else None,
+                figures.get((at, column)),
+            )
             for column in shown_columns
         ]
         failing = int(counts.by_standing[at, :, HERE].sum())
         window = maintenance_at([site.name], maintenance)
-        reason, available = held.get(site.name, ""), months.get(site.pk)
-        rows.append(SiteRow(site.name, site.title, cells, failing, reason, window, available))
+        month = months.get(site.pk)
+        available = month.availability if month else None
+        rows.append(
+            SiteRow(site.name, site.title, cells, failing, held.get(site.name, ""), window, available)
+        )
     return rows
 
 
-def _cell(counts: Sequence[int], newest: int, series: SeriesCell | None = None) -> MatrixCell | None:
+def _cell(
+    counts: Sequence[int], newest: int, series: SeriesCell | None, figures: CellFigures | None
+) -> MatrixCell | None:
     if not any(counts):
         return None
-    return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series)
+    return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series, figures)
+
+
+def _figures(
+    counts: _Counts, states: SeriesStates, shown_sites: NDArray[np.int64], now: datetime
+) -> dict[tuple[int, int], CellFigures]:
+    """Return the figures of the cells of *shown_sites*, by the positions of site and column."""
+    is_shown = np.isin(counts.site, shown_sites)
+    row, site = counts.row[is_shown], counts.site[is_shown]
+    groups = counts.newest.shape[1]
+    by_number = cell_figures(states, row, site * groups + states.group[row], now)
+    return {divmod(number, groups): figures for number, figures in by_number.items()}
 
 
 def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:

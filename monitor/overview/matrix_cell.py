@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from monitor.overview.cell_figures import CellFigures
 from monitor.overview.series_details import SeriesCell
 from monitor.overview.series_states import (
     ELSEWHERE,
@@ -17,6 +18,27 @@ from monitor.overview.series_states import (
     UNKNOWN,
 )
 
+_SINGLE_WORDS = {
+    HERE: "failed here",
+    SOMEWHERE: "failed, site unknown",
+    MONITORING: "monitoring fault",
+    ELSEWHERE: "failed elsewhere",
+    STALE: "stale",
+    PASSED: "passed",
+    SKIPPED: "skipped",
+    UNKNOWN: "no run yet",
+}
+_STANDING_WORDS = {
+    HERE: "failed here",
+    SOMEWHERE: "failed at an unknown site",
+    MONITORING: "with a monitoring fault",
+    ELSEWHERE: "failed at another site",
+    STALE: "stale",
+    PASSED: "passed",
+    SKIPPED: "skipped",
+    UNKNOWN: "without a run",
+}
+
 
 @dataclass(frozen=True)
 class MatrixCell:
@@ -26,11 +48,13 @@ class MatrixCell:
         counts: the number of series by standing, which is an index of ``STANDINGS``.
         newest: when the newest run ended.
         series: the series, if the column is a single series.
+        figures: ages and durations, if the column is a group of series.
     """
 
     counts: tuple[int, ...]
     newest: datetime | None
     series: SeriesCell | None = None
+    figures: CellFigures | None = None
 
     @property
     def series_count(self) -> int:
@@ -43,6 +67,8 @@ class MatrixCell:
     @property
     def words(self) -> str:
         count = self.counts[self.worst]
+        if self.series_count == 1:
+            return _SINGLE_WORDS[self.worst]
         return {
             HERE: f"{count} failed here",
             SOMEWHERE: f"{count} failed, site unknown",
@@ -53,3 +79,9 @@ class MatrixCell:
             SKIPPED: "all skipped" if count == self.series_count else f"{count} skipped",
             UNKNOWN: "no run yet",
         }[self.worst]
+
+    @property
+    def all_words(self) -> str:
+        """The number of series by standing, the worst first, such as ``1 failed here, 39 passed``."""
+        shown = [(standing, count) for standing, count in enumerate(self.counts) if count]
+        return ", ".join(f"{count:,} {_STANDING_WORDS[standing]}" for standing, count in reversed(shown))

@@ -32,11 +32,12 @@ _ID = re.compile(f"[0-9a-f]{{{LEAST_DIGITS},32}}")
 
 @dataclass(frozen=True)
 class Hit:
-    """One object: its *name*, its page, and what tells it from others."""
+    """One object: its *name*, its page, and what tells it from others: a *note* and a time, *at*."""
 
     name: str
     url: str
     note: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,8 @@ def _runs(user: AbstractBaseUser | AnonymousUser, text: str, now: datetime) -> l
 
 
 def _run(run: Run) -> Hit:
-    note = f"{run.series.name}, {run.slot:%Y-%m-%d %H:%M} UTC, {outcome_label(run.state)}"
-    return Hit(str(run.pk), reverse("run", args=[run.pk]), note)
+    note = f"{run.series.name}, {outcome_label(run.state)}"
+    return Hit(str(run.pk), reverse("run", args=[run.pk]), note, run.slot)
 
 
 def _site(site: Site) -> Hit:
@@ -159,12 +160,8 @@ def _series(series: Series) -> Hit:
 
 
 def _incident(incident: Incident) -> Hit:
-    state = "open" if incident.resolved_at is None else f"resolved {incident.resolved_at:%Y-%m-%d}"
-    return Hit(
-        str(incident),
-        reverse("incident", args=[incident.pk]),
-        f"since {incident.since:%Y-%m-%d %H:%M} UTC, {state}",
-    )
+    state = "open, since" if incident.resolved_at is None else "resolved, began"
+    return Hit(str(incident), reverse("incident", args=[incident.pk]), state, incident.since)
 
 
 def _signature(signature: FailureSignature) -> Hit:

@@ -25,6 +25,7 @@ from monitor.models import Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 
 MOST_RECOMPUTATIONS = 50
@@ -46,6 +47,10 @@ def site(request: HttpRequest, name: str) -> HttpResponse:
     month = _month(request.GET.get("month", ""), now)
     shown = report.months_of_sites(month, now, request.user, [found])
     context = {
+        "crumbs": [
+            ("Availability", f"{reverse('availability')}?month={month:%Y-%m}"),
+            (found.name, reverse("site", args=[found.name])),
+        ],
         "site": found,
         "shown": next(iter(shown), None),
         "services": report.services_of_site(found, month, request.user),
@@ -62,7 +67,12 @@ def site(request: HttpRequest, name: str) -> HttpResponse:
 @members_only
 def recomputations(request: HttpRequest) -> HttpResponse:
     rows = report.recomputations_for(request.user)[:MOST_RECOMPUTATIONS]
-    context = {"recomputations": rows, "most": MOST_RECOMPUTATIONS, "now": timezone.now()}
+    context = {
+        "crumbs": crumbs_of("availability"),
+        "recomputations": rows,
+        "most": MOST_RECOMPUTATIONS,
+        "now": timezone.now(),
+    }
     return render(request, "pages/availability_recomputations.html", context)
 
 

@@ -131,7 +131,7 @@ def _suggestions(request: HttpRequest, first: Series | None) -> list[str]:
 def _table(found: SeriesComparison, first: Series | None, second: Series | None) -> ChartTable:
     names = [f"{series}: {metric.name}" for series, metric in ((first, found.first), (second, found.second))]
     units = (found.first.unit, found.second.unit)
-    columns = [Column("Time (UTC)", "time", TIME)]
+    columns = [Column("Time", "time", TIME)]
     columns += [Column(name, name, unit) for name, unit in zip(names, units, strict=True)]
     return ChartTable(columns, found.rows)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -9,14 +11,15 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.charts.week_table import hour_rows
 from monitor.failures.attribute import recent
 from monitor.failures.breakdown import BreakdownKind, break_down
 from monitor.failures.by_hour import count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
-    RANGES,
     FailureRange,
     count_failures,
+    failure_range,
     judged_runs,
     runs_at_site,
     runs_of,
@@ -25,31 +28,69 @@ from monitor.failures.episodes import mean_to_repair
 from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.reader import time_range, zone
+from monitor.templatetags.components import FilterField
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from monitor.charts.time_range import PageRange
 
 MOST_RUNS = 100
 MOST_EPISODES = 50
 
 
+@dataclass(frozen=True)
+class _Selection:
+    """What the query string selects: a time range, its intervals, and a site (empty: all)."""
+
+    chosen: PageRange
+    intervals: FailureRange
+    site: str
+
+    @property
+    def end(self) -> datetime:
+        return self.chosen.end
+
+    @property
+    def begin(self) -> datetime:
+        return self.intervals.begin(self.end)
+
+    def context(self) -> dict[str, Any]:
+        """Return what every page of failures needs."""
+        sites = Site.objects.order_by("name").values_list("name", flat=True)
+        return {
+            "time_range": self.chosen,
+            "interval_label": self.intervals.interval_label,
+            "is_cut": self.chosen.start is None,
+            "site": self.site,
+            "fields": [FilterField("site", "Site", self.site, suggestions=list(sites))],
+            "query": urlencode({**self.chosen.query, **({"site": self.site} if self.site else {})}),
+            "kinds": list(BreakdownKind),
+        }
+
+
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     """Show the causes that the query string selects, so that the address is a permalink."""
-    now, range_, site = timezone.now(), _range(request), _site(request)
-    runs = runs_at_site(request.user, site)
-    counts = count_failures(runs, range_, now)
+    now = timezone.now()
+    selected = _selection(request, now)
+    runs = runs_at_site(request.user, selected.site)
+    counts = count_failures(runs, selected.intervals, selected.end)
+    judged = judged_runs(runs, selected.intervals, selected.end)
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
+    by_hour = count_by_hour(judged, zone(request)) if counts.causes else ()
     context = {
+        **selected.context(),
         "counts": counts,
-        "repair_times": repair_times(judged_runs(runs, range_, now)),
-        "by_hour": count_by_hour(judged_runs(runs, range_, now)) if counts.causes else (),
+        "repair_times": repair_times(judged),
+        "by_hour": by_hour,
+        "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
+        "hour_rows": hour_rows(by_hour),
         "unknown": unknown,
-        "at_fault": recent(Attribution.objects.visible_to(request.user), counts.starts[0], site),
-        "range": range_,
-        "ranges": RANGES,
-        "site": site,
-        "sites": Site.objects.values_list("name", flat=True),
-        "query": _query(range_, site),
-        "kinds": list(BreakdownKind),
+        "at_fault": recent(Attribution.objects.visible_to(request.user), selected.begin, selected.site),
         "now": now,
     }
     return render(request, "pages/failures.html", context)
@@ -58,16 +99,12 @@ def page(request: HttpRequest) -> HttpResponse:
 @members_only
 def breakdown(request: HttpRequest) -> HttpResponse:
     """Show failures by series, site, path or stage, worst first."""
-    now, range_, site, kind = timezone.now(), _range(request), _site(request), _kind(request)
+    selected, kind = _selection(request, timezone.now()), _kind(request)
+    runs = runs_at_site(request.user, selected.site)
     context = {
-        "breakdown": break_down(runs_at_site(request.user, site), range_, now, kind),
+        **selected.context(),
+        "breakdown": break_down(runs, selected.intervals, selected.end, kind),
         "by": kind,
-        "kinds": list(BreakdownKind),
-        "range": range_,
-        "ranges": RANGES,
-        "site": site,
-        "sites": Site.objects.values_list("name", flat=True),
-        "query": _query(range_, site),
     }
     return render(request, "pages/failure_breakdown.html", context)
 
@@ -76,43 +113,42 @@ def breakdown(request: HttpRequest) -> HttpResponse:
 def cause(request: HttpRequest, name: str) -> HttpResponse:
     """Show one cause: what it is, what helps, and its failed runs."""
     signature = get_object_or_404(FailureSignature, name=name)
-    now, range_, site = timezone.now(), _range(request), _site(request)
-    runs = runs_at_site(request.user, site)
-    counts = count_failures(runs.filter(signature=signature), range_, now)
-    episodes = episodes_of(runs, signature, counts.starts[0], now)
+    now = timezone.now()
+    selected = _selection(request, now)
+    runs = runs_at_site(request.user, selected.site)
+    counts = count_failures(runs.filter(signature=signature), selected.intervals, selected.end)
+    count = counts.causes[0] if counts.causes else None
+    episodes = episodes_of(runs, signature, selected.begin, selected.end)
     context = {
+        **selected.context(),
+        "crumbs": crumbs_of("failures"),
         "signature": signature,
-        "count": counts.causes[0] if counts.causes else None,
+        "count": count,
         "counts": counts,
+        "interval_columns": ("From", "Failed runs"),
+        "interval_rows": [pair for pair in zip(counts.starts, count.by_interval, strict=True) if pair[1]]
+        if count
+        else [],
         "to_repair": mean_to_repair(each.episode for each in episodes),
         "repaired": sum(each.episode.is_repaired for each in episodes),
         "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
         "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
-        "runs": runs_of(runs, signature, counts.starts[0], MOST_RUNS),
+        "runs": runs_of(runs, signature, selected.begin, selected.end, MOST_RUNS),
         "most_runs": MOST_RUNS,
-        "range": range_,
-        "ranges": RANGES,
-        "site": site,
         "now": now,
     }
     return render(request, "pages/failure.html", context)
 
 
-def _range(request: HttpRequest) -> FailureRange:
-    return next((each for each in RANGES if each.key == request.GET.get("range")), RANGES[1])
-
-
-def _site(request: HttpRequest) -> str:
-    return request.GET.get("site", "").replace("\x00", "")
+def _selection(request: HttpRequest, now: datetime) -> _Selection:
+    chosen = time_range(request, now)
+    site = request.GET.get("site", "").replace("\x00", "")
+    return _Selection(chosen, failure_range(chosen.start, chosen.end), site)
 
 
 def _kind(request: HttpRequest) -> BreakdownKind:
     by = request.GET.get("by")
     return BreakdownKind(by) if by in set(BreakdownKind) else BreakdownKind.SERIES
-
-
-def _query(range_: FailureRange, site: str) -> str:
-    return urlencode({name: value for name, value in (("site", site), ("range", range_.key)) if value})
 
 
 entries = [

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+import mimetypes
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
 
-from monitor.env import ROOT
 from monitor.pages.http import glossary
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.guides import guide_files, guide_titles, render_guide
 from monitor.pages.http.navigation import NavigationEntry
 
 KEYS = (
@@ -19,7 +19,6 @@ KEYS = (
     ("Tab, Enter", "moves between links and fields, opens"),
     ("← → + - 0", "in a chart with the focus: moves along the time axis, zooms, shows all"),
 )
-GUIDES = ROOT / "docs"
 
 
 @accounts_only
@@ -29,26 +28,26 @@ def page(request: HttpRequest) -> HttpResponse:
         "freshness": [(each.value, meaning) for each, meaning in glossary.FRESHNESS.items()],
         "terms": glossary.TERMS,
         "keys": KEYS,
-        "guides": _titles().items(),
+        "guides": guide_titles().items(),
     }
     return render(request, "pages/help.html", context)
 
 
 @accounts_only
 def guide(request: HttpRequest, guide: str) -> HttpResponse:
-    title = _titles().get(guide)
-    if title is None:
+    if guide not in guide_titles():
         raise Http404(f"There is no guide {guide}.")
-    _, _, text = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").partition("\n")
-    context = {"title": title, "text": text.strip(), "crumbs": [("Help", reverse("help"))]}
+    context = {"guide": render_guide(guide), "crumbs": [("Help", reverse("help"))]}
     return render(request, "pages/help_guide.html", context)
 
 
-@functools.cache
-def _titles() -> dict[str, str]:
-    """Return the titles of the guides by name, without their Markdown."""
-    files = sorted(GUIDES.glob("*.md"))
-    return {file.stem: file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for file in files}
+@accounts_only
+def file(_request: HttpRequest, name: str) -> HttpResponse:
+    """Return an image or a schema that a guide links."""
+    path = guide_files().get(name)
+    if path is None:
+        raise Http404(f"No guide links {name}.")
+    return HttpResponse(path.read_bytes(), content_type=mimetypes.guess_type(name)[0])
 
 
 entries = [
@@ -59,4 +58,5 @@ entries = [
 urlpatterns = [
     path("help/", page, name="help"),
     path("help/guides/<slug:guide>/", guide, name="help-guide"),
+    path("help/files/<path:name>", file, name="help-file"),
 ]

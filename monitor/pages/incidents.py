@@ -24,6 +24,7 @@ from monitor.failures.streaks import FailureStreak, incident_streaks, longest, s
 from monitor.models import Alert, Incident, IncidentSeries, Run, Series
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.updates import digest_of, is_current, live
 
@@ -135,6 +136,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS]),
         "most_alerts": MOST_ALERTS,
         "suspicion_messages": notification_states(found.notifications.all()),
+        "crumbs": crumbs_of("incidents"),
         "earlier": earlier(found, visible),
         "most_text": MOST_TEXT,
         "may_act": may_manage_somewhere(request.user)

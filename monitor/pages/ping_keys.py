@@ -17,6 +17,7 @@ from monitor.models import PingKey, Series
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.crumbs import crumbs_of
 
 NAME_CHARACTERS = 100
 MOST_REVOKED = 20
@@ -29,7 +30,8 @@ def page(request: HttpRequest) -> HttpResponse:
     """List the series that programs outside of gridcast report, with the number of their keys."""
     reported = Series.objects.manageable_by(request.user).filter(probe=REPORTED_PROBE)
     usable = Count("ping_keys", filter=Q(ping_keys__revoked_at=None), distinct=True)
-    return render(request, "pages/ping_keys.html", {"series": reported.annotate(usable=usable)})
+    context = {"crumbs": crumbs_of("settings"), "series": reported.annotate(usable=usable)}
+    return render(request, "pages/ping_keys.html", context)
 
 
 @members_only
@@ -77,6 +79,7 @@ def _shown(
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     keys = series.ping_keys.order_by("-pk")
     context = {
+        "crumbs": crumbs_of("settings", "ping-keys"),
         "series": series,
         "usable": keys.filter(revoked_at=None),
         "revoked": keys.exclude(revoked_at=None)[:MOST_REVOKED],

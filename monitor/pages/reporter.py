@@ -21,6 +21,7 @@ from monitor.overview import reporter_details as details
 from monitor.overview.reporters import list_reporters, server_archive_sha256
 from monitor.overview.site_policy import policy_lines
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         conflicts.total if conflicts else 0,
     ]
     return {
+        "crumbs": crumbs_of("reporters"),
         "summary": summary,
         "assignment": assignment,
         "chains": chains,

@@ -32,7 +32,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
-from monitor.pages.http.reader import time_range
+from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
 from monitor.series.segments import segment_status
@@ -43,7 +43,12 @@ from probes.base import ProbeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, tzinfo
+
+    from monitor.charts.annotations import Annotation
+    from monitor.charts.interval_chart import IntervalChart
+    from monitor.charts.series_chart import RunChart
+    from monitor.charts.time_range import PageRange
 
 LATEST_RUNS = 20
 LATEST_CHANGES = 20
@@ -87,11 +92,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "history": history,
         "table": history.table,
         "events": events,
-        "chart_data": {
-            **history.as_json(),
-            "scale": choice.scale,
-            "annotations": [event.as_json(chosen.end) for event in events],
-        },
+        "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
         "has_bars": choice.scale == LINEAR,
         "chart_csv": f"{reverse('series-chart', args=[name, 'csv'])}?{request.GET.urlencode()}",
@@ -103,6 +104,22 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "parts/series.html", context)
     form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
     return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+
+
+def _chart_data(
+    history: RunChart | IntervalChart,
+    events: Sequence[Annotation],
+    choice: ChartChoice,
+    chosen: PageRange,
+    reader_zone: tzinfo,
+) -> dict[str, Any]:
+    """Return the data of the charts, with times of one zone."""
+    axis_zone = history.axis_zone(reader_zone)
+    return {
+        **history.as_json(reader_zone),
+        "scale": choice.scale,
+        "annotations": [event.as_json(chosen.end, axis_zone) for event in events],
+    }
 
 
 def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:

@@ -26,6 +26,7 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.pages.http import alert_form, entry_form
 from monitor.pages.http.access import check_manageable, managers_only, members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def page(request: HttpRequest) -> HttpResponse:
     is_open = Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
     manageable = AlertRule.objects.manageable_by(request.user).values_list("pk", flat=True)
     context = {
+        "crumbs": crumbs_of("settings"),
         "rules": [_listed(rule) for rule in rules.annotate(open_alerts=is_open)],
         "manageable": set(manageable),
         "may_add": _may_add(request),
@@ -59,7 +61,8 @@ def new(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied("Your roles do not permit this.")
     condition = request.GET.get("condition", "")
     if condition not in CONDITIONS:
-        context = {"choices": alert_form.condition_choices()}
+        crumbs = crumbs_of("settings", "settings-alerts")
+        context = {"crumbs": crumbs, "choices": alert_form.condition_choices()}
         return render(request, "pages/settings_alerts_condition.html", context)
     return _edited(request, None, condition)
 
@@ -87,8 +90,8 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "noun": "alert rule",
         "name": name,
+        "crumbs": crumbs_of("settings", "settings-alerts"),
         "list_url": "settings-alerts",
-        "list_title": "Alert rules",
         "losses": [
             "The rule with its channels.",
             f"{alerts:,} alerts that it opened, {is_open:,} of them open, with their messages."
@@ -157,6 +160,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
     channel_set = alert_form.channel_fields((entry or {}).get("notify", ()), posted)
     fields = alert_form.rule_fields(condition, request.user, channel_set, is_new=rule is None)
     context: dict[str, Any] = {
+        "crumbs": crumbs_of("settings", "settings-alerts"),
         "rule": rule,
         "condition": condition,
         "channel_kinds": channel_set.kinds[: channel_set.present],

@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -20,6 +20,7 @@ from monitor.models import Series
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import EntryForm, Submission
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.series_form import completed, effects, loaded, series_fields
@@ -52,6 +53,7 @@ def page(request: HttpRequest) -> HttpResponse:
     first = (number - 1) * SERIES_A_PAGE
     listed = list(rows[first : first + SERIES_A_PAGE + 1])
     context = {
+        "crumbs": crumbs_of("settings"),
         "series": listed[:SERIES_A_PAGE],
         "has_more": len(listed) > SERIES_A_PAGE,
         "page": number,
@@ -69,7 +71,8 @@ def new(request: HttpRequest) -> HttpResponse:
     """Let the user choose a probe, then show its form, or define the series."""
     probe = request.GET.get("probe", "")
     if probe not in [*probes.names(), REPORTED_PROBE]:
-        return render(request, "pages/settings_series_probe.html", {"choices": _choices()})
+        context = {"crumbs": crumbs_of("settings", "settings-series"), "choices": _choices()}
+        return render(request, "pages/settings_series_probe.html", context)
     return _edited(request, "", probe)
 
 
@@ -97,6 +100,10 @@ def retire(request: HttpRequest, name: str) -> HttpResponse:
         if not error:
             return redirect("settings-series")
     context = {
+        "crumbs": [
+            *crumbs_of("settings", "settings-series"),
+            (name, reverse("settings-series-edit", args=[name])),
+        ],
         "series": series,
         "runs": series.runs.ended().count(),
         "followers": series.followers.order_by("name").values_list("name", flat=True),
@@ -174,6 +181,7 @@ def _shown(
 ) -> HttpResponse:
     plug_in = loaded(probe)
     context: dict[str, Any] = {
+        "crumbs": crumbs_of("settings", "settings-series"),
         "form": form,
         "name": name,
         "probe": probe,

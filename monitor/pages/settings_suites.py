@@ -19,6 +19,7 @@ from monitor.gridfile.format import SuiteEntry
 from monitor.models import Suite
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import FormField, model_fields
 
@@ -39,6 +40,7 @@ _KEPT = {
 def page(request: HttpRequest) -> HttpResponse:
     suites = Suite.objects.visible_to(request.user).prefetch_related("viewers")
     context = {
+        "crumbs": crumbs_of("settings"),
         "suites": suites.annotate(members=Count("series", distinct=True)),
         "may_add": request.user.has_perm(ADD),
         "may_change": request.user.has_perm(CHANGE),
@@ -75,8 +77,8 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "noun": "suite",
         "name": name,
+        "crumbs": crumbs_of("settings", "settings-suites"),
         "list_url": "settings-suites",
-        "list_title": "Suites",
         "losses": ["The suite with its viewers and retention. It has no series."],
         "hindrance": f"Its series need another suite first: {', '.join(members[:20])}." if members else "",
         "seen": entry_form.seen_token("suites", name),
@@ -91,7 +93,12 @@ def _edited(request: HttpRequest, name: str) -> HttpResponse:
     if name and entry is None:
         raise Http404
     fields = _fields(is_new=not name)
-    context = {"name": name, "cancel": "settings-suites", "may_delete": request.user.has_perm(DELETE)}
+    context = {
+        "crumbs": crumbs_of("settings", "settings-suites"),
+        "name": name,
+        "cancel": "settings-suites",
+        "may_delete": request.user.has_perm(DELETE),
+    }
     if request.method != "POST":
         form = entry_form.opened("suites", fields, entry, entry)
         return render(request, "pages/settings_suites_form.html", {**context, "form": form})

@@ -20,6 +20,7 @@ from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.pages.http.access import members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.signature_form import (
     EMPTY,
@@ -41,6 +42,7 @@ def page(request: HttpRequest) -> HttpResponse:
     proposed = proposals(Run.objects.visible_to(request.user), now)
     history = JudgedHistory.objects.first()
     context = {
+        "crumbs": crumbs_of("failures"),
         "proposals": proposed[:MOST_PROPOSALS],
         "more_proposals": max(len(proposed) - MOST_PROPOSALS, 0),
         "own": OwnSignature.objects.all(),
@@ -136,7 +138,13 @@ def _form(
     reason: str = "",
 ) -> HttpResponse:
     """Show *form*, of *row* or of a new signature, with a preview of *signature* if its values are valid."""
-    context = {**form_context(form, problems or {}), "row": row, "error": error, "reason": reason}
+    context = {
+        **form_context(form, problems or {}),
+        "crumbs": crumbs_of("failures", "signatures"),
+        "row": row,
+        "error": error,
+        "reason": reason,
+    }
     if signature is not None:
         context["preview"] = preview(Run.objects.visible_to(request.user), signature, timezone.now())
     return render(request, "pages/signature_form.html", context, status=409 if problems or error else 200)

@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import permission_required
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -20,6 +20,7 @@ from monitor.models import Site, Suite, Webhook, WebhookDelivery
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import model_fields
 from monitor.pages.http.navigation import NavigationEntry, with_permission
@@ -51,6 +52,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if chosen["state"] in DeliveryState.values:
         deliveries = deliveries.filter(state=chosen["state"])
     context = {
+        "crumbs": crumbs_of("settings"),
         "hooks": _listed(),
         "deliveries": deliveries[:MOST_DELIVERIES],
         "most_deliveries": MOST_DELIVERIES,
@@ -122,8 +124,8 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "noun": "webhook",
         "name": name,
+        "crumbs": crumbs_of("settings", "webhooks"),
         "list_url": "webhooks",
-        "list_title": "Webhooks",
         "losses": [
             f"The record of its {hook.deliveries.count():,} deliveries.",
             f"{pending:,} messages that wait: they are not sent.",
@@ -156,7 +158,8 @@ def _edited(request: HttpRequest, name: str) -> HttpResponse:
     }
     groups = {"secret_variable": "Signature", **dict.fromkeys(names, "Restrictions")}
     fields = [*([] if name else [NAME]), *model_fields(WebhookEntry, names, groups=groups)]
-    context: dict[str, Any] = {"name": name, "entry": entry, "cancel": "webhooks"}
+    crumbs = crumbs_of("settings", "webhooks")
+    context: dict[str, Any] = {"crumbs": crumbs, "name": name, "entry": entry, "cancel": "webhooks"}
     if request.method != "POST":
         form = entry_form.opened("webhooks", fields, entry or {"enabled": True}, entry)
         return render(request, "pages/webhooks_form.html", {**context, "form": form})
@@ -175,6 +178,7 @@ def _edited(request: HttpRequest, name: str) -> HttpResponse:
 def _secret(request: HttpRequest, name: str, variable: str, *, is_rotated: bool) -> HttpResponse:
     context = {
         "name": name,
+        "crumbs": [*crumbs_of("settings", "webhooks"), (name, reverse("webhook-edit", args=[name]))],
         "variable": variable,
         "secret": signature.new_secret(),
         "is_rotated": is_rotated,

@@ -224,12 +224,23 @@ def sort_header(context: Mapping[str, Any], label: str, key: str, order: str, ki
     )
 
 
-@register.inclusion_tag("parts/table_behind.html")
+@register.inclusion_tag("parts/explained.html")
+def explained(label: str, text: str) -> dict[str, str]:
+    """Show *label*, which opens its explanation *text*; not within a table, which would cut it off."""
+    return {"label": label, "text": text}
+
+
+@register.inclusion_tag("parts/table_behind.html", takes_context=True)
 def table_behind(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str, download: str = ""
+    context: Mapping[str, Any],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    caption: str,
+    download: str = "",
 ) -> dict[str, Any]:
     """Show the values of a chart as a table that opens; *download* is the URL of all of them."""
-    return {"columns": columns, "rows": rows, "caption": caption, "download": download}
+    shown = [[time(context, each) if isinstance(each, datetime) else each for each in row] for row in rows]
+    return {"columns": columns, "rows": shown, "caption": caption, "download": download}
 
 
 def _others(context: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, str]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
@@ -44,7 +45,6 @@ register.filter("line", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)
 register.filter("coverage_bar", score_svg.coverage_bar)
-register.simple_tag(svg.failure_strip, name="failure_strip")
 register.filter("failure_week", week_table.failure_week)
 register.simple_tag(availability_strip.availability_strip, name="availability_strip")
 register.simple_tag(availability_strip.availability_legend, name="availability_legend")
@@ -176,20 +176,53 @@ def _series_cell(shown: SeriesCell) -> SafeString:
 
 
 def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> SafeString:
+    """Render worst state, number of series, deviation and oldest result; hover and focus open the rest."""
     fault, state = _STANDINGS[shown.worst]
+    figures = shown.figures
+    single = figures.single if figures else None
+    numbers = [] if single else [format_html("{}<i> series</i>", shown.series_count)]
+    if figures and figures.deviation is not None:
+        numbers.append(format_html("<b>{}</b>", deviation(figures.deviation)))
+    if figures and figures.oldest:
+        numbers.append(ago(figures.oldest, now))
     return format_html(
-        '<td class="f-{} s-{}"><a class="cell" href="?{}">'
-        '<span class="status">{}<span class="words">{}</span>'
-        '<span class="total">{}<span class="visually-hidden"> series</span>{}</span></span>{}</a></td>',
+        '<td class="f-{} s-{}"><a class="cell" href="{}">'
+        '<span class="status">{}<span class="words">{}</span>{}<span class="total">{}</span></span>{}'
+        '<span class="more">{}</span></a></td>',
         fault,
         state,
-        urlencode(query),
+        reverse("series", args=[single.name]) if single else f"?{urlencode(query)}",
         ICONS[state],
         shown.words,
-        shown.series_count,
-        format_html(", {}", ago(shown.newest, now)) if shown.newest else "",
-        svg.shares(shown.counts),
+        svg.hourly(single.means, height=16, hour_width=3) if single else "",
+        format_html_join(", ", "{}", ((number,) for number in numbers)),
+        "" if single else svg.shares(shown.counts),
+        format_html_join("", "<span>{}</span>", ((line,) for line in _more(shown, now))),
     )
+
+
+def _more(shown: MatrixCell, now: datetime) -> Iterator[SafeString]:
+    figures = shown.figures
+    single = figures.single if figures else None
+    name = single.name if single else f"{shown.series_count:,} series"
+    yield format_html("<b>{}</b>: {}", name, shown.words if single else shown.all_words)
+    if figures is None or figures.oldest is None or shown.newest is None:
+        return
+    if single or figures.oldest == shown.newest:
+        yield format_html("Result {}", ago(shown.newest, now))
+    else:
+        yield format_html("Newest result {}, oldest {}", ago(shown.newest, now), ago(figures.oldest, now))
+    if figures.deviation is not None:
+        of = "Duration {} from its forecast" if single else "Median duration {} from forecast, of {} series"
+        yield format_html(of, deviation(figures.deviation), f"{figures.forecast_count:,}")
+
+
+@register.simple_tag(takes_context=True)
+def failure_strip(
+    context: dict[str, Any], counts: Sequence[int], starts: Sequence[datetime], most: int
+) -> SafeString:
+    """Draw failures by interval, with times of the reader's zone."""
+    return svg.failure_strip(counts, starts, most, context.get("zone", UTC))
 
 
 @register.simple_tag(takes_context=True)
@@ -248,16 +281,6 @@ def milliseconds(value: float) -> str:
 def offset(value: float) -> str:
     """Format an offset of *value* seconds with its sign, to the millisecond."""
     return f"{'+' if value > 0 else ''}{milliseconds(value)}"
-
-
-@register.filter
-def utc(time: datetime) -> SafeString:
-    """Format a time in full, to the second."""
-    return format_html(
-        '<time datetime="{}">{}</time>',
-        time.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        time.strftime("%Y-%m-%d %H:%M:%S"),
-    )
 
 
 @register.filter

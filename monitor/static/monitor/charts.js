@@ -60,6 +60,7 @@
     return times.map((_, i) => Math.max(Math.min(usual, gaps[i - 1] ?? usual, gaps[i] ?? usual) * BAR_OF_GAP, least));
   }
 
+  // The times of the data are those of the reader's zone, without its name: they are counted as if they were UTC.
   const utc = (time) => new Date(time).toISOString().replace("T", " ").replace("Z", "");
 
   // Long pauses between runs are cut out of the axis and marked: [{from, to}], milliseconds.
@@ -71,8 +72,8 @@
   }
 
   // Plotly does not place ticks well on an axis with cuts: they are computed here.
-  function timeAxis(times) {
-    const plain = axis("Time (UTC)", { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
+  function timeAxis(times, zone) {
+    const plain = axis(`Time (${zone})`, { type: "date", showgrid: false, tickangle: 0, hoverformat: "%Y-%m-%d %H:%M:%S" });
     if (!times.length) return plain;
     if (times.length === 1) return { ...plain, range: [utc(times[0] - HALF_RANGE), utc(times[0] + HALF_RANGE)] };
     const left = pauses(times);
@@ -280,7 +281,7 @@
       margin: { l: 52, r: 12, t: crossed.shapes.length ? 24 : 8, b: 44 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: body.fontFamily, size: 12, color: colour("ink") },
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line-strong"), font: { color: colour("ink"), size: 12 } },
-      xaxis: timeAxis(times), shapes: [...events, ...paused.shapes, ...crossed.shapes],
+      xaxis: timeAxis(times, data.zone), shapes: [...events, ...paused.shapes, ...crossed.shapes],
       annotations: [...paused.annotations, ...crossed.annotations],
       yaxis, yaxis3: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true }, ...more,
     };
@@ -316,6 +317,17 @@
     });
   }
 
+  // The line of the hover box that says the time of a run in UTC, beside that of the reader's zone.
+  function timesOfUtc(data, x) {
+    if (data.zone === "UTC") return [];
+    return [{
+      type: "scatter", mode: "markers", name: "time", yaxis: "y3", x, y: x.map(() => 0), marker: { opacity: 0 },
+      customdata: data.runs.map((run) => run.utc), hovertemplate: "%{customdata}",
+    }];
+  }
+
+  const beside = (data, time) => (data.zone === "UTC" ? "" : `<br>${time}`);
+
   function valueAxis(data, unit, more) {
     const name = `${title(data)} (${unit.name})`;
     return data.scale === "log" ? axis(name, { type: "log", tickvals: LOG_TICKS }) : axis(name, more);
@@ -335,7 +347,7 @@
       data.stages.reduce((sum, g) => sum + (data.seconds[g.name][i] ?? 0), 0))));
     const unit = unitOf(data.unit, tallest);
     const traces = [...stageBars(data, x, unit), ...forecastBands(data, unit), ...totals(data, x, unit), ...marks(data, x, unit),
-      ...pendingForecast(data, unit), ...eventMarks(data, x.map(milliseconds))];
+      ...pendingForecast(data, unit), ...eventMarks(data, x.map(milliseconds)), ...timesOfUtc(data, x)];
     return show(element, traces, layout(element, durations(data, unit, tallest), data));
   }
 
@@ -345,7 +357,8 @@
     return measured.map((indices, n) => ({
       type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
       legendgroup: name, showlegend: n === 0, x: indices.map((i) => data.runs[i].slot),
-      y: indices.map((i) => (values[i] === null ? null : values[i] / scale)), ...style,
+      y: indices.map((i) => (values[i] === null ? null : values[i] / scale)),
+      customdata: indices.map((i) => beside(data, data.runs[i].utc)), ...style,
     }));
   }
 
@@ -355,7 +368,7 @@
     const { size: scale, name: unit } = unitOf("bytes_per_second", largest);
     const traces = names.flatMap((name, i) => rateLines(data, name, {
       line: { width: 1.25, color: colour(`l-${(i % 8) + 1}`) }, marker: { size: 4, symbol: i },
-      hovertemplate: `%{y:.3g} ${unit}`,
+      hovertemplate: `%{y:.3g} ${unit}<br>%{x|%Y-%m-%d %H:%M:%S}%{customdata}`,
     }, scale));
     const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
     return show(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }));
@@ -389,7 +402,7 @@
           arrayminus: [middle[0] - lower[0]], color: faint("ink", 0.4), thickness: 1, width: 5 },
         customdata: indices.map((i) => {
           const [m, low, high, least, most] = text(i);
-          return `median ${m}, p10 ${low}, p90 ${high}<br>lowest ${least}, highest ${most}, ${part.passed[i]} passed`;
+          return `median ${m}, p10 ${low}, p90 ${high}<br>lowest ${least}, highest ${most}, ${part.passed[i]} passed${beside(data, part.utc[i])}`;
         }),
         hovertemplate: "%{customdata}<extra></extra>",
       },
@@ -425,7 +438,7 @@
     const traces = [...stageMeans(data, unit), ...data.intervals.flatMap((part) => intervalBand(data, part, unit)),
       failedShare(data), ...eventMarks(data, [times[0], times.at(-1) + length])];
     const few = times.at(-1) - times[0] < 10 * DAY && data.interval !== "hour"; // Plotly would label hours
-    const xaxis = axis("Time (UTC)", {
+    const xaxis = axis(`Time (${data.zone})`, {
       type: "date", showgrid: false, hoverformat: FORMATS[data.interval], anchor: "y2",
       range: [utc(times[0] - length), utc(times.at(-1) + 2 * length)], ...(few ? { dtick: DAY, tickformat: "%b %-d<br>%Y" } : {}),
     });

@@ -105,7 +105,7 @@ def fail(series: Series, slot: datetime, resource: str, stage: str, message: str
 
 
 def by(kind: BreakdownKind) -> Breakdown:
-    return break_down(Run.objects.all(), RANGES[0], NOON, kind)
+    return break_down(Run.objects.all(), RANGES["24h"], NOON, kind)
 
 
 def rates(kind: BreakdownKind) -> dict[str, SuccessRates]:
@@ -177,4 +177,4 @@ def test_the_number_of_queries_does_not_depend_on_the_rows(
         more = builders.gather(f"more-{number}", builders.sites(3))
         fail(more, NOON - MINUTE, "site1-login", "compute", FULL)
     with django_assert_max_num_queries(5):
-        break_down(Run.objects.all(), RANGES[0], NOON, kind)
+        break_down(Run.objects.all(), RANGES["24h"], NOON, kind)

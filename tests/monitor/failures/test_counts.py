@@ -26,7 +26,7 @@ from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON
 
-DAY, WEEK = RANGES[0], RANGES[1]
+DAY, WEEK = RANGES["24h"], RANGES["7d"]
 HOUR = timedelta(hours=1)
 
 
@@ -41,9 +41,9 @@ def test_the_intervals_of_a_range_end_with_the_one_that_now_lies_in(range_: Fail
 
 def test_intervals_begin_at_whole_hours_and_at_midnight() -> None:
     now = datetime(2026, 3, 1, 13, 37, tzinfo=UTC)
-    assert RANGES[0].starts(now)[-1] == datetime(2026, 3, 1, 13, tzinfo=UTC)
-    assert RANGES[1].starts(now)[-1] == datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert RANGES[2].starts(now)[-1] == datetime(2026, 3, 1, tzinfo=UTC)
+    assert RANGES["24h"].starts(now)[-1] == datetime(2026, 3, 1, 13, tzinfo=UTC)
+    assert RANGES["7d"].starts(now)[-1] == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert RANGES["30d"].starts(now)[-1] == datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

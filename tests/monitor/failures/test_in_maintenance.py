@@ -70,7 +70,7 @@ def test_failed_runs_in_windows_of_their_sites(
 def test_the_adjusted_rate_leaves_them_out(circle: Series) -> None:
     hourly("ff.f")
     window(0.5, 1.5, ["site-of-there"])
-    rates = count_failures(Run.objects.all(), RANGES[0], hour(4)).rates
+    rates = count_failures(Run.objects.all(), RANGES["24h"], hour(4)).rates
     assert rates == SuccessRates(passed=1, failed=3, excused=1)
     assert (rates.raw, rates.adjusted) == (1 / 4, 1 / 3)
 

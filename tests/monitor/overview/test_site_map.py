@@ -9,11 +9,27 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from monitor.charts.map_svg import WIDTH, DrawnLink, Place, draw_map, frame_of
+from monitor.charts.world import outlines
 from monitor.models import Series
 from monitor.overview.site_map import site_map
 from tests.monitor.pages import builders
 
 SDSC, NCSA = Place("sdsc", 32.9, -117.2, "up", "up", "/1"), Place("ncsa<", 40.1, -88.2, "down", "down", "/2")
+
+
+@pytest.mark.parametrize(
+    ("longitude", "latitude", "is_land"),
+    [(-88, 40, True), (10, 50, True), (134, -25, True), (-40, 40, False), (51, 42, False)],
+)
+def test_the_outlines_surround_land_without_its_seas(
+    longitude: float, latitude: float, is_land: bool
+) -> None:
+    crossed = 0
+    for ring in (each.points for each in outlines() if each.is_land):
+        for (x, y), (next_x, next_y) in zip(ring, [*ring[1:], ring[0]], strict=True):
+            if (y > latitude) != (next_y > latitude):
+                crossed += longitude < x + (latitude - y) / (next_y - y) * (next_x - x)
+    assert crossed % 2 == is_land
 
 
 @pytest.mark.django_db
@@ -48,4 +64,5 @@ def test_every_place_lies_within_the_frame_and_names_are_escaped() -> None:
         [DrawnLink("sdsc", "ncsa<", is_failing=True), DrawnLink("sdsc", "gone", is_failing=True)],
     )
     assert drawn.count("l-failing") == 1
+    assert "100\N{DEGREE SIGN} W" in drawn
     assert "ncsa<" not in drawn

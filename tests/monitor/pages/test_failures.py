@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -91,11 +92,9 @@ def test_too_few_failures_have_no_means(grid: Grid, client: Client, now: datetim
     failed(grid, now)
     classify_runs(now)
     shown = text(client, "/failures/")
-    assert '<span title="No outage began after a passed run of this range">' in shown
-    assert '<span title="No outage ended in this range">' in shown
-    assert '<span title="No passed run ended an episode in this range">' in text(
-        client, "/failures/causes/disk-full/"
-    )
+    assert "<small>no outage began</small>" in shown
+    assert "<small>no outage ended</small>" in shown
+    assert "no passed run ended an episode" in text(client, "/failures/causes/disk-full/")
 
 
 @pytest.mark.parametrize(
@@ -196,3 +195,25 @@ def test_the_number_of_queries_does_not_depend_on_the_failures(
     classify_runs(timezone.now())
     with django_assert_max_num_queries(16):
         text(client, "/failures/")
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("/failures/?site=", r"<dt>Failed</dt><dd>(\d)</dd>"),
+        ("/failures/causes/disk-full/?site=", r"<dt>Failed runs</dt><dd>(\d)</dd>"),
+        ("/failures/breakdown/?by=series", r'data-label="Failed">(\d)<'),
+    ],
+)
+def test_causes_and_breakdowns_use_the_time_range_of_all_pages(
+    grid: Grid, client: Client, now: datetime, path: str, pattern: str
+) -> None:
+    for days in (2, 40, 41):
+        failed(grid, now - timedelta(days=days))
+    classify_runs(now)
+    absolute = "&".join(
+        f"{name}={now - timedelta(days=n):%Y-%m-%d}" for name, n in (("from", 50), ("to", 30))
+    )
+    ranges = ("range=7d", absolute, "range=1y")
+    shown = [re.findall(pattern, text(client, f"{path}&{query}")) for query in ranges]
+    assert shown == [["1"], ["2"], ["3"]]

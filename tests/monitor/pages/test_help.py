@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.env import ROOT
 from monitor.models import AlertRule
 from monitor.models.run import State
 from monitor.pages.http.glossary import FRESHNESS, RUN_STATES, TERMS
+from monitor.pages.http.guides import guide_files, guide_titles, render, render_guide
 from monitor.series.staleness import Staleness
 
 
@@ -19,13 +21,36 @@ def test_every_state_is_explained() -> None:
 
 def test_help_has_every_term_and_guide(client: Client) -> None:
     page = client.get("/help/").content.decode()
-    guides = [file.stem for file in (ROOT / "docs").glob("*.md")]
-    assert all(f'href="/help/guides/{name}/"' in page for name in guides)
+    assert all(f'href="/help/guides/{name}/"' in page for name in guide_titles())
     assert page.count("<dt>") >= len(RUN_STATES) + len(FRESHNESS) + sum(map(len, TERMS.values()))
     shown = client.get("/help/guides/availability/").content.decode()
     assert "<h1>Availability</h1>" in shown
     assert "reliability  = up" in shown
     assert client.get("/help/guides/no-such-guide/").status_code == 404
+    assert client.get("/help/files/grid.schema.json").headers["Content-Type"] == "application/json"
+    assert client.get("/help/files/../pyproject.toml").status_code == 404
+
+
+def test_every_link_of_a_guide_leads_to_a_heading_a_file_or_another_host() -> None:
+    html = {name: render_guide(name).html for name in guide_titles()}
+    broken = []
+    for name, text in html.items():
+        for address in re.findall(r'(?:href|src)="([^"]*)"', text):
+            path, _, anchor = address.partition("#")
+            target = path.removeprefix("/help/guides/").rstrip("/") or name
+            is_heading = target in html and (not anchor or f'id="{anchor}"' in html[target])
+            is_file = path.removeprefix("/help/files/") in guide_files()
+            if not (is_heading or is_file or address.startswith("https://")):
+                broken.append(f"{name}: {address}")
+    assert not broken
+
+
+def test_html_and_scripts_in_the_source_of_a_guide_are_shown_as_text() -> None:
+    guide = render("Title", "## A `b`\n\n## A b\n\n<b>x</b> [y](javascript:z) [in](../Makefile)\n")
+    assert guide.sections == [("a-b", "A b"), ("a-b-1", "A b")]
+    assert "<b>" not in guide.html
+    assert "javascript:" not in guide.html.replace("[y](javascript:z)", "")
+    assert "<a" not in guide.html
 
 
 def test_the_account_page_names_the_channels_of_rules_but_no_secret_addresses(

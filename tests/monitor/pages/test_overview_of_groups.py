@@ -9,14 +9,16 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from monitor import units
 from monitor.depot.rollups.worker import roll
-from monitor.models import Resource, Run, Series
+from monitor.models import Forecast, ForecastState, Metric, Resource, Run, Series
 from monitor.models.run import State
 from monitor.overview import matrix
-from monitor.overview.matrix import Overview, SiteRow, overview_of_groups
+from monitor.overview.matrix import overview_of_groups
 from monitor.overview.matrix_cell import MatrixCell
+from monitor.overview.matrix_content import Overview, SiteRow
 from monitor.overview.series_list import (
     BY_NAME,
     NOT_WORKING,
@@ -146,6 +148,55 @@ def test_columns_are_suites_or_the_probes_of_a_single_suite(
     assert overview_of_groups(reader, now).columns == ["main", "other"]
     assert overview_of_groups(reader, now, suite="other").columns == ["gather"]
     assert [cell is None for cell in row(overview_of_groups(reader, now), "site3").cells] == [False, False]
+
+
+def with_forecast(series: Series, newest: float, median: float) -> None:
+    """Store a forecast of the next total of *series*, of which *newest* is known."""
+    metric = Metric.objects.get(segment__series=series, name="total.seconds")
+    issued = {"issued_at": timezone.now(), "last_time": timezone.now(), "last_known_at": timezone.now()}
+    forecast = Forecast.objects.create(
+        metric=metric, method="mean", level=0.8, n=9, mean=median, median=median, lower=0, upper=9, **issued
+    )
+    values = {"forecast": forecast, "last_value": newest}
+    ForecastState.objects.update_or_create(metric=metric, defaults=values)
+
+
+def test_a_cell_of_several_series_has_the_oldest_result_and_the_median_deviation(
+    rings: list[Series], reader: User, client: Client, now: datetime, minute: timedelta
+) -> None:
+    ages = (3 * minute, 5 * minute, minute, 2 * minute)
+    for series, age in zip(rings, ages, strict=False):
+        builders.passed(series, now - age)
+    roll(now)
+    for series, newest in zip(rings, (11.0, 13.0, 8.0), strict=False):
+        with_forecast(series, newest, median=10.0)
+    cell = only_cell(overview_of_groups(reader, now), "site1")
+    assert cell.figures is not None
+    assert cell.newest is not None
+    assert cell.figures.oldest is not None
+    assert (cell.figures.single, cell.figures.forecast_count) == (None, 3)
+    assert cell.figures.deviation == pytest.approx(0.1)
+    assert (cell.newest - cell.figures.oldest) == 4 * minute
+    text = client.get("/").content.decode()
+    assert f"<b>{MANY:,} series</b>: 4 passed, {MANY - 4} without a run" in text
+    assert "Median duration +10 % from forecast, of 3 series" in text
+
+
+def test_a_cell_of_one_series_has_its_durations_and_leads_to_its_page(
+    rings: list[Series], resources: list[Resource], reader: User, client: Client, now: datetime
+) -> None:
+    gather = builders.gather("gather-alone", resources[1:])
+    builders.passed(gather, now)
+    roll(now)
+    with_forecast(gather, 5.0, median=10.0)
+    (cell,) = (cell for cell in row(overview_of_groups(reader, now), "site3").cells if cell)
+    assert cell.figures is not None
+    assert cell.figures.single is not None
+    assert (cell.words, cell.figures.single.name) == ("passed", "gather-alone")
+    assert cell.figures.single.means[-1] > 0
+    text = client.get("/").content.decode()
+    assert "Duration \N{MINUS SIGN}50 % from its forecast" in text
+    assert '<a class="cell" href="/series/gather-alone/">' in text
 
 
 def test_failing_series_are_counted_and_the_first_are_listed(

@@ -29,6 +29,13 @@ def test_a_text_finds_sites_resources_and_series_in_any_case(grid: Grid, client:
     assert "site1-login" in found(client, "login site1")  # every word, in any order
 
 
+def test_a_text_finds_guides_their_sections_and_terms(grid: Grid, client: Client) -> None:
+    text = found(client, "availab")
+    assert 'href="/help/guides/availability/"' in text
+    assert 'href="/help/#term-availability"' in text
+    assert 'href="/help/guides/failures/#availability"' in text
+
+
 def test_a_full_name_leads_to_the_page(grid: Grid, client: Client, now: datetime) -> None:
     answer = client.get("/search/", {"q": "gather-main"})
     assert (answer.status_code, answer["Location"]) == (302, "/series/gather-main/")

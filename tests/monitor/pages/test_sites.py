@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -53,6 +54,14 @@ def test_the_list_is_filtered_by_text_and_state(failing: Grid, client: Client) -
         kind=HoldKind.SITE, name="site1", mode=HoldMode.PAUSE, who="ada", why="disk", began_at=timezone.now()
     )
     assert "1 site<" in text(client, "/sites/?state=held")
+
+
+def test_all_pages_show_the_same_availability_of_this_month(failing: Grid, client: Client) -> None:
+    pattern = r"Availability this month</dt><dd>(.*?)</dd>"
+    (shown,) = re.findall(pattern, text(client, "/sites/site2/"))
+    assert 0 < float(shown.removesuffix(" %").strip()) < 100
+    assert f'data-label="Availability">{shown}<' in text(client, "/sites/")
+    assert text(client, "/").count(f'<td class="number month">{shown}</td>') == 1
 
 
 def test_the_page_of_a_site_answers_what_fails_there(failing: Grid, client: Client) -> None:

@@ -1,0 +1,120 @@
+"""Ages, durations and forecasts of the cells that a page of the overview shows.
+
+Only the series of these cells are read, from stored summaries: three statements, whatever their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.db.timestamps import moment
+from monitor.models import Series
+from monitor.overview import column_arrays, latest
+from monitor.overview.column_arrays import NEVER
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from monitor.overview.series_states import SeriesStates
+
+_FOREVER = int(np.iinfo(np.int64).max)
+# The metric of the stored row may lag a change of the segment by a moment, as the forecast does.
+_DEVIATIONS = """
+FROM monitor_latestrun AS latest
+JOIN monitor_forecaststate AS state ON state.metric_id = latest.metric
+JOIN monitor_forecast AS forecast ON forecast.id = state.forecast_id
+WHERE latest.series_id = ANY (%b::bigint[]) AND state.last_value IS NOT NULL AND forecast.median > 0
+"""
+_COLUMNS = {
+    "series": ("integer", "latest.series_id"),
+    "deviation": ("real", "state.last_value / forecast.median - 1"),
+}
+
+
+@dataclass(frozen=True)
+class SingleSeries:
+    """The only series of a cell; *means* as in ``Latest.means``."""
+
+    name: str
+    means: Sequence[float]
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """Figures of the series of a cell.
+
+    Attributes:
+        oldest: when the newest run of the series ended whose newest run is the oldest; None without runs.
+        deviation: the median of the newest totals relative to the forecast of the next, minus 1; None without
+            a forecast.
+        forecast_count: the number of series with a forecast.
+        single: the series, if it is the only one.
+    """
+
+    oldest: datetime | None
+    deviation: float | None
+    forecast_count: int
+    single: SingleSeries | None = None
+
+
+def cell_figures(
+    states: SeriesStates, row: NDArray[np.int64], cell: NDArray[np.int64], now: datetime
+) -> dict[int, CellFigures]:
+    """Return the figures of each cell, by its number.
+
+    *row* and *cell* are pairs of a row of *states* and the number of a cell that has its series.
+    """
+    if not len(cell):
+        return {}
+    keys = states.series[row]
+    deviation = _deviations(keys)
+    order = np.lexsort([deviation, cell])  # in each cell, series without a forecast come last
+    cells, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
+    ended_at = np.where(states.ended_at[row] == NEVER, _FOREVER, states.ended_at[row])[order]
+    oldest = np.minimum.reduceat(ended_at, starts)
+    known = np.add.reduceat(~np.isnan(deviation[order]), starts, dtype=np.int64)
+    median = _medians(deviation[order], starts, known)
+    single_keys = np.where(counts == 1, keys[order][starts], 0)
+    singles = _singles(single_keys[counts == 1].tolist(), now)
+    return {
+        number: CellFigures(
+            None if end == _FOREVER else moment(end), middle if n else None, n, singles.get(key)
+        )
+        for number, end, middle, n, key in zip(
+            cells.tolist(),
+            oldest.tolist(),
+            median.tolist(),
+            known.tolist(),
+            single_keys.tolist(),
+            strict=True,
+        )
+    }
+
+
+def _deviations(keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the deviation of each of the series *keys*; NaN without a forecast."""
+    rows = column_arrays.read(_COLUMNS, _DEVIATIONS, [np.unique(keys).tolist()])
+    return latest.take(rows["deviation"], latest.positions_of(keys, rows["series"]), np.nan)
+
+
+def _medians(
+    values: NDArray[np.float64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the median of *counts* sorted *values* from each of *starts* on; of none, any number."""
+    lower = values[starts + np.maximum(counts - 1, 0) // 2]
+    upper = values[np.minimum(starts + counts // 2, len(values) - 1)]
+    middle: NDArray[np.float64] = (lower + upper) / 2
+    return middle
+
+
+def _singles(keys: Sequence[int], now: datetime) -> dict[int, SingleSeries]:
+    if not keys:
+        return {}
+    rows = latest.latest(Series.objects.filter(pk__in=keys), now)
+    named = zip(rows.series.tolist(), rows.name.tolist(), rows.means.tolist(), strict=True)
+    return {key: SingleSeries(name, tuple(means)) for key, name, means in named}
