@@ -57,8 +57,7 @@ class ListedIncident:
 
     @property
     def is_silenced(self) -> bool:
-        until = self.incident.silenced_until
-        return until is not None and until > self.now
+        return self.incident.is_silenced(self.now)
 
     @property
     def state(self) -> str:
@@ -192,8 +191,8 @@ def _assign(key: int, to: str, user: str, now: datetime) -> Incident:
 
 def _silence(key: int, hours: str, user: str, now: datetime) -> Incident:
     """Silence the incident for *hours*, one of ``SILENCES``; for any other value, end its silence."""
-    lasts = timedelta(hours=int(hours)) if hours in dict(SILENCES) else None
-    return incident_actions.silence(key, lasts, "", user, now)
+    until = now + timedelta(hours=int(hours)) if hours in dict(SILENCES) else None
+    return incident_actions.silence(key, until, "", user, now)
 
 
 _ACTIONS: dict[str, Callable[[int, str, str, datetime], Incident]] = {
