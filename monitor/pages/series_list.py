@@ -9,7 +9,7 @@ from django.utils import timezone
 
 import probes
 from monitor.ledger.attribution import outcome_label
-from monitor.models import Suite
+from monitor.models import Reporter, Suite
 from monitor.models.run import ENDED
 from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
 from monitor.pages.http.access import members_only, wants_part
@@ -18,8 +18,10 @@ from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
-FILTERS = ("text", "site", "suite", "probe", "state", "order")
+FILTERS = ("text", "site", "suite", "probe", "kind", "reporter", "state", "category", "order")
 STATES: dict[str, str] = {NOT_WORKING: "failing", **{str(each): outcome_label(each) for each in ENDED}}
+KINDS = {"application": "applications", "grid": "grid probes"}
+MOST_SUGGESTED = 500  # reporters
 ORDER_LABELS = {"worst": "worst first", "name": "by name", "oldest": "oldest first"}
 
 
@@ -30,7 +32,8 @@ def page(request: HttpRequest) -> HttpResponse:
     query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
     order = query.pop("order")
     order = order if order in ORDERS else BY_NAME
-    query["state"] = query["state"] if query["state"] in STATES else ""
+    for name, known in (("state", STATES), ("kind", KINDS), ("category", probes.CATEGORIES)):
+        query[name] = query[name] if query[name] in known else ""
     chosen = SeriesChoice(**query)
     listed = list_series(
         request.user, now, chosen, order=order, page=page_number(request.GET.get("page", ""))
@@ -38,7 +41,12 @@ def page(request: HttpRequest) -> HttpResponse:
     digest = digest_of(listed)
     if is_current(request, digest):
         return HttpResponse(status=204)
-    context = {"overview": listed, "chosen": chosen, "digest": digest, "now": now}
+    context = {
+        "overview": listed,
+        "is_filtered": chosen != SeriesChoice(),
+        "digest": digest,
+        "now": now,
+    }
     if wants_part(request):
         return render(request, "parts/series_lines.html", context)
     return render(request, "pages/series_list.html", {**context, "fields": _fields(request, chosen, order)})
@@ -46,6 +54,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:
     suites = Suite.objects.visible_to(request.user).order_by("name")
+    reporters = Reporter.objects.manageable_or_visible_to(request.user).order_by("name")
+    reporters = reporters.values_list("name", flat=True)
     return [
         FilterField("text", "Name", chosen.text),
         FilterField("site", "Site", chosen.site),
@@ -56,7 +66,15 @@ def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[Filt
             [("", "all"), *((each.name, each.title or each.name) for each in suites)],
         ),
         FilterField("probe", "Probe", chosen.probe, suggestions=probes.names()),
+        FilterField("kind", "Kind", chosen.kind, [("", "all"), *KINDS.items()]),
+        FilterField("reporter", "Reporter", chosen.reporter, suggestions=list(reporters[:MOST_SUGGESTED])),
         FilterField("state", "State", chosen.state, [("", "any"), *STATES.items()]),
+        FilterField(
+            "category",
+            "Failing in",
+            chosen.category,
+            [("", "any stage"), *((each, each) for each in probes.CATEGORIES)],
+        ),
         FilterField("order", "Sort", order, [(each, ORDER_LABELS[each]) for each in ORDERS]),
     ]
 

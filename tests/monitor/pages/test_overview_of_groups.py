@@ -103,6 +103,9 @@ def test_a_list_is_filtered_by_a_part_of_a_name_a_probe_and_the_category_of_the_
     assert names(list_series(reader, now, SeriesChoice(probe="gather")).lines) == [gather.name]
     assert names(list_series(reader, now, SeriesChoice(category="transfer")).lines) == ["ring-001"]
     assert names(list_series(reader, now, SeriesChoice(category="queue")).lines) == []
+    preco = builders.series("preco-main", {"source": resources[:1]}, probe="preco", reporter=builders.reporter("far"))
+    for chosen in (SeriesChoice(kind="application"), SeriesChoice(reporter="far")):
+        assert names(list_series(reader, now, chosen).lines) == [preco.name]
 
 
 def test_series_of_which_every_slot_was_skipped_count_and_can_be_listed(
