@@ -277,7 +277,8 @@ def _shown(section: Section, name: str, definition: Definition) -> dict[str, Any
 
 def _with_example(operation: Operation, section: Section) -> Operation:
     """Return *operation*, whose parameter ``name`` has the example of *section*."""
-    operation.__annotations__["name"] = Annotated[EntryName, Path(examples=[section.name])]
+    known = Path(..., examples=[section.name])  # type: ignore[type-arg]
+    operation.__annotations__["name"] = Annotated[EntryName, known]
     return operation
 
 

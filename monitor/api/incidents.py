@@ -155,13 +155,13 @@ class IncidentEventList(ListOut):
 )
 def list_incidents(request: HttpRequest, query: Query[IncidentQuery]) -> HttpResponse:
     """Without *state*, the open ones. *series* are those that you may see."""
-    rows = query.within(_visible(request), "opened_at")
+    rows = _visible(request)
     if query.state != IncidentState.ALL:
         rows = rows.filter(resolved_at__isnull=query.state == IncidentState.OPEN)
     if query.is_silenced is not None:
         silenced = rows.silenced(timezone.now())
         rows = silenced if query.is_silenced else rows.exclude(pk__in=silenced.order_by().values("pk"))
-    return list_rows(query, rows, IncidentList, order=["-opened_at", "-id"])
+    return list_rows(query, query.within(rows, "opened_at"), IncidentList, order=["-opened_at", "-id"])
 
 
 @router.get(

@@ -70,7 +70,7 @@ def _range(request: HttpRequest, now: datetime) -> PageRange:
 
 
 def _filter(request: HttpRequest, chosen: PageRange) -> AuditFilter:
-    names = ("user", "action", "subject", "outcome", "channel")
+    names = ("user", "token", "action", "subject", "outcome", "channel")
     texts = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in names}
     return AuditFilter(end=chosen.end, start=chosen.start, **texts)
 
@@ -78,6 +78,7 @@ def _filter(request: HttpRequest, chosen: PageRange) -> AuditFilter:
 def _fields(chosen: AuditFilter) -> Sequence[FilterField]:
     return [
         FilterField("user", "User", chosen.user),
+        FilterField("token", "Token", chosen.token),
         FilterField("action", "Action", chosen.action),
         FilterField("subject", "Object", chosen.subject),
         FilterField("outcome", "Outcome", chosen.outcome, options=_options(AuditOutcome.values)),

@@ -15,6 +15,7 @@ from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesCho
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
@@ -30,6 +31,7 @@ ORDER_LABELS = {"worst": "worst first", "name": "by name", "oldest": "oldest fir
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
+    query |= (defaults := default_filters(request))
     order = query.pop("order")
     order = order if order in ORDERS else BY_NAME
     for name, known in (("state", STATES), ("kind", KINDS), ("category", probes.CATEGORIES)):
@@ -43,6 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     context = {
         "overview": listed,
+        "defaults": defaults,
         "is_filtered": chosen != SeriesChoice(),
         "digest": digest,
         "now": now,
@@ -55,7 +58,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:
     suites = Suite.objects.visible_to(request.user).order_by("name")
     reporters = Reporter.objects.manageable_or_visible_to(request.user).order_by("name")
-    reporters = reporters.values_list("name", flat=True)
+    names = list(reporters.values_list("name", flat=True)[:MOST_SUGGESTED])
     return [
         FilterField("text", "Name", chosen.text),
         FilterField("site", "Site", chosen.site),
@@ -67,7 +70,7 @@ def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[Filt
         ),
         FilterField("probe", "Probe", chosen.probe, suggestions=probes.names()),
         FilterField("kind", "Kind", chosen.kind, [("", "all"), *KINDS.items()]),
-        FilterField("reporter", "Reporter", chosen.reporter, suggestions=list(reporters[:MOST_SUGGESTED])),
+        FilterField("reporter", "Reporter", chosen.reporter, suggestions=names),
         FilterField("state", "State", chosen.state, [("", "any"), *STATES.items()]),
         FilterField(
             "category",

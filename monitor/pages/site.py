@@ -18,10 +18,12 @@ from monitor.gridfile.site_details import (
     may_configure,
 )
 from monitor.models import Site, SiteMonth
+from monitor.models.hold import HoldKind, Scope
 from monitor.models.site import MOST_CONTACTS, may_manage_somewhere
 from monitor.overview import series_list
 from monitor.overview.site_details import SiteHistory, SiteStatus, site_history, site_status
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
+from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.reader import time_range
 from monitor.pages.http.site_form import SiteForm
@@ -59,7 +61,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "digest": digest,
         "now": now,
     }
-    return render(request, "parts/site.html" if wants_part(request) else "pages/site.html", context)
+    if wants_part(request):
+        return render(request, "parts/site.html", context)
+    form = hold_form_context(request, Scope(HoldKind.SITE, site.name), now)
+    return render(request, "pages/site.html", {**context, **form})
 
 
 @members_only

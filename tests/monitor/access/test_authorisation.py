@@ -239,6 +239,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "grid/sites": {"name": place},
         "grid/suites": {"name": "main"},
         "public": {"name": place},
+        "maintenance": {"name": world.windows[place].name},
         "scoreboard": {"part": "methods"},
         "settings/alerts": {"name": f"{place}-site-rule", "number": 0},
         "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},
@@ -252,6 +253,12 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
     first, _, rest = path.strip("/").partition("/")
     noun = f"{first}/{rest.partition('/')[0]}" if first in {"grid", "settings"} else first
     return path.format(**{**values, **by_noun.get(noun, {})})
+
+
+def _window(world: World, place: str) -> dict[str, Any]:
+    start, end = (f"{world.now + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (1, 2))
+    sent = {"repeats": "once", "sites": [place], "starts_at": start, "ends_at": end}
+    return {**sent, "reason": "test", "verb": "save"}
 
 
 Values = Callable[[World, str], dict[str, Any]]
@@ -328,6 +335,10 @@ FORMS: dict[str, Values] = {
     "incidents/<int:pk>/comment/": lambda world, place: {"text": "test"},
     "incidents/<int:pk>/resolve/": lambda world, place: {"text": "test"},
     "login/": lambda world, place: {"login": "unknown", "password": "x"},
+    "maintenance/new/": _window,
+    "maintenance/windows/<slug:name>/edit/": _window,
+    "maintenance/windows/<slug:name>/delete/": lambda world, place: {"reason": "test"},
+    "maintenance/windows/<slug:name>/end/": lambda world, place: {"reason": "test"},
     "reporters/": lambda world, place: {"name": "new", "site": place, "capacity": "1"},
     "reporters/<slug:name>/revoke/": lambda world, place: {"confirmed": world.reporters[place].name},
     "account/tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
