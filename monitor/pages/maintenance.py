@@ -148,7 +148,7 @@ def _edited(
         may_be_everywhere=may_manage_everywhere(request.user, CHANGE_WINDOWS),
         clock=zone(request),
         initial=initial,
-        name=window.name if window else "",
+        window=window,
     )
     occurrences: Sequence[Occurrence] = []
     if is_sent and form.is_valid():

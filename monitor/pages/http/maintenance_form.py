@@ -25,17 +25,25 @@ ONCE, WEEKLY, CRON = "once", "weekly", "cron"
 REPEATS = ((ONCE, "Once"), (WEEKLY, "Weekly"), (CRON, "By a cron expression"))
 MOST_BOXES = 100  # of more sites, names are typed
 _HOUR = 3600
-_PLACES = {"duration_seconds": "hours", "timezone": "zone"}  # fields of the form by those of the times
+# Fields of the form by those of the times; the bounds of a schedule have fields of their own.
+_PLACES = {"duration_seconds": "hours", "timezone": "zone"}
+_BOUNDS = {"starts_at": "not_before", "ends_at": "not_after"}
+_STORED = {place: name for name, place in _BOUNDS.items()}
 
 
 class MaintenanceForm(forms.Form):
-    """*sites* are those that the user may choose; an empty choice is every site, if *may_be_everywhere*."""
+    """*sites* are those that the user may choose; an empty choice is every site, if *may_be_everywhere*.
+
+    *window* is the one that changes; None: a new one.
+    """
 
     title = forms.CharField(max_length=200, required=False)
     name = forms.SlugField(max_length=50, required=False)
     repeats = forms.ChoiceField(choices=REPEATS, widget=forms.RadioSelect, initial=ONCE)
     starts_at = forms.CharField(required=False, max_length=40)
     ends_at = forms.CharField(required=False, max_length=40)
+    not_before = forms.CharField(required=False, max_length=40)
+    not_after = forms.CharField(required=False, max_length=40)
     days = forms.MultipleChoiceField(
         choices=[(day, day.capitalize()) for day in WEEKDAYS],
         required=False,
@@ -55,11 +63,11 @@ class MaintenanceForm(forms.Form):
         may_be_everywhere: bool,
         clock: tzinfo,
         initial: Mapping[str, Any],
-        name: str = "",
+        window: MaintenanceWindow | None = None,
     ) -> None:
         super().__init__(data, initial={**initial})
         self._sites, self._may_be_everywhere, self._clock = sites, may_be_everywhere, clock
-        self.window_name = name
+        self._window = window
         self.has_boxes = len(sites) <= MOST_BOXES
         self.fields["sites"] = (
             forms.MultipleChoiceField(
@@ -94,23 +102,29 @@ class MaintenanceForm(forms.Form):
     def clean_ends_at(self) -> datetime | None:
         return self._time("ends_at")
 
+    def clean_not_before(self) -> datetime | None:
+        return self._time("not_before")
+
+    def clean_not_after(self) -> datetime | None:
+        return self._time("not_after")
+
     def clean(self) -> dict[str, Any]:
         cleaned = {**(super().clean() or {}), **self.cleaned_data}
         if not self.errors:
             cleaned["times"] = times = self._times(cleaned)
             for place, message in self._time_errors(times, cleaned):
                 self.add_error(place, message)
-            cleaned["name"] = self.window_name or cleaned["name"] or self._free_name(cleaned)
+            cleaned["name"] = cleaned["name"] or self._free_name(cleaned)
         return cleaned
 
     def _times(self, cleaned: Mapping[str, Any]) -> WindowTimes:
-        starts_at, ends_at = cleaned["starts_at"], cleaned["ends_at"]
         if cleaned["repeats"] == ONCE:
-            return WindowTimes(starts_at, ends_at)
+            return WindowTimes(cleaned["starts_at"], cleaned["ends_at"])
         is_weekly = cleaned["repeats"] == WEEKLY and cleaned["days"] and cleaned["at"]
         schedule = weekly_cron(cleaned["days"], cleaned["at"]) if is_weekly else cleaned["schedule"]
         seconds = None if cleaned["hours"] is None else round(cleaned["hours"] * _HOUR)
-        return WindowTimes(starts_at, ends_at, schedule, cleaned["zone"] or "UTC", seconds)
+        bounds = cleaned["not_before"], cleaned["not_after"]
+        return WindowTimes(*bounds, schedule, cleaned["zone"] or "UTC", seconds)
 
     def _time_errors(self, times: WindowTimes, cleaned: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield the field and the message of each error of *times*."""
@@ -125,15 +139,21 @@ class MaintenanceForm(forms.Form):
         yield from absent
         if absent:
             return
+        places = _PLACES if cleaned["repeats"] == ONCE else {**_PLACES, **_BOUNDS}
         for field, message in time_errors(times):
-            place = _PLACES.get(field, field)
+            place = places.get(field, field)
             if place == "schedule" and cleaned["repeats"] == WEEKLY:
                 place = "days"
             yield place, f"{message[:1].upper()}{message[1:]}."
 
     def _time(self, name: str) -> datetime | None:
+        """Return the time in the field *name*; that of the window if the field shows it, to the second."""
+        text = self.cleaned_data[name].strip()
+        stored: datetime | None = getattr(self._window, _STORED.get(name, name), None)
+        if stored is not None and text == local_text(stored, self._clock):
+            return stored
         try:
-            return page_time(name, self.cleaned_data[name].strip(), self._clock)
+            return page_time(name, text, self._clock)
         except InvalidRange as error:
             raise ValidationError(str(error)) from error
 
@@ -149,12 +169,12 @@ def initial_values(window: MaintenanceWindow, clock: tzinfo) -> dict[str, Any]:
     """Return what the form of *window* shows, with times in the zone of *clock*."""
     weekly = parse_weekly(window.schedule)
     seconds = window.duration_seconds
+    bounds = dict(_BOUNDS) if window.schedule else {name: name for name in _BOUNDS}
     return {
+        **{place: local_text(getattr(window, name), clock) for name, place in bounds.items()},
         "title": window.title,
         "sites": [site.name for site in window.sites.all()],
         "repeats": WEEKLY if weekly else CRON if window.schedule else ONCE,
-        "starts_at": local_text(window.starts_at, clock),
-        "ends_at": local_text(window.ends_at, clock),
         "days": list(weekly.days) if weekly else [],
         "at": weekly.at if weekly else time(8),
         "schedule": window.schedule,

@@ -27,6 +27,7 @@ WEEKLY: dict[str, Any] = {
     "at": "08:30",
     "hours": "1.5",
     "zone": "Europe/Berlin",
+    "not_before": "2026-01-01T00:00",
     "reason": "security updates",
 }
 
@@ -115,12 +116,12 @@ def test_an_operator_announces_maintenance_everywhere_and_declares_what_is_over(
     now = timezone.now().replace(second=0, microsecond=0)
     once = {"repeats": "once", "title": "Grid upgrade", "reason": "upgrade", "verb": "save"}
     ahead = {
-        "starts_at": f"{now + timedelta(hours=1):%Y-%m-%dT%H:%MZ}",
-        "ends_at": f"{now + timedelta(hours=2):%Y-%m-%dT%H:%MZ}",
+        "starts_at": f"{now + timedelta(hours=1):%Y-%m-%dT%H:%M:00Z}",
+        "ends_at": f"{now + timedelta(hours=2):%Y-%m-%dT%H:%M:00Z}",
     }
     past = {
-        "starts_at": f"{now - timedelta(hours=3):%Y-%m-%dT%H:%MZ}",
-        "ends_at": f"{now - timedelta(hours=2):%Y-%m-%dT%H:%MZ}",
+        "starts_at": f"{now - timedelta(hours=3):%Y-%m-%dT%H:%M:00Z}",
+        "ends_at": f"{now - timedelta(hours=2):%Y-%m-%dT%H:%M:00Z}",
     }
     for times in (ahead, ahead, {**past, "sites": ["site2"]}):
         assert operator.post(NEW, {**once, **times}).status_code == 302
