@@ -40,19 +40,21 @@ class MaintenanceForm(forms.Form):
     title = forms.CharField(max_length=200, required=False)
     name = forms.SlugField(max_length=50, required=False)
     repeats = forms.ChoiceField(choices=REPEATS, widget=forms.RadioSelect, initial=ONCE)
-    starts_at = forms.CharField(required=False, max_length=40)
-    ends_at = forms.CharField(required=False, max_length=40)
-    not_before = forms.CharField(required=False, max_length=40)
-    not_after = forms.CharField(required=False, max_length=40)
+    starts_at = forms.CharField(label="From", required=False, max_length=40)
+    ends_at = forms.CharField(label="Until", required=False, max_length=40)
+    not_before = forms.CharField(label="No window before", required=False, max_length=40)
+    not_after = forms.CharField(label="No window after", required=False, max_length=40)
     days = forms.MultipleChoiceField(
         choices=[(day, day.capitalize()) for day in WEEKDAYS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    at = forms.TimeField(required=False, input_formats=["%H:%M", "%H:%M:%S"])
-    schedule = forms.CharField(required=False, max_length=200)
-    zone = forms.CharField(required=False, max_length=50)
-    hours = forms.FloatField(required=False, min_value=0, max_value=MAX_DURATION_SECONDS / _HOUR)
+    at = forms.TimeField(label="Time of day", required=False, input_formats=["%H:%M", "%H:%M:%S"])
+    schedule = forms.CharField(label="Cron expression", required=False, max_length=200)
+    zone = forms.CharField(label="Time zone", required=False, max_length=50)
+    hours = forms.FloatField(
+        label="Duration (hours)", required=False, min_value=0, max_value=MAX_DURATION_SECONDS / _HOUR
+    )
     reason = forms.CharField(max_length=MAX_REASON_CHARACTERS)
 
     def __init__(
