@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from monitor.csvfile import to_csv
-from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.selected_time import SelectedTime
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
     from monitor.models.audit_event import AuditEventQuerySet
 
 MOST_ROWS = 10_000  # of a file
@@ -46,9 +43,9 @@ class AuditFilter(SelectedTime):
     channel: str = ""
 
 
-def audit_events(chosen: AuditFilter, user: AbstractBaseUser | AnonymousUser) -> AuditEventQuerySet:
-    """Return the events that *chosen* selects and *user* may see, newest first."""
-    events = chosen.within(AuditEvent.objects.visible_to(user), "last_at").order_by("-pk")
+def selected_events(chosen: AuditFilter, events: AuditEventQuerySet) -> AuditEventQuerySet:
+    """Return those of *events* that *chosen* selects, newest first."""
+    events = chosen.within(events, "last_at").order_by("-pk")
     if chosen.user:
         events = events.filter(user=chosen.user)
     if chosen.token:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from monitor.access.audit_list import AuditFilter, audit_events
+from monitor.access.audit_list import AuditFilter, selected_events
 from monitor.api.http.auth import require_audit_permission
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, list_rows
@@ -87,4 +87,5 @@ def list_audit_events(request: HttpRequest, query: Query[AuditQuery]) -> HttpRes
         outcome=query.outcome or "",
         channel=query.channel or "",
     )
-    return list_rows(query, audit_events(chosen, request.user), AuditList, order=["-id"])
+    events = selected_events(chosen, AuditEvent.objects.visible_to(request.user))
+    return list_rows(query, events, AuditList, order=["-id"])
