@@ -43,6 +43,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "monitor.accounts.browsers.AuthenticationMiddleware",
+    "monitor.api.http.token_use.TokenUseMiddleware",
     "monitor.pages.http.audit.AuditMiddleware",
     "monitor.accounts.browsers.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

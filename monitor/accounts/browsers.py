@@ -16,6 +16,8 @@ from django.contrib.sessions import middleware as sessions
 from django_htmx import middleware as htmx
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest
 
 
@@ -30,24 +32,29 @@ def is_of_program(request: HttpRequest) -> bool:
     )
 
 
-class SessionMiddleware(sessions.SessionMiddleware):
+class _ForBrowsers:
+    """A middleware that requests of programs skip."""
+
+    get_response: Callable[[HttpRequest], Any]
+
     def __call__(self, request: HttpRequest) -> Any:
-        return self.get_response(request) if is_of_program(request) else super().__call__(request)
+        handle = self.get_response if is_of_program(request) else super().__call__  # type: ignore[misc]
+        return handle(request)
 
 
-class AuthenticationMiddleware(auth.AuthenticationMiddleware):
+class SessionMiddleware(_ForBrowsers, sessions.SessionMiddleware):
+    pass
+
+
+class AuthenticationMiddleware(_ForBrowsers, auth.AuthenticationMiddleware):
     def __call__(self, request: HttpRequest) -> Any:
-        if not is_of_program(request):
-            return super().__call__(request)
-        request.user = AnonymousUser()  # until the token is looked up
-        return self.get_response(request)
+        request.user = AnonymousUser()  # of a program, until its token is looked up
+        return super().__call__(request)
 
 
-class MessageMiddleware(messages.MessageMiddleware):
-    def __call__(self, request: HttpRequest) -> Any:
-        return self.get_response(request) if is_of_program(request) else super().__call__(request)
+class MessageMiddleware(_ForBrowsers, messages.MessageMiddleware):
+    pass
 
 
-class HtmxMiddleware(htmx.HtmxMiddleware):
-    def __call__(self, request: HttpRequest) -> Any:
-        return self.get_response(request) if is_of_program(request) else super().__call__(request)
+class HtmxMiddleware(_ForBrowsers, htmx.HtmxMiddleware):
+    pass

@@ -13,9 +13,16 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import MiddlewareNotUsed
+from django.db import transaction
 from django.shortcuts import render
+from django.utils import timezone
 
+from monitor.access import audit
+from monitor.access.audit import Action, Actor
+from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles
+from monitor.accounts.events import client_address
+from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.networks import is_within
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ class RemoteUserMiddleware:
         if not self._is_trusted(request):
             self._log_untrusted(request, name)
             return self.get_response(request)
-        user = self._user(name)
+        user = self._user(request, name)
         if user is None:
             user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         request.user = user or AnonymousUser()
@@ -71,21 +78,32 @@ class RemoteUserMiddleware:
         """Return whether the connection comes from a proxy; what ``X-Forwarded-For`` says is no matter."""
         return is_within(str(request.META.get("REMOTE_ADDR", "")), self.configured.networks)
 
-    def _user(self, name: str) -> User | None:
+    def _user(self, request: HttpRequest, name: str) -> User | None:
         if not _NAME.fullmatch(name):
             logger.warning("remote user refused: %r is no user name", name)
             return None
         user = User.objects.filter(username=name).first()
         if user is None and self.configured.role:
+            user = self._made(request, name)
+        if user is None or not user.is_active:
+            logger.warning("remote user refused: %r has no account, or it is disabled", name)
+            return None
+        return user
+
+    def _made(self, request: HttpRequest, name: str) -> User:
+        """Return the new account *name*; the audit record has it, whatever becomes of the request."""
+        with transaction.atomic(), audit_trail() as trail:
             user, is_new = User.objects.get_or_create(
                 username=name, defaults={"password": make_password(None)}
             )
             if is_new:  # else a request at the same time has made it
+                note("account", name, after="made, as a proxy named it")
                 group_roles.give_roles(user, [self.configured.role])
+                channel = AuditChannel.API if request.path.startswith("/api/") else AuditChannel.PAGE
+                action = Action(channel, "account of a remote user", request.path, AuditOutcome.DONE, 0)
+                actor = Actor(name, address=client_address(request))
+                audit.record(actor, action, timezone.now(), trail)
                 logger.info("remote user %r: account made with the role %s", name, self.configured.role)
-        if user is None or not user.is_active:
-            logger.warning("remote user refused: %r has no account, or it is disabled", name)
-            return None
         return user
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from django.db.models import Prefetch
-from ninja import Query, Router, Schema
+from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
+from monitor.alerts import try_channel
+from monitor.alerts.try_channel import CannotTry
+from monitor.api.http.answers import created
+from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
 from monitor.models import AlertRule, Reporter, Series, Site, Suite
+from monitor.models.alert import CHANGE_RULES
 from monitor.models.failure_signature import Severity
+from monitor.models.token import MANAGE
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from monitor.models.alert import AlertRuleQuerySet
 
 router = Router(tags=["alerts"])
+MOST_CHANNELS = 100
+ChannelNumber = Annotated[int, Path(ge=0, lt=MOST_CHANNELS)]
 
 
 class AlertRuleOut(Schema):
@@ -51,6 +59,16 @@ class AlertRuleOut(Schema):
     channels: list[str] = Field(
         description="The kinds of channels that are notified; addresses are not shown.", examples=[["email"]]
     )
+
+
+class ChannelTestOut(Schema):
+    """A test message to a channel of a rule. It is kept for an hour."""
+
+    id: str = Field(description="The id of the test.", examples=["kZ3vX9p1"])
+    state: Literal["pending", "delivered", "failed"] = Field(
+        description="What became of the message.", examples=["delivered"]
+    )
+    error: str = Field(description="Why it was not delivered; empty: nothing is wrong.", examples=[""])
 
 
 class AlertRuleList(ListOut):
@@ -90,6 +108,52 @@ def show_alert_rule(request: HttpRequest, rule: str, query: Query[Sparse]) -> Ht
     if found is None:
         raise Refused(404, "unknown_alert_rule", f"there is no alert rule {rule!r} that you may see")
     return show_item(query, _shown(found), AlertRuleOut)
+
+
+@router.post(
+    "/alert-rules/{rule}/channels/{number}/test",
+    response={202: ChannelTestOut},
+    operation_id="test_channel",
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_alert_rule", "unknown_channel"], 503: ["broker_away"]},
+    ),
+    summary="Send a test message to a channel of an alert rule",
+)
+def test_channel(request: HttpRequest, rule: str, number: ChannelNumber) -> HttpResponse:
+    """*number* counts from 0, in the order of `notify`. No alert opens; `Location` has the answer."""
+    found = _manageable(request, rule)
+    if number >= len(found.notify):
+        raise Refused(404, "unknown_channel", f"the rule {rule} has no channel {number}")
+    try:
+        key = try_channel.request(found, number)
+    except CannotTry as error:
+        raise Refused(503, "broker_away", str(error)) from None
+    trial = ChannelTestOut(id=key, state="pending", error="")
+    return created(trial, status=202, location=f"/alert-rules/{rule}/tests/{key}")
+
+
+@router.get(
+    "/alert-rules/{rule}/tests/{test}",
+    response=ChannelTestOut,
+    operation_id="show_channel_test",
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_alert_rule", "unknown_test"]}),
+    summary="Show what became of a test message",
+)
+def show_channel_test(request: HttpRequest, rule: str, test: str, query: Query[Sparse]) -> HttpResponse:
+    answer = try_channel.answer(test, _manageable(request, rule))
+    if answer is None:
+        raise Refused(404, "unknown_test", f"there is no test {test!r} of the rule {rule}")
+    return show_item(query, {"id": test, "state": answer["state"], "error": answer["error"]}, ChannelTestOut)
+
+
+def _manageable(request: HttpRequest, name: str) -> AlertRule:
+    require_site_permission(request, CHANGE_RULES, MANAGE)
+    found = _visible(request).filter(name=name).first()
+    if found is None:
+        raise Refused(404, "unknown_alert_rule", f"there is no alert rule {name!r} that you may see")
+    require_manageable(found, AlertRule.objects.manageable_by(request.user))
+    return found
 
 
 def _visible(request: HttpRequest) -> AlertRuleQuerySet:

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from django.contrib.auth.models import User
 from django.db.models import Prefetch
+from django.http import HttpResponse
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
+from monitor.alerts.listing import silence_preview
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, RowId
+from monitor.api.http.schemas import Body, RowId, Time
 from monitor.failures import incident_actions
+from monitor.failures.incident_actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
     from monitor.models.incident import IncidentQuerySet
 
@@ -64,6 +67,8 @@ class IncidentOut(Schema):
     acknowledged_by: str
     assigned_to: str
     is_held: bool
+    silenced_until: datetime | None
+    silenced_by: str
     resolved_at: datetime | None
     resolved_by: str
     resolution: str
@@ -99,6 +104,31 @@ class IncidentQuery(Page, WindowFilter):
     """*start* and *end* bound the time at which the incident opened."""
 
     state: IncidentState = IncidentState.OPEN
+    is_silenced: bool | None = Field(
+        None, description="Only incidents that are silenced now, or only others.", examples=[True]
+    )
+
+
+class Silence(Body):
+    """*until* when no alert of the incident is announced, and why."""
+
+    until: Time
+    text: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MOST_TEXT)] = ""
+
+
+class SilenceOut(Schema):
+    """A silence, and what it withholds, or one would: messages of *alert_count* open alerts.
+
+    *until* is null and *by* empty while the incident is not silenced.
+    """
+
+    until: datetime | None = Field(description="When it ends.", examples=["2026-03-01T16:00:00Z"])
+    by: str = Field(description="The user who silenced the incident.", examples=["ada"])
+    alert_count: int
+    rules: list[str] = Field(description="The alert rules of these alerts.", examples=[["main-failures"]])
+    channels: list[str] = Field(
+        description="The kinds of channels that the rules notify.", examples=[["email"]]
+    )
 
 
 class IncidentEventOut(Schema):
@@ -125,10 +155,13 @@ class IncidentEventList(ListOut):
 )
 def list_incidents(request: HttpRequest, query: Query[IncidentQuery]) -> HttpResponse:
     """Without *state*, the open ones. *series* are those that you may see."""
-    rows = query.within(_visible(request), "opened_at")
+    rows = _visible(request)
     if query.state != IncidentState.ALL:
         rows = rows.filter(resolved_at__isnull=query.state == IncidentState.OPEN)
-    return list_rows(query, rows, IncidentList, order=["-opened_at", "-id"])
+    if query.is_silenced is not None:
+        silenced = rows.silenced(timezone.now())
+        rows = silenced if query.is_silenced else rows.exclude(pk__in=silenced.order_by().values("pk"))
+    return list_rows(query, query.within(rows, "opened_at"), IncidentList, order=["-opened_at", "-id"])
 
 
 @router.get(
@@ -197,6 +230,52 @@ def resolve_incident(request: HttpRequest, incident: RowId, order: Comment) -> I
     return _acted(request, incident, partial(incident_actions.resolve, text=order.text))
 
 
+@router.get(
+    "/incidents/{incident}/silence",
+    response=SilenceOut,
+    operation_id="show_silence",
+    openapi_extra=declare(errors={404: ["unknown_incident"]}),
+    summary="Show the silence of an incident, and what it withholds",
+)
+def show_silence(request: HttpRequest, incident: RowId, query: Query[Sparse]) -> HttpResponse:
+    """Also of an incident that is not silenced: a preview of what a silence would withhold."""
+    return show_item(query, _silence(request, _found(request, incident)), SilenceOut)
+
+
+@router.put(
+    "/incidents/{incident}/silence",
+    response=SilenceOut,
+    operation_id="silence_incident",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_incident"], 409: ["resolved"]},
+        example={"until": "2100-03-01T16:00:00Z", "text": "the vendor is on the way"},
+    ),
+    summary="Silence an open incident until a time",
+)
+def silence_incident(request: HttpRequest, incident: RowId, order: Silence) -> SilenceOut:
+    """Alerts of the incident are not announced until then; what is still open at the end is."""
+    if not timedelta(0) < order.until - timezone.now() <= LONGEST_SILENCE:
+        raise Refused(422, "invalid", f"until: expected a time within the next {LONGEST_SILENCE.days} days")
+    return _silence(
+        request,
+        _acted(request, incident, partial(incident_actions.silence, until=order.until, text=order.text)),
+    )
+
+
+@router.delete(
+    "/incidents/{incident}/silence",
+    response={204: None},
+    operation_id="end_silence",
+    openapi_extra=declare(scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"]}),
+    summary="End the silence of an incident",
+)
+def end_silence(request: HttpRequest, incident: RowId) -> HttpResponse:
+    """Alerts that are open are announced then."""
+    _acted(request, incident, partial(incident_actions.silence, until=None, text=""))
+    return HttpResponse(status=204)
+
+
 @router.post(
     "/incidents/{incident}/events",
     response={201: IncidentEventOut},
@@ -224,6 +303,18 @@ def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Inci
     except incident_actions.IncidentIsResolved as error:
         raise Refused(409, "resolved", str(error)) from None
     return _found(request, key)
+
+
+def _silence(request: HttpRequest, found: Incident) -> SilenceOut:
+    preview = silence_preview(found.alerts.visible_to(request.user))
+    is_silenced = found.is_silenced(timezone.now())
+    return SilenceOut(
+        until=found.silenced_until if is_silenced else None,
+        by=found.silenced_by if is_silenced else "",
+        alert_count=preview.alerts,
+        rules=list(preview.rules),
+        channels=list(preview.kinds),
+    )
 
 
 def _user_name(name: str) -> str:

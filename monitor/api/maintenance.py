@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
+from monitor.access.audit_trail import note
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
@@ -17,7 +18,7 @@ from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, Time
-from monitor.availability.declare import declare_and_recompute, withdraw_and_recompute
+from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
 from monitor.availability.recompute import InvalidRecomputation
 from monitor.ledger import maintenance_announcements as announcements
 from monitor.ledger.maintenance_announcements import Announcement
@@ -28,6 +29,7 @@ from monitor.ledger.maintenance_changes import (
     Reason,
     UnsuitableState,
     WindowExists,
+    describe_window,
 )
 from monitor.ledger.maintenance_listing import (
     LONGEST_PERIOD,
@@ -240,7 +242,8 @@ def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpRespon
     reason = _reason(request, order.reason)
     try:
         announcements.check_may_announce(announcement.sites, request.user)
-        window = _create(order.name, announcement, reason)
+        window = announce_or_declare(order.name, announcement, reason)
+        note("maintenance", window.name, after=describe_window(window, order.sites))
     except (MaintenanceError, InvalidRecomputation) as error:
         raise _refused(error) from error
     return created(_shown(request, window), status=201, location=f"/maintenance/{window.name}")
@@ -321,16 +324,6 @@ def delete_maintenance(request: HttpRequest, window: str, query: Query[DeletionQ
     except (MaintenanceError, InvalidRecomputation) as error:
         raise _refused(error) from error
     return HttpResponse(status=204)
-
-
-def _create(name: str, announcement: Announcement, reason: Reason) -> MaintenanceWindow:
-    times, title = announcement.times, announcement.title or reason.why[:200]
-    if announcement.is_over(reason.at) and times.starts_at and times.ends_at:
-        window, _ = declare_and_recompute(
-            name, announcement.sites, times.starts_at, times.ends_at, reason, title=title
-        )
-        return window
-    return announcements.announce(name, Announcement(title, announcement.sites, times), reason)
 
 
 def _times(fields: dict[str, Any]) -> WindowTimes:

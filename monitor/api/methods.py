@@ -11,8 +11,8 @@ from pydantic import Field
 from forecasting import methods
 from forecasting.base import UnknownMethod
 from monitor.api.http.declare import declare
-from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
-from monitor.api.http.problems import Refused
+from monitor.api.http.lists import ListOut, Page, Sparse
+from monitor.api.http.registered import Registered
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -49,7 +49,7 @@ class MethodList(ListOut):
 @router.get("/methods", response=MethodList, operation_id="list_methods", summary="List forecasting methods")
 def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
     """All methods, by name."""
-    return list_items(query, methods.names(), MethodList, key=lambda name: (name,), show=_shown)
+    return _methods.listed(query, MethodList)
 
 
 @router.get(
@@ -61,11 +61,7 @@ def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # n
 )
 def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
     """As in the list."""
-    try:
-        shown = _shown(method)
-    except UnknownMethod as error:
-        raise Refused(404, "unknown_method", str(error), known=methods.names()) from None
-    return show_item(query, shown, MethodOut)
+    return _methods.shown(query, method, MethodOut)
 
 
 def _shown(name: str) -> dict[str, Any]:
@@ -78,3 +74,6 @@ def _shown(name: str) -> dict[str, Any]:
         "uses_stages": method.USES_STAGES,
         "is_expert": method.EXPERT,
     }
+
+
+_methods = Registered("method", methods.names, _shown, UnknownMethod)

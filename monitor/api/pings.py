@@ -64,57 +64,36 @@ _TEXT: dict[str, Any] = {
     "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 _ERRORS = {404: ["not_found"], 409: ["not_reported", "conflict"], 503: ["busy"], 507: ["depot_full"]}
-_BY_KEY = declare(errors=_ERRORS)
-_BY_KEY_WITH_TEXT = declare(errors=_ERRORS, requestBody=_TEXT)
 _BY_TOKEN = declare(scope=REPORT, errors={**_ERRORS, 403: ["no_reporter"]}, requestBody=_TEXT)
 
 
-@router.get(
-    "/ping/{key}",
-    auth=None,
-    response=PingOut,
-    operation_id="ping_by_key",
-    summary="A run has passed",
-    openapi_extra=_BY_KEY,
-)
-def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
-    return _ping_by_key(request, key, "", rid)
+def _register_by_key(method: str, text: str, operation_id: str, declared: dict[str, Any]) -> None:
+    """Add the pings by key with *method*; *text* ends their summaries."""
+    options: dict[str, Any] = {"auth": None, "response": PingOut, "openapi_extra": declared}
+
+    @router.api_operation(
+        [method],
+        "/ping/{key}",
+        operation_id=f"ping_{operation_id}",
+        summary=f"A run has passed{text}",
+        **options,
+    )
+    def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
+        return _ping_by_key(request, key, "", rid)
+
+    @router.api_operation(
+        [method],
+        "/ping/{key}/{signal}",
+        operation_id=f"ping_signal_{operation_id}",
+        summary=f"A run starts or ends{text}",
+        **options,
+    )
+    def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
+        return _ping_by_key(request, key, signal, rid)
 
 
-@router.get(
-    "/ping/{key}/{signal}",
-    auth=None,
-    response=PingOut,
-    operation_id="ping_signal_by_key",
-    summary="A run starts or ends",
-    openapi_extra=_BY_KEY,
-)
-def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
-    return _ping_by_key(request, key, signal, rid)
-
-
-@router.post(
-    "/ping/{key}",
-    auth=None,
-    response=PingOut,
-    operation_id="ping_with_text_by_key",
-    summary="A run has passed; with its output",
-    openapi_extra=_BY_KEY_WITH_TEXT,
-)
-def ping_success_with_log(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
-    return _ping_by_key(request, key, "", rid)
-
-
-@router.post(
-    "/ping/{key}/{signal}",
-    auth=None,
-    response=PingOut,
-    operation_id="ping_signal_with_text_by_key",
-    summary="A run starts or ends; with its output",
-    openapi_extra=_BY_KEY_WITH_TEXT,
-)
-def ping_signal_with_log(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
-    return _ping_by_key(request, key, signal, rid)
+_register_by_key("GET", "", "by_key", declare(errors=_ERRORS))
+_register_by_key("POST", "; with its output", "with_text_by_key", declare(errors=_ERRORS, requestBody=_TEXT))
 
 
 @router.post(

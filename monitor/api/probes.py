@@ -10,8 +10,8 @@ from pydantic import Field
 
 import probes
 from monitor.api.http.declare import declare
-from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
-from monitor.api.http.problems import Refused
+from monitor.api.http.lists import ListOut, Page, Sparse
+from monitor.api.http.registered import Registered
 from monitor.units import unit_of
 from probes.base import UnknownProbe
 from reporters.report import totals
@@ -90,7 +90,7 @@ class ProbeList(ListOut):
 @router.get("/probes", response=ProbeList, operation_id="list_probes", summary="List probes")
 def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
     """All probes of this server, by name."""
-    return list_items(query, probes.names(), ProbeList, key=lambda name: (name,), show=_shown)
+    return _probes.listed(query, ProbeList)
 
 
 @router.get(
@@ -102,11 +102,7 @@ def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # no
 )
 def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
     """As in the list."""
-    try:
-        shown = _shown(probe)
-    except UnknownProbe as error:
-        raise Refused(404, "unknown_probe", str(error), known=probes.names()) from None
-    return show_item(query, shown, ProbeOut)
+    return _probes.shown(query, probe, ProbeOut)
 
 
 def _shown(name: str) -> dict[str, Any]:
@@ -143,3 +139,6 @@ def _parameter(name: str, parameter: Parameter) -> dict[str, Any]:
         "choices": list(parameter.choices),
         "description": parameter.description,
     }
+
+
+_probes = Registered("probe", probes.names, _shown, UnknownProbe)

@@ -85,13 +85,19 @@ class SeriesQuery(Page):
     suite: NameFilter = ""
     site: NameFilter = ""
     probe: NameFilter = ""
+    reporter: NameFilter = ""
     is_enabled: bool | None = None
 
 
 @router.get("/series", response=SeriesList, operation_id="list_series", summary="List series, by name")
 def list_series(request: HttpRequest, query: Query[SeriesQuery]) -> HttpResponse:
     """The series that you may see."""
-    lookups = chosen(suite__name=query.suite, probe=query.probe, enabled=query.is_enabled)
+    lookups = chosen(
+        suite__name=query.suite,
+        probe=query.probe,
+        reporter__name=query.reporter,
+        enabled=query.is_enabled,
+    )
     rows = Series.objects.visible_to(request.user).filter(**lookups).select_related("suite")
     if query.site:
         rows = rows.filter(

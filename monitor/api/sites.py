@@ -1,21 +1,32 @@
-"""Sites and their present state: what a scheduler polls."""
+"""Sites and their present state, what a scheduler polls; and what is told about a site."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.auth import SCHEDULER_AUTH, require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import Body
 from monitor.api.http.states import WithState, state_fields
 from monitor.availability.site_states import OperationalState, site_states, sites_with_states
+from monitor.gridfile.site_details import (
+    CONFIGURED,
+    InvalidSiteDetails,
+    SiteDetails,
+    change_details,
+    may_configure,
+)
 from monitor.models import Resource, Site
+from monitor.models.site import MOST_CONTACTS, MOST_NOTES
+from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -24,6 +35,10 @@ if TYPE_CHECKING:
     from monitor.models.site import SiteQuerySet
 
 router = Router(tags=["sites"], auth=SCHEDULER_AUTH)
+
+
+_PUBLIC = "Whether visitors see its state and availability without a login."
+_LATITUDE = "Degrees, north positive; null: its place on the map is not known."
 
 
 class ContactOut(Schema):
@@ -38,11 +53,50 @@ class SiteOut(WithState):
 
     name: str = Field(description="The name of the site.", examples=["ncsa"])
     title: str = Field(description="The title on pages; may be empty.", examples=["NCSA, Urbana"])
+    latitude: float | None = Field(description=_LATITUDE, examples=[40.11])
+    longitude: float | None = Field(description="Degrees, east positive.", examples=[-88.22])
+    is_public: bool = Field(description=_PUBLIC, examples=[False])
     resources: list[str] = Field(
         description="The names of its resources that you may see.", examples=[["ncsa-login"]]
     )
     notes: str = Field(description="What operators should know, plain text; may be empty.", examples=[""])
     contacts: list[ContactOut] = Field(description="Whom to ask about the site.")
+
+
+class ContactIn(Body):
+    """A contact of a site."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] = Field(
+        description="The name of a person, team or service.", examples=["Help desk"]
+    )
+    email: Annotated[str, StringConstraints(max_length=254)] = Field(
+        "", description="The e-mail address; may be empty.", examples=["help@example.org"]
+    )
+
+
+class SiteChangeIn(Body):
+    """What changes of a site; what is left out stays as it is."""
+
+    title: Annotated[str, StringConstraints(max_length=200)] = Field(
+        "", description="The title on pages.", examples=["NCSA, Urbana"]
+    )
+    latitude: Annotated[float, Field(ge=-90, le=90)] | None = Field(
+        None, description=_LATITUDE, examples=[40.11]
+    )
+    longitude: Annotated[float, Field(ge=-180, le=180)] | None = Field(
+        None, description="Degrees, east positive.", examples=[-88.22]
+    )
+    is_public: bool = Field(
+        False,
+        description="Whether visitors see its state and availability without a login.",
+        examples=[False],
+    )
+    notes: Annotated[str, StringConstraints(max_length=MOST_NOTES)] = Field(
+        "", description="What operators should know, plain text.", examples=[""]
+    )
+    contacts: Annotated[list[ContactIn], Field(max_length=MOST_CONTACTS)] = Field(
+        [], description="Whom to ask about the site."
+    )
 
 
 class SiteList(ListOut):
@@ -81,10 +135,42 @@ def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
 )
 def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    found = _visible(request).filter(name=site).first()
-    if found is None:
-        raise Refused(404, "unknown_site", f"there is no site {site!r} that you may see")
+    found = _found(request, site)
     return show_item(query, _shown(found, site_states(request.user, [site], timezone.now())[site]), SiteOut)
+
+
+@router.patch(
+    "/sites/{site}",
+    response=SiteOut,
+    operation_id="change_site",
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_site"]},
+        example={"notes": "Home is on a new file system.", "latitude": 40.11, "longitude": -88.22},
+    ),
+    summary="Change what is told about a site",
+)
+def change_site(request: HttpRequest, site: str, order: SiteChangeIn) -> dict[str, Any]:
+    """A site admin changes notes, contacts and the place of the own sites; *title* and *is_public* need the
+    role operator. `/grid/sites/{name}` has the limits of a site."""
+    require_site_permission(request)
+    found = _found(request, site)
+    require_manageable(found, Site.objects.manageable_by(request.user))
+    given = {key: value for key, value in order.model_dump().items() if key in order.model_fields_set}
+    if given.keys() & set(CONFIGURED) and not may_configure(request.user):
+        raise Refused(403, "not_allowed", f"{' and '.join(CONFIGURED)} need the permission to change sites")
+    try:
+        change_details(found, replace(SiteDetails.of(found), **given))
+    except InvalidSiteDetails as error:
+        raise Refused(422, "invalid", str(error)) from None
+    return _shown(found, site_states(request.user, [site], timezone.now())[site])
+
+
+def _found(request: HttpRequest, name: str) -> Site:
+    found = _visible(request).filter(name=name).first()
+    if found is None:
+        raise Refused(404, "unknown_site", f"there is no site {name!r} that you may see")
+    return found
 
 
 def _visible(request: HttpRequest) -> SiteQuerySet:
@@ -97,6 +183,9 @@ def _shown(site: Site, current: CurrentState) -> dict[str, Any]:
     return {
         "name": site.name,
         "title": site.title,
+        "latitude": site.latitude,
+        "longitude": site.longitude,
+        "is_public": site.is_public,
         "resources": resources,
         "notes": site.notes,
         "contacts": site.contacts,

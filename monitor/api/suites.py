@@ -28,6 +28,7 @@ class SuiteOut(Schema):
 
     name: str = Field(description="The name of the suite.", examples=["main"])
     title: str = Field(description="The title on pages; may be empty.", examples=["Main suite"])
+    is_public: bool = Field(description="Whether visitors see its state without a login.", examples=[False])
     series_count: int = Field(description="How many series it has.", examples=[120])
     keep_reports_days: int | None = Field(description=_DAYS.format("raw reports"), examples=[90])
     keep_samples_days: int | None = Field(description=_DAYS.format("samples"), examples=[400])

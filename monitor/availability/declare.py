@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.availability.recompute import RecomputationRequest, recompute
-from monitor.ledger.maintenance_announcements import withdraw
+from monitor.ledger.maintenance_announcements import Announcement, announce, withdraw
 from monitor.ledger.maintenance_changes import Reason, declare
 from monitor.models import Site
 
 if TYPE_CHECKING:
     from monitor.models import MaintenanceWindow, Recomputation
+
+
+def announce_or_declare(name: str, announcement: Announcement, reason: Reason) -> MaintenanceWindow:
+    """Create the window *name*; without a title, it has that of the reason. Declare one that is over.
+
+    Raises:
+        MaintenanceError, InvalidRecomputation: the window is refused, or too long to be recomputed.
+    """
+    times, title = announcement.times, announcement.title or reason.why[:200]
+    if announcement.is_over(reason.at) and times.starts_at and times.ends_at:
+        window, _ = declare_and_recompute(
+            name, announcement.sites, times.starts_at, times.ends_at, reason, title=title
+        )
+        return window
+    return announce(name, Announcement(title, announcement.sites, times), reason)
 
 
 @transaction.atomic

@@ -9,6 +9,8 @@ from django.db import transaction
 from monitor.models import Alert, Incident, IncidentEvent
 from monitor.models.incident import IncidentAction
 
+LONGEST_SILENCE = timedelta(days=31)
+
 
 class IncidentIsResolved(ValueError):
     """The incident was resolved before: only comments can be added to it. Permanent."""
@@ -53,8 +55,8 @@ def assign(key: int, to: str, user: str, now: datetime) -> Incident:
 
 
 @transaction.atomic
-def silence(key: int, lasts: timedelta | None, text: str, user: str, now: datetime) -> Incident:
-    """Announce no alert of the incident until *lasts* from now (None: announce again), because of *text*.
+def silence(key: int, until: datetime | None, text: str, user: str, now: datetime) -> Incident:
+    """Announce no alert of the incident before *until* (None: announce again), because of *text*.
 
     What is still open then is announced. The end of an incident that was announced before is, at any time.
 
@@ -62,11 +64,10 @@ def silence(key: int, lasts: timedelta | None, text: str, user: str, now: dateti
         IncidentIsResolved: it is not announced any more.
     """
     incident = _open(key)
-    incident.silenced_until = now + lasts if lasts else None
-    incident.silenced_by = user if lasts else ""
+    incident.silenced_until, incident.silenced_by = until, user if until else ""
     incident.save()
-    until = f"until {now + lasts:%Y-%m-%d %H:%M} UTC" if lasts else "no longer"
-    _record(incident, IncidentAction.SILENCED, user, now, f"{until}: {text}" if text else until)
+    end = f"until {until:%Y-%m-%d %H:%M} UTC" if until else "no longer"
+    _record(incident, IncidentAction.SILENCED, user, now, f"{end}: {text}" if text else end)
     return incident
 
 

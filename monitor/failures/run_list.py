@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE, State
+from monitor.models.selected_time import SelectedTime
 from reporters.fields import parse_time
 
 if TYPE_CHECKING:
@@ -29,22 +30,19 @@ MOST_DAYS = 92  # in which runs at a time of day are searched, as each is a quer
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class RunFilter:
-    """What the table shows; an empty text selects everything.
+@dataclass(frozen=True, kw_only=True)
+class RunFilter(SelectedTime):
+    """The runs to show, by their slots; an empty text selects everything.
 
     Attributes:
         series: a part of the name of the series.
         outcome: a state, ``NOT_PASSED`` or ``IN_PROGRESS``; empty: every state in which runs end.
         signature: the name of the cause.
-        start, end: slots from *start* (None: the first) until before *end*.
         from_time, to_time: the time of day of the slot in *zone*, until before *to_time*, which may be that
             of the next day. None: midnight. With one of them, at most ``MOST_DAYS`` days are searched.
     """
 
-    end: datetime
     zone: tzinfo
-    start: datetime | None = None
     site: str = ""
     series: str = ""
     outcome: str = ""
@@ -77,10 +75,8 @@ def selected_runs(chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> 
 
     The spans are disjoint, the newest first. There is one per day if *chosen* has a time of day.
     """
-    runs = Run.objects.filter(slot__lt=chosen.end, state__in=states_of(chosen.outcome)).order_by()
-    if chosen.start is not None:
-        runs = runs.filter(slot__gte=chosen.start)
-    runs = _of_series(runs, chosen, user)
+    ended = Run.objects.filter(state__in=states_of(chosen.outcome)).order_by()
+    runs = _of_series(chosen.within(ended, "slot"), chosen, user)
     if chosen.stage:
         runs = runs.filter(stage=chosen.stage).exclude(state=State.PASSED)
     if chosen.signature:

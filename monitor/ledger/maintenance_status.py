@@ -45,3 +45,8 @@ def latest_changes(windows: Collection[str]) -> Mapping[str, MaintenanceChange]:
     """Return the newest recorded change of each of *windows* (names); windows without a record are absent."""
     changes = MaintenanceChange.objects.filter(window__in=windows)
     return {change.window: change for change in changes.order_by("window", "-at", "-id").distinct("window")}
+
+
+def window_changes(window: str, most: int) -> Sequence[MaintenanceChange]:
+    """Return the newest recorded changes of *window*, at most *most*."""
+    return list(MaintenanceChange.objects.filter(window=window)[:most])

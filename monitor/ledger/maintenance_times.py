@@ -81,6 +81,24 @@ def next_after(times: WindowTimes, now: datetime) -> Occurrence | None:
     return None if slot is None else Occurrence(slot, slot + _duration(times))
 
 
+def next_occurrences(times: WindowTimes, now: datetime, most: int) -> list[Occurrence]:
+    """Return the occurrence that is open at *now*, if one is, and those that follow, at most *most*.
+
+    Raises:
+        InvalidSchedule: the schedule cannot be parsed.
+    """
+    current = open_at(times, now)
+    found = [current] if current else []
+    after = now
+    while len(found) < most:
+        following = next_after(times, after)
+        if following is None:
+            break
+        found.append(following)
+        after = following.starts_at
+    return found
+
+
 def end_before(times: WindowTimes, now: datetime) -> datetime | None:
     """Return the end of the last occurrence that ended at *now* or within the year before; None without one.
 

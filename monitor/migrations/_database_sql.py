@@ -128,7 +128,8 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER ended_run_updated AFTER UPDATE OF state ON monitor_run FOR EACH ROW
-    WHEN (NEW.state IN ENDED AND NEW.state <> OLD.state) EXECUTE FUNCTION monitor_tell_ended_run();
+    WHEN (NEW.state IN ENDED AND NEW.state <> OLD.state AND NEW.trigger NOT LIKE 'import: %')
+    EXECUTE FUNCTION monitor_tell_ended_run();
 CREATE TRIGGER ended_run_inserted AFTER INSERT ON monitor_run FOR EACH ROW
     WHEN (NEW.state IN ENDED AND NEW.trigger NOT LIKE 'import: %') EXECUTE FUNCTION monitor_tell_ended_run();
 """.replace("ENDED", _ENDED)

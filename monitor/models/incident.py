@@ -13,6 +13,8 @@ from monitor.models.site import OPERATE, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MONITOR = "monitor"  # the kind of the incident that suspects the monitor itself
@@ -55,6 +57,10 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
 
     def open(self) -> IncidentQuerySet:
         return self.filter(resolved_at=None)
+
+    def silenced(self, now: datetime) -> IncidentQuerySet:
+        """Return the incidents of which no alert is announced at *now*."""
+        return self.filter(resolved_at=None, silenced_until__gt=now)
 
 
 class Incident(models.Model):
@@ -110,6 +116,10 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title}, {self.place}" if self.place else self.title
+
+    def is_silenced(self, now: datetime) -> bool:
+        """Return whether no alert of it is announced at *now*."""
+        return self.resolved_at is None and self.silenced_until is not None and self.silenced_until > now
 
     @property
     def title(self) -> str:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
-
 from monitor.forecasts.defaults import HEADLINE, LEVEL
 from monitor.models import ForecastState, Series, SuccessState
 from monitor.models.series import Measures
 from monitor.performance.stage_durations_sql import StageDuration, stage_durations
-from monitor.series.kinds import probes_of_kind
+from monitor.series.kinds import of_kind
 from monitor.series.segments import current_metrics
 
 if TYPE_CHECKING:
@@ -43,9 +41,8 @@ class ApplicationForecast:
 
 def application_forecasts(series: SeriesQuerySet) -> list[ApplicationForecast]:
     """Return the forecasts of the applications among *series*, the first ``MOST_APPLICATIONS`` by name."""
-    is_application = Q(kind=Measures.APPLICATION)
-    is_application |= Q(kind="", probe__in=probes_of_kind(Measures.APPLICATION))
-    rows = list(series.filter(is_application, enabled=True).order_by("name")[:MOST_APPLICATIONS])
+    applications = series.filter(of_kind(Measures.APPLICATION), enabled=True)
+    rows = list(applications.order_by("name")[:MOST_APPLICATIONS])
     shown = Series.objects.filter(pk__in=[row.pk for row in rows])
     metrics = dict(current_metrics(shown).filter(name=HEADLINE).values_list("pk", "segment__series"))
     states = ForecastState.objects.filter(metric__in=metrics, forecast__isnull=False)

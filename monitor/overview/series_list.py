@@ -14,11 +14,12 @@ from django.db.models.functions import Collate
 
 import probes
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
-from monitor.models import Binding, Series, Site, Suite
+from monitor.models import Binding, Reporter, Series, Site, Suite
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
 from monitor.overview.search import with_words, words_of
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
+from monitor.series.kinds import of_kind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -41,6 +42,7 @@ class SeriesChoice:
     Attributes:
         state: a state or ``NOT_WORKING``.
         category: of ``probes.CATEGORIES``; the last run did not pass, in a stage of this category.
+        kind: ``application`` or ``grid``, what the series measures.
         text: words that are part of the name of the series or of one of its sites, in any case.
     """
 
@@ -50,6 +52,8 @@ class SeriesChoice:
     probe: str = ""
     category: str = ""
     text: str = ""
+    reporter: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,10 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     series = Series.objects.filter(suite__in=list(suites.values_list("pk", flat=True)))
     if chosen.probe:
         series = series.filter(probe=chosen.probe)
+    if chosen.reporter:
+        series = series.filter(reporter__in=Reporter.objects.filter(name=chosen.reporter))
+    if chosen.kind:
+        series = series.filter(of_kind(chosen.kind))
     if chosen.text:
         series = series.filter(_with_text(chosen.text))
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series

@@ -22,8 +22,11 @@ from django.views.decorators.http import require_POST
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
 from monitor.alerts.notified_rules import notified_rules
+from monitor.models import Incident, Site, Suite
+from monitor.models.role import reads_measurements
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.reader import DEFAULT_COOKIES
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.forms import PasswordChangeForm
     from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+MOST_SUGGESTED = 1000  # suites and sites
 
 
 @accounts_only
@@ -51,8 +56,28 @@ def account(request: HttpRequest) -> HttpResponse:
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         "zones": sorted(available_timezones()),
         "rules": notified_rules(user),
+        "assigned": Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username()),
+        **_defaults(request),
     }
     return render(request, "pages/account.html", context)
+
+
+def _defaults(request: HttpRequest) -> dict[str, Any]:
+    """Return the suites and sites that lists may begin with, and those that are chosen."""
+    if not reads_measurements(request.user):
+        return {}
+    user = request.user
+    visible = {"suite": Suite.objects.visible_to(user), "site": Site.objects.visible_to(user)}
+    return {
+        "defaults": [
+            (
+                noun,
+                list(rows.order_by("name").values_list("name", flat=True)[:MOST_SUGGESTED]),
+                request.COOKIES.get(DEFAULT_COOKIES[noun], ""),
+            )
+            for noun, rows in visible.items()
+        ]
+    }
 
 
 @require_POST

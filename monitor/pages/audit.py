@@ -11,7 +11,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from monitor.access.audit_list import AuditFilter, audit_csv, audit_events
+from monitor.access.audit_list import AuditFilter, audit_csv, selected_events
+from monitor.models import AuditEvent
 from monitor.models.audit_event import VIEW_AUDIT, AuditChannel, AuditOutcome
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry, with_permission
@@ -36,7 +37,7 @@ def page(request: HttpRequest) -> HttpResponse:
     chosen_range = _range(request, timezone.now())
     chosen = _filter(request, chosen_range)
     before = request.GET.get("before", "")
-    events = audit_events(chosen, request.user)
+    events = selected_events(chosen, AuditEvent.objects.visible_to(request.user))
     if before.isascii() and before.isdecimal() and int(before[:30]) < MOST_ID:
         events = events.filter(pk__lt=int(before))
     shown = list(events[: EVENTS_A_PAGE + 1])
@@ -56,7 +57,8 @@ def table(request: HttpRequest) -> HttpResponse:
     """Return the events that the query string selects as CSV, newest first."""
     now = timezone.now()
     chosen = _range(request, now)
-    text = audit_csv(audit_events(_filter(request, chosen), request.user))
+    visible = AuditEvent.objects.visible_to(request.user)
+    text = audit_csv(selected_events(_filter(request, chosen), visible))
     name = f"audit-{chosen.file_label}-{now:%Y-%m-%d}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
@@ -70,7 +72,7 @@ def _range(request: HttpRequest, now: datetime) -> PageRange:
 
 
 def _filter(request: HttpRequest, chosen: PageRange) -> AuditFilter:
-    names = ("user", "action", "subject", "outcome", "channel")
+    names = ("user", "token", "action", "subject", "outcome", "channel")
     texts = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in names}
     return AuditFilter(end=chosen.end, start=chosen.start, **texts)
 
@@ -78,6 +80,7 @@ def _filter(request: HttpRequest, chosen: PageRange) -> AuditFilter:
 def _fields(chosen: AuditFilter) -> Sequence[FilterField]:
     return [
         FilterField("user", "User", chosen.user),
+        FilterField("token", "Token", chosen.token),
         FilterField("action", "Action", chosen.action),
         FilterField("subject", "Object", chosen.subject),
         FilterField("outcome", "Outcome", chosen.outcome, options=_options(AuditOutcome.values)),

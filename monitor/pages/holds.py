@@ -21,6 +21,7 @@ from monitor.ledger.maintenance_status import feed_statuses, latest_changes
 from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
@@ -54,6 +55,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "scopes_by_kind": holdable_scopes(request.user, now),
         "maintenance": [(shown, changes.get(shown.window.name)) for shown in windows],
         "feeds": feed_statuses(request.user, now),
+        "may_announce": may_manage_somewhere(request.user, CHANGE_WINDOWS),
     }
     return render(request, "pages/holds.html", context)
 
@@ -157,8 +159,9 @@ _VERBS: dict[str, Callable[[HttpRequest, Scope, datetime], Result]] = {
     "force": _run(force=True),
 }
 
+_MAINTENANCE = ("maintenance-window", "maintenance-new", "maintenance-edit")
 
-entries = [NavigationEntry("Operations", "Maintenance and pauses", "holds", pages=("hold",))]
+entries = [NavigationEntry("Operations", "Maintenance and pauses", "holds", pages=("hold", *_MAINTENANCE))]
 urlpatterns = [
     path("holds/", page, name="holds"),
     path("holds/<slug:kind>/<slug:name>/", scope_page, name="hold"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -27,6 +28,8 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.updates import digest_of, is_current, live
+
+Action = Callable[[int, str, str, datetime], Incident]  # key, text, user and time
 
 MOST_RESOLVED = 50
 MOST_EVENTS = 200
@@ -58,8 +61,7 @@ class ListedIncident:
 
     @property
     def is_silenced(self) -> bool:
-        until = self.incident.silenced_until
-        return until is not None and until > self.now
+        return self.incident.is_silenced(self.now)
 
     @property
     def state(self) -> str:
@@ -175,7 +177,8 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
         messages.error(request, f"{action.capitalize()}: expected a text.")
         return redirect("incident", pk=pk)
     try:
-        _ACTIONS[action](found.pk, text, user, now)
+        silence: Action = partial(_silence, request.POST.get("hours", ""))
+        {**_ACTIONS, "silence": silence}[action](found.pk, text, user, now)
     except (incident_actions.IncidentIsResolved, UnknownAssignee) as error:
         messages.error(request, f"{action.capitalize()}: {error}.")
     return redirect("incident", pk=pk)
@@ -192,18 +195,17 @@ def _assign(key: int, to: str, user: str, now: datetime) -> Incident:
     return incident_actions.assign(key, to or user, user, now)
 
 
-def _silence(key: int, hours: str, user: str, now: datetime) -> Incident:
+def _silence(hours: str, key: int, why: str, user: str, now: datetime) -> Incident:
     """Silence the incident for *hours*, one of ``SILENCES``; for any other value, end its silence."""
-    lasts = timedelta(hours=int(hours)) if hours in dict(SILENCES) else None
-    return incident_actions.silence(key, lasts, "", user, now)
+    until = now + timedelta(hours=int(hours)) if hours in dict(SILENCES) else None
+    return incident_actions.silence(key, until, why, user, now)
 
 
-_ACTIONS: dict[str, Callable[[int, str, str, datetime], Incident]] = {
+_ACTIONS: dict[str, Action] = {
     "acknowledge": _acknowledge,
     "assign": _assign,
     "comment": incident_actions.comment,
     "resolve": incident_actions.resolve,
-    "silence": _silence,
 }
 _NEED_TEXT = ("comment", "resolve")
 
@@ -213,6 +215,6 @@ urlpatterns = [
     path("incidents/<int:pk>/", incident, name="incident"),
     *(
         path(f"incidents/<int:pk>/{action}/", act, {"action": action}, name=f"incident-{action}")
-        for action in _ACTIONS
+        for action in (*_ACTIONS, "silence")
     ),
 ]

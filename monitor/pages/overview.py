@@ -20,6 +20,7 @@ from monitor.overview.series_list import SeriesChoice
 from monitor.pages.http.access import accounts_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
@@ -57,6 +58,8 @@ def page(request: HttpRequest) -> HttpResponse:
 def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     """Return a list if its filters say so, otherwise the overview by series, or by suite or probe."""
     query = {name: request.GET.get(name, "").replace("\x00", "").strip() for name in FILTERS}
+    defaults = default_filters(request)
+    query |= defaults
     if query["state"] not in STATES:
         query["state"] = ""
     user, is_of_series = request.user, matrix.has_column_per_series(request.user)
@@ -80,6 +83,7 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "overview": content,
         "incidents": current_incidents(user, now) if is_list else content.incidents,
         "chosen": chosen,
+        "defaults": defaults,
         "fields": _fields(query, orders, request, getattr(content, "site_names", ())),
         "query": urlencode({name: value for name, value in query.items() if value}),
     }

@@ -9,17 +9,20 @@ from django.utils import timezone
 
 import probes
 from monitor.ledger.attribution import outcome_label
-from monitor.models import Suite
+from monitor.models import Reporter, Suite
 from monitor.models.run import ENDED
 from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
-FILTERS = ("text", "site", "suite", "probe", "state", "order")
+FILTERS = ("text", "site", "suite", "probe", "kind", "reporter", "state", "category", "order")
 STATES: dict[str, str] = {NOT_WORKING: "failing", **{str(each): outcome_label(each) for each in ENDED}}
+KINDS = {"application": "applications", "grid": "grid probes"}
+MOST_SUGGESTED = 500  # reporters
 ORDER_LABELS = {"worst": "worst first", "name": "by name", "oldest": "oldest first"}
 
 
@@ -28,9 +31,11 @@ ORDER_LABELS = {"worst": "worst first", "name": "by name", "oldest": "oldest fir
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     query = {name: request.GET.get(name, "").replace("\x00", "") for name in FILTERS}
+    query |= (defaults := default_filters(request))
     order = query.pop("order")
     order = order if order in ORDERS else BY_NAME
-    query["state"] = query["state"] if query["state"] in STATES else ""
+    for name, known in (("state", STATES), ("kind", KINDS), ("category", probes.CATEGORIES)):
+        query[name] = query[name] if query[name] in known else ""
     chosen = SeriesChoice(**query)
     listed = list_series(
         request.user, now, chosen, order=order, page=page_number(request.GET.get("page", ""))
@@ -38,7 +43,13 @@ def page(request: HttpRequest) -> HttpResponse:
     digest = digest_of(listed)
     if is_current(request, digest):
         return HttpResponse(status=204)
-    context = {"overview": listed, "chosen": chosen, "digest": digest, "now": now}
+    context = {
+        "overview": listed,
+        "defaults": defaults,
+        "is_filtered": chosen != SeriesChoice(),
+        "digest": digest,
+        "now": now,
+    }
     if wants_part(request):
         return render(request, "parts/series_lines.html", context)
     return render(request, "pages/series_list.html", {**context, "fields": _fields(request, chosen, order)})
@@ -46,6 +57,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:
     suites = Suite.objects.visible_to(request.user).order_by("name")
+    reporters = Reporter.objects.manageable_or_visible_to(request.user).order_by("name")
+    names = list(reporters.values_list("name", flat=True)[:MOST_SUGGESTED])
     return [
         FilterField("text", "Name", chosen.text),
         FilterField("site", "Site", chosen.site),
@@ -56,7 +69,15 @@ def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[Filt
             [("", "all"), *((each.name, each.title or each.name) for each in suites)],
         ),
         FilterField("probe", "Probe", chosen.probe, suggestions=probes.names()),
+        FilterField("kind", "Kind", chosen.kind, [("", "all"), *KINDS.items()]),
+        FilterField("reporter", "Reporter", chosen.reporter, suggestions=names),
         FilterField("state", "State", chosen.state, [("", "any"), *STATES.items()]),
+        FilterField(
+            "category",
+            "Failing in",
+            chosen.category,
+            [("", "any stage"), *((each, each) for each in probes.CATEGORIES)],
+        ),
         FilterField("order", "Sort", order, [(each, ORDER_LABELS[each]) for each in ORDERS]),
     ]
 

@@ -1,4 +1,4 @@
-"""One site: its state, and everything that runs through it; the form of its notes and contacts."""
+"""One site: its state, and everything that runs through it; the form of what is told about it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from monitor.charts.stage_bars import stages_by_probe
+from monitor.gridfile.site_details import (
+    InvalidSiteDetails,
+    SiteDetails,
+    change_details,
+    may_configure,
+)
 from monitor.models import Site, SiteMonth
+from monitor.models.hold import HoldKind, Scope
 from monitor.models.site import MOST_CONTACTS, may_manage_somewhere
 from monitor.overview import series_list
 from monitor.overview.site_details import SiteHistory, SiteStatus, site_history, site_status
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
+from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.reader import time_range
-from monitor.pages.http.site_form import SiteForm, contact_lines
+from monitor.pages.http.site_form import SiteForm
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.units import coarse_seconds, tenths_of_percent
 
@@ -53,22 +61,29 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "digest": digest,
         "now": now,
     }
-    return render(request, "parts/site.html" if wants_part(request) else "pages/site.html", context)
+    if wants_part(request):
+        return render(request, "parts/site.html", context)
+    form = hold_form_context(request, Scope(HoldKind.SITE, site.name), now)
+    return render(request, "pages/site.html", {**context, **form})
 
 
 @members_only
 @managers_only()
 def edit(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the form of notes and contacts, or store what it sends."""
+    """Show the form of what is told about the site, or store what it sends."""
     site = _find(request, name)
     check_manageable(site, Site.objects.manageable_by(request.user))
-    stored = {"notes": site.notes, "contacts": contact_lines(site.contacts)}
-    form = SiteForm(request.POST or None, initial=stored)
+    form = SiteForm(
+        request.POST or None, details=SiteDetails.of(site), may_configure=may_configure(request.user)
+    )
     if request.method == "POST" and form.is_valid():
-        site.notes, site.contacts = form.cleaned_data["notes"], form.cleaned_data["contacts"]
-        site.save(update_fields=["notes", "contacts"])
-        messages.success(request, f"Notes and contacts of {site.name} stored.")
-        return redirect("site", site.name)
+        try:
+            change_details(site, form.details)
+        except InvalidSiteDetails as error:
+            form.add_error("longitude", f"{str(error).capitalize()}.")
+        else:
+            messages.success(request, f"Details of {site.name} stored.")
+            return redirect("site", site.name)
     crumbs = [*_crumbs(), (site.name, reverse("site", args=[site.name]))]
     context = {"site": site, "form": form, "most_contacts": MOST_CONTACTS, "crumbs": crumbs}
     return render(request, "pages/site_edit.html", context, status=422 if form.errors else 200)

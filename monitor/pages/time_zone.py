@@ -11,13 +11,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from monitor.pages.http.access import accounts_only
-from monitor.pages.http.reader import ZONE_COOKIE
+from monitor.pages.http.reader import COOKIE_SECONDS, ZONE_COOKIE
 from reporters.schedule import InvalidSchedule, find_zone
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
-
-_YEAR_SECONDS = 365 * 24 * 3600
 
 
 @require_POST
@@ -35,7 +33,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         messages.error(request, f"Not changed: {error}.")
     else:
         answer.set_cookie(
-            ZONE_COOKIE, name, max_age=_YEAR_SECONDS, samesite="Lax", secure=request.is_secure()
+            ZONE_COOKIE, name, max_age=COOKIE_SECONDS, samesite="Lax", secure=request.is_secure()
         )
     return answer
 

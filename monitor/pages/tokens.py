@@ -38,7 +38,7 @@ SCOPE_TITLES = {
     "run": "start runs, hold and resume, see to alerts",
     "report": "send the reports of one reporter",
     "outcome": "report the outcomes of jobs",
-    "manage": "manage reporters, signatures and tokens",
+    "manage": "manage reporters, signatures, webhooks, tokens and the entries of the grid",
 }
 
 

@@ -198,12 +198,13 @@ def filter_form(context: Mapping[str, Any], fields: Sequence[FilterField], label
     """Show a form that filters the page by *fields*; other parameters, such as the time range, are kept."""
     names = [field.name for field in fields]
     kept = _others(context, [*names, "page"])
+    defaults = context.get("defaults", ())  # filters in force that the query string does not name
     return {
         "fields": fields,
         "label": label,
         "kept": kept,
-        "cleared": urlencode(kept),
-        "is_filtered": any(context["request"].GET.get(name) for name in names),
+        "cleared": urlencode([*kept, *((name, "") for name in defaults)]),
+        "is_filtered": bool(defaults) or any(context["request"].GET.get(name) for name in names),
     }
 
 

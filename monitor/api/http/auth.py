@@ -14,6 +14,7 @@ from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
+from monitor.models.alert import CHANGE_RULES
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
@@ -47,7 +48,7 @@ class TokenAuth(HttpBearer):
             return None
         request.user, request.api_token = api_token.user, api_token.prefix  # type: ignore[attr-defined]
         if api_token.is_use_due:
-            ApiToken.objects.note_use(api_token.pk, client_address(request))
+            request.token_use = api_token.pk, client_address(request)  # type: ignore[attr-defined]
         if request.method in SAFE and READ not in api_token.scopes:
             raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
         if not self._is_for_schedulers:
@@ -90,7 +91,7 @@ class SenderAuth(HttpBearer):
         if sender is not None:
             request.api_token = sender.prefix  # type: ignore[attr-defined]
             if sender.is_use_due:
-                ApiToken.objects.note_use(sender.token, client_address(request))
+                request.token_use = sender.token, client_address(request)  # type: ignore[attr-defined]
         return sender
 
 
@@ -191,6 +192,12 @@ def require_token_rights(request: HttpRequest) -> ApiToken | None:
     return token
 
 
+def require_in_scope(request: HttpRequest, scope: str) -> None:
+    """Raise Refused unless the token of the request, if it has one, has *scope*."""
+    if not _in_scope(request, scope):
+        raise Refused(403, "not_allowed", f"this needs a token with the scope {scope!r}")
+
+
 def require_outcome_permission(request: HttpRequest) -> None:
     """Raise Refused unless both the user and the token may report job outcomes, which are measured data."""
     if not (_in_scope(request, OUTCOME) and request.user.has_perm(ADD_OUTCOME)):
@@ -220,6 +227,7 @@ def _in_scope(request: HttpRequest, scope: str) -> bool:
 _ACTIONS = {
     OPERATE: "the permission to run series",
     ADD_OUTCOME: "the permission to add outcomes",
+    CHANGE_RULES: "the permission to change alert rules",
     CHANGE_WINDOWS: "the permission to change maintenance windows",
     MANAGE_REPORTERS: "the permission to manage reporters",
     MANAGE_SIGNATURES: "the permission to manage signatures",

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand
 from django.forms.models import model_to_dict
+from django.utils import timezone
 
+from monitor.access.audit_list import AuditFilter, selected_events
 from monitor.management.time_options import parse_time
 from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditOutcome
@@ -23,6 +25,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--user", help="only events of this user")
+        parser.add_argument("--subject", help="only events about this object: a name, or a part of a path")
         parser.add_argument("--outcome", choices=AuditOutcome.values)
         parser.add_argument("--since", help="only events since this time, such as 2026-03-01T18:00Z")
         parser.add_argument("--limit", type=int, default=LATEST, help="default: %(default)s")
@@ -30,12 +33,12 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         since = options["since"]
-        chosen = {
-            "user": options["user"],
-            "outcome": options["outcome"],
-            "last_at__gte": since and parse_time("--since", since, example="2026-03-01T18:00Z"),
-        }
-        events = AuditEvent.objects.filter(**{name: value for name, value in chosen.items() if value})
+        chosen = AuditFilter(
+            start=parse_time("--since", since, example="2026-03-01T18:00Z") if since else None,
+            end=timezone.now(),
+            **{name: options[name] or "" for name in ("user", "subject", "outcome")},
+        )
+        events = selected_events(chosen, AuditEvent.objects.all())
         for event in events[: max(options["limit"], 0)]:
             self.stdout.write(_json(event) if options["json"] else _line(event))
 

@@ -1,7 +1,8 @@
-"""What a reader has chosen: the time zone, by a cookie, and the time range, by the query string."""
+"""What a reader has chosen: zone, suite and site, by cookies, and the time range, by the query string."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ from reporters.schedule import InvalidSchedule, find_zone
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+DEFAULT_COOKIES = {"suite": "default-suite", "site": "default-site"}
+_NAME = re.compile(r"[-a-zA-Z0-9_]{1,50}", re.ASCII)
+COOKIE_SECONDS = 365 * 24 * 3600
 ZONE_COOKIE = "timezone"  # an IANA name; ``theme.js`` sets it to the zone of the browser if it is absent
 
 
@@ -35,6 +39,14 @@ def _clock(name: str) -> tzinfo | None:
         return find_zone(name)
     except InvalidSchedule:
         return None
+
+
+def default_filters(request: HttpRequest) -> dict[str, str]:
+    """Return the suite and the site that lists begin with; none if the query string chooses, also all."""
+    if any(name in request.GET for name in DEFAULT_COOKIES):
+        return {}
+    chosen = {name: request.COOKIES.get(cookie, "") for name, cookie in DEFAULT_COOKIES.items()}
+    return {name: value for name, value in chosen.items() if _NAME.fullmatch(value)}
 
 
 def time_range(request: HttpRequest, now: datetime, *, default: str = DEFAULT) -> PageRange:

@@ -1,15 +1,17 @@
-"""The form of what people write about a site: notes, and contacts, one a line."""
+"""The form of what is told about a site: notes, contacts, one a line, its place, and whether it is public."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from monitor.gridfile.site_details import CONFIGURED, SiteDetails
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES
 
 _CONTACT = re.compile(r"(?P<name>[^<>]*?)\s*(?:<(?P<email>[^<>]*)>)?")
@@ -17,10 +19,29 @@ _MOST_NAME = 200
 
 
 class SiteForm(forms.Form):
-    """*contacts* has a line per contact: ``Help desk <help@example.org>``; the address is optional."""
+    """*contacts* has a line per contact: ``Help desk <help@example.org>``; the address is optional.
 
+    The title and whether the site is public are fields if *may_configure*.
+    """
+
+    title = forms.CharField(required=False, max_length=200)
+    latitude = forms.FloatField(required=False, min_value=-90, max_value=90)
+    longitude = forms.FloatField(required=False, min_value=-180, max_value=180)
+    is_public = forms.BooleanField(required=False)
     notes = forms.CharField(required=False, max_length=MOST_NOTES, widget=forms.Textarea({"rows": 8}))
     contacts = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea({"rows": 4}))
+
+    def __init__(self, data: Mapping[str, Any] | None, *, details: SiteDetails, may_configure: bool) -> None:
+        super().__init__(data, initial={**vars(details), "contacts": contact_lines(details.contacts)})
+        self._details = details
+        if not may_configure:
+            for name in CONFIGURED:
+                del self.fields[name]
+
+    @property
+    def details(self) -> SiteDetails:
+        """The details that the valid form describes."""
+        return replace(self._details, **self.cleaned_data)
 
     def clean_notes(self) -> str:
         return str(self.cleaned_data["notes"]).replace("\r\n", "\n")

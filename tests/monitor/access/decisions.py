@@ -66,6 +66,8 @@ WEBHOOKS_READ = replace(WEBHOOKS, scopes=(MANAGE, READ))
 RULES = Decision(MANAGERS, (), is_own=True)  # pages only
 MANAGING = Decision(MANAGERS)
 CONFIGURING = Decision(OPERATORS)
+ENTRIES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
+ENTRIES_READ = replace(ENTRIES, scopes=(MANAGE, READ))
 TOKENS = Decision(ALL_ROLES, (MANAGE,))
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
 AUDIT = Decision(OPERATORS, is_everywhere=True)
@@ -84,6 +86,8 @@ OWN_ACCOUNT = Decision(ALL_ROLES, answers=frozenset({302, 400, 404}))
 OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /alert-rules": READING,
     "GET /alert-rules/{rule}": READING,
+    "POST /alert-rules/{rule}/channels/{number}/test": replace(REPORTERS, answers=frozenset({503})),
+    "GET /alert-rules/{rule}/tests/{test}": replace(REPORTERS_READ, answers=frozenset({404})),
     "GET /alerts": READING,
     "GET /alerts/{alert}": READING,
     "POST /alerts/{alert}/acknowledge": AT_SITES,
@@ -111,6 +115,14 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /forecasts/rank": ACCOUNT,
     "GET /forecasts/{forecast}/outcome": Decision(ALL_ROLES, answers=frozenset({404})),
     "POST /forecasts/{forecast}/outcome": OUTCOMES,
+    **{
+        f"{method} /grid/{section}/{{name}}": ENTRIES_READ if method == "GET" else ENTRIES
+        for section in ("resources", "series", "sites", "suites")
+        for method in ("GET", "PUT", "DELETE")
+    },
+    "GET /grid/alerts/{name}": REPORTERS_READ,
+    "PUT /grid/alerts/{name}": REPORTERS,
+    "DELETE /grid/alerts/{name}": REPORTERS,
     "GET /holds": READING,
     "POST /holds": AT_SITES,
     "GET /holds/{hold}": READING,
@@ -122,6 +134,9 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /incidents/{incident}/events": READING,
     "POST /incidents/{incident}/events": AT_SITES,
     "POST /incidents/{incident}/resolve": AT_SITES,
+    "DELETE /incidents/{incident}/silence": AT_SITES,
+    "GET /incidents/{incident}/silence": READING,
+    "PUT /incidents/{incident}/silence": AT_SITES,
     "GET /latest": READING,
     "GET /maintenance": READING,
     "POST /maintenance": AT_SITES,
@@ -176,6 +191,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /series/{series}/segments": READING,
     "GET /sites": ACCOUNT,
     "GET /sites/{site}": ACCOUNT,
+    "PATCH /sites/{site}": AT_SITES,
     "GET /slots": READING,
     "GET /suites": READING,
     "GET /suites/{suite}": READING,
@@ -211,6 +227,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "account/recovery-codes/": (OWN_ACCOUNT, None),
     "account/recovery-codes/download/": (OWN_ACCOUNT, None),
     "account/recovery-codes/new/": (OWN_ACCOUNT, None),
+    "account/defaults/": (None, READING),
     "account/time-zone/": (None, ACCOUNT),
     "account/sessions/end/": (None, OWN_ACCOUNT),
     "admin/login/": (Special(frozenset({302, 403})), None),
@@ -255,6 +272,11 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "login/": (LOGIN, LOGIN),
     "logout/": (None, Special(frozenset({302}))),
     "maintenance.ics": (READING, None),
+    "maintenance/new/": (MANAGING, MANAGING),
+    "maintenance/windows/<slug:name>/": (READING, None),
+    "maintenance/windows/<slug:name>/delete/": (None, AT_SITES),
+    "maintenance/windows/<slug:name>/edit/": (AT_SITES, AT_SITES),
+    "maintenance/windows/<slug:name>/end/": (None, AT_SITES),
     "map/": (READING, None),
     "metrics": (READING, None),
     "public/": (PUBLIC, None),

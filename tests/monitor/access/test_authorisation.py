@@ -232,7 +232,14 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "availability": {"name": place, "recomputation": 2**40},
         "failures": {"name": "jam", "signature": "jam"},
         "forecasts": {"part": "methods"},
+        "alert-rules": {"rule": f"{place}-site-rule", "number": 0, "test": "x"},
+        "grid/alerts": {"name": f"{place}-site-rule"},
+        "grid/resources": {"name": f"{place}-0"},
+        "grid/series": {"name": values["series"]},
+        "grid/sites": {"name": place},
+        "grid/suites": {"name": "main"},
         "public": {"name": place},
+        "maintenance": {"name": world.windows[place].name},
         "scoreboard": {"part": "methods"},
         "settings/alerts": {"name": f"{place}-site-rule", "number": 0},
         "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},
@@ -244,8 +251,14 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
     first, _, rest = path.strip("/").partition("/")
-    noun = f"settings/{rest.partition('/')[0]}" if first == "settings" else first
+    noun = f"{first}/{rest.partition('/')[0]}" if first in {"grid", "settings"} else first
     return path.format(**{**values, **by_noun.get(noun, {})})
+
+
+def _window(world: World, place: str) -> dict[str, Any]:
+    start, end = (f"{world.now + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (1, 2))
+    sent = {"repeats": "once", "sites": [place], "starts_at": start, "ends_at": end}
+    return {**sent, "reason": "test", "verb": "save"}
 
 
 Values = Callable[[World, str], dict[str, Any]]
@@ -270,11 +283,29 @@ BODIES: dict[str, Values] = {
         "job": "j", "outcome": "passed",
         "started_at": world.now.isoformat(), "ended_at": (world.now + timedelta(seconds=9)).isoformat(),
     },
+    "PUT /grid/alerts/{name}": lambda world, place: {
+        "entry": {"failures_in_row": 9, "watches": {"sites": [place]}},
+    },
+    "PUT /grid/resources/{name}": lambda world, place: {
+        "entry": {
+            "site": place, "scratch": "/s", "shell": {"kind": "local"}, "transfer": {"kind": "local"},
+        },
+    },
+    "PUT /grid/series/{name}": lambda world, place: {
+        "entry": {
+            "suite": "main", "probe": "circle", "bindings": {"ring": [f"{place}-0", f"{place}-1"]},
+        },
+    },
+    "PUT /grid/sites/{name}": lambda world, place: {"entry": {"title": "new"}},
+    "PUT /grid/suites/{name}": lambda world, place: {"entry": {"title": "new"}},
     "POST /holds": lambda world, place: {"kind": "site", "name": place, "mode": "pause", "reason": "test"},
     "POST /holds/{kind}/{name}/resume": lambda world, place: {"reason": "test"},
     "POST /incidents/{incident}/assign": lambda world, place: {},
     "POST /incidents/{incident}/events": lambda world, place: {"text": "test"},
     "POST /incidents/{incident}/resolve": lambda world, place: {"text": "test"},
+    "PUT /incidents/{incident}/silence": lambda world, place: {
+        "until": (world.now + timedelta(hours=1)).isoformat(),
+    },
     "POST /maintenance": lambda world, place: {
         "name": "new", "sites": [place], "reason": "test",
         "starts_at": world.now.isoformat(), "ends_at": (world.now + timedelta(hours=1)).isoformat(),
@@ -288,6 +319,7 @@ BODIES: dict[str, Values] = {
     "POST /runs": lambda world, place: {"kind": "site", "name": place, "reason": "test", "force": True},
     "POST /series/{series}/ping-keys": lambda world, place: {"name": "new"},
     "POST /series/{series}/runs": lambda world, place: {},
+    "PATCH /sites/{site}": lambda world, place: {"notes": "new"},
     "POST /tokens": lambda world, place: {"name": "new", "days": 1},
     "POST /tokens/{token}/rotate": lambda world, place: {},
     "PUT /webhooks/{webhook}": lambda world, place: {
@@ -303,6 +335,10 @@ FORMS: dict[str, Values] = {
     "incidents/<int:pk>/comment/": lambda world, place: {"text": "test"},
     "incidents/<int:pk>/resolve/": lambda world, place: {"text": "test"},
     "login/": lambda world, place: {"login": "unknown", "password": "x"},
+    "maintenance/new/": _window,
+    "maintenance/windows/<slug:name>/edit/": _window,
+    "maintenance/windows/<slug:name>/delete/": lambda world, place: {"reason": "test"},
+    "maintenance/windows/<slug:name>/end/": lambda world, place: {"reason": "test"},
     "reporters/": lambda world, place: {"name": "new", "site": place, "capacity": "1"},
     "reporters/<slug:name>/revoke/": lambda world, place: {"confirmed": world.reporters[place].name},
     "account/tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},

@@ -217,6 +217,12 @@ def test_the_last_use_is_written_once_a_minute(operator: User) -> None:
     assert ApiToken.objects.get().last_used_from == "192.0.2.8"
 
 
+def test_the_use_of_a_refused_request_is_written(operator: User) -> None:
+    token = issued(operator)
+    assert call(token.text, "tokens", "post", {"name": ""}, REMOTE_ADDR="192.0.2.7").status_code >= 400
+    assert ApiToken.objects.get().last_used_from == "192.0.2.7"
+
+
 def test_tokens_that_ended_a_year_ago_are_deleted(operator: User) -> None:
     issued(operator, days=1, now=NOW)
     kept = issued(operator, days=30, now=NOW).token

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from monitor.access import roles
 from monitor.accounts import sessions
+from monitor.models import Incident, IncidentSeries
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -153,3 +154,32 @@ def test_an_administrator_ends_sessions_by_a_command(browser: Client, reader: Us
     call_command("account", "unlock", str(reader))
     with pytest.raises(CommandError, match="there is no user 'nobody-1'"):
         call_command("account", "unlock", "nobody-1")
+
+
+def test_lists_begin_with_the_suite_and_the_site_that_the_account_page_chooses(
+    browser: Client, reader: User
+) -> None:
+    builders.circles(["ring"], builders.sites(2))
+    builders.circle("elsewhere", [builders.site("site3")])
+    browser.force_login(reader)
+    browser.post("/account/defaults/", {"site": "site1", "suite": "nowhere"})
+    page = browser.get("/account/").content.decode()
+    assert "there is no suite" in page
+    assert 'name="site" value="site1"' in page
+    listed = browser.get("/series/")
+    assert [line.name for line in listed.context["overview"].lines] == ["ring"]
+    assert 'href="?site="' in listed.content.decode()
+    assert len(browser.get("/series/?site=").context["overview"].lines) == 2
+    assert browser.get("/").context["chosen"].site == "site1"
+    browser.post("/account/defaults/", {"site": ""})
+    assert len(browser.get("/series/").context["overview"].lines) == 2
+
+
+def test_incidents_assigned_to_the_user_are_listed(browser: Client, reader: User) -> None:
+    now, (ring,) = timezone.now(), builders.circles(["ring"], builders.sites(2))
+    incident = Incident.objects.create(
+        since=now, opened_at=now, kind="series", name="ring", headline="Silent", assigned_to=str(reader)
+    )
+    IncidentSeries.objects.create(incident=incident, series=ring, since=now)
+    browser.force_login(reader)
+    assert f"/incidents/{incident.pk}/" in browser.get("/account/").content.decode()

@@ -20,6 +20,7 @@ from pytest_django import Settings
 from monitor.accounts import remote_user
 from monitor.accounts.environment import RemoteUser
 from monitor.accounts.remote_user import RemoteUserMiddleware
+from monitor.models import AuditEvent
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders
 
@@ -110,6 +111,11 @@ def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Setti
     user = User.objects.get(username="ada@GRID")
     assert [group.name for group in user.groups.all()] == ["viewer"]
     assert not user.has_usable_password()
+    event = AuditEvent.objects.get()
+    assert (event.user, event.action) == ("ada@GRID", "account of a remote user")
+    assert [change["kind"] for change in event.changes] == ["account", "role"]
+    assert visit(path="/nowhere/", x_forwarded_user="bob").status_code == 404
+    assert AuditEvent.objects.latest("pk").user == "bob"
     assert visit(STRANGER, x_forwarded_user="eve").status_code == 302
     assert not User.objects.filter(username="eve").exists()
 

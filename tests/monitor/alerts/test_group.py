@@ -166,7 +166,7 @@ class TestFailedRuns:
         evaluate(NOON)
         group_alerts(NOON)
         for incident in Incident.objects.all():
-            incident_actions.silence(incident.pk, 2 * HOUR, "", "ann", NOON)
+            incident_actions.silence(incident.pk, NOON + 2 * HOUR, "", "ann", NOON)
         watch(NOON)
         ran(grid, ["b-1"], ".", NOON + HOUR)  # ends while it is silenced: it is never announced
         watch(NOON + HOUR)

@@ -11,7 +11,7 @@ from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import ApiToken, Reporter, Site
+from monitor.models import AlertRule, ApiToken, Reporter, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
 from reporters import report as wire
@@ -34,5 +34,9 @@ def example_grid() -> str:
     refresh_availability(timezone.now())
     home, _ = Reporter.objects.get_or_create(name=HOME)
     Reporter.objects.create(name="sdsc-agent", site=Site.objects.get(name="sdsc"))
+    rule = AlertRule.objects.create(
+        name="main-failures", condition="failures_in_row", threshold=3, notify=[{"kind": "log"}]
+    )
+    rule.suites.add(Suite.objects.get(name="main"))
     root = User.objects.create_superuser("root")
     return ApiToken.objects.issue(root, "everything", list(SCOPES), home)

@@ -52,10 +52,11 @@ def test_every_example_is_accepted(client: Client) -> None:
     for method, path, query, body in EXAMPLES:
         with transaction.atomic():
             if path.endswith("/resume"):
-                post(client, "/api/v1/holds", HOLD)
-            answer = client.get(path, query) if method == "get" else post(client, path, body)
+                send(client, "post", "/api/v1/holds", HOLD)
+            answer = client.get(path, query) if method == "get" else send(client, method, path, body)
             transaction.set_rollback(True)
-        assert answer.status_code < 300, f"{method} {path} {query} {body}: {answer.content!r}"
+        is_in_use = method == "delete" and answer.status_code == 409  # the example is a part of the grid
+        assert answer.status_code < 300 or is_in_use, f"{method} {path} {query} {body}: {answer.content!r}"
 
 
 def test_most_operations_have_examples() -> None:
@@ -63,5 +64,5 @@ def test_most_operations_have_examples() -> None:
     assert len(EXAMPLES) > operations / 2
 
 
-def post(client: Client, path: str, body: Any) -> Any:
-    return client.post(path, body if body is not None else {}, content_type="application/json")
+def send(client: Client, method: str, path: str, body: Any) -> Any:
+    return getattr(client, method)(path, body if body is not None else {}, content_type="application/json")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from monitor.failures.incidents import update_incidents
 from monitor.models import Alert, AlertRule, ApiToken, Incident, Series
@@ -110,3 +112,37 @@ def test_an_incident_of_alerts_names_its_condition_and_series(path: str) -> None
     assert (answer["title"], answer["condition"], answer["series"]) == ("silence", "silent_seconds", ["b-1"])
     (listed,) = client.get("/api/v1/alerts?series=b-1").json()["alerts"]
     assert (listed["id"], listed["incident"]) == (alert.pk, silent.pk)
+
+
+def test_a_silence_is_previewed_begun_listed_and_ended(path: str) -> None:
+    rule = AlertRule.objects.create(
+        name="runs", everything=True, condition="failures_in_row", threshold=1, notify=[{"kind": "log"}]
+    )
+    incident = Incident.objects.get()
+    series = Series.objects.get(name="a-1")
+    Alert.objects.create(rule=rule, series=series, since=NOON, opened_at=NOON, text="x", incident=incident)
+    client = program(READ, RUN)
+    preview = {"until": None, "by": "", "alert_count": 1, "rules": ["runs"], "channels": ["log"]}
+    assert client.get(f"{path}/silence").json() == preview
+    until = (timezone.now() + timedelta(hours=1)).replace(microsecond=0)
+    order = {"until": until.isoformat(), "text": "the vendor is on the way"}
+    begun = client.put(f"{path}/silence", order, content_type="application/json").json()
+    assert (begun["until"], begun["by"]) == (until.isoformat().replace("+00:00", "Z"), "ann")
+    listed = {
+        given: [row["id"] for row in client.get(f"/api/v1/incidents?is_silenced={given}").json()["incidents"]]
+        for given in ("true", "false")
+    }
+    assert listed == {"true": [incident.pk], "false": []}
+    assert client.delete(f"{path}/silence").status_code == 204
+    assert client.get(f"{path}/silence").json() == preview
+    texts = list(incident.events.filter(action="silenced").values_list("text", flat=True))
+    assert texts == [f"until {until:%Y-%m-%d %H:%M} UTC: the vendor is on the way", "no longer"]
+
+
+@pytest.mark.parametrize("days", [-1, 32])
+def test_a_silence_ends_within_a_month(path: str, days: int) -> None:
+    until = timezone.now() + timedelta(days=days)
+    answer = program(READ, RUN).put(
+        f"{path}/silence", {"until": until.isoformat()}, content_type="application/json"
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")

@@ -290,7 +290,7 @@ class TestPages:
             assert operator.post(f"{path}{action}/").status_code == 302
         wrong = operator.post(f"{path}assign/", {"text": "nemo"}, follow=True)
         assert "expected an active user" in wrong.content.decode()
-        operator.post(f"{path}silence/", {"text": "4"})
+        operator.post(f"{path}silence/", {"hours": "4", "text": "vendor on the way"})
         assert "Silenced until" in operator.get(path).content.decode()
         operator.post(f"{path}silence/")
         assert "Silenced until" not in operator.get(path).content.decode()

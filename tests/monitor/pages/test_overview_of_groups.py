@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from monitor import units
 from monitor.depot.rollups.worker import roll
-from monitor.models import Forecast, ForecastState, Metric, Resource, Run, Series
+from monitor.models import Forecast, ForecastState, Metric, Reporter, Resource, Run, Series
 from monitor.models.run import State
 from monitor.overview import matrix
 from monitor.overview.matrix import overview_of_groups
@@ -105,6 +105,11 @@ def test_a_list_is_filtered_by_a_part_of_a_name_a_probe_and_the_category_of_the_
     assert names(list_series(reader, now, SeriesChoice(probe="gather")).lines) == [gather.name]
     assert names(list_series(reader, now, SeriesChoice(category="transfer")).lines) == ["ring-001"]
     assert names(list_series(reader, now, SeriesChoice(category="queue")).lines) == []
+    preco = builders.series(
+        "preco-main", {"source": resources[:1]}, probe="preco", reporter=Reporter.objects.create(name="far")
+    )
+    for chosen in (SeriesChoice(kind="application"), SeriesChoice(reporter="far")):
+        assert names(list_series(reader, now, chosen).lines) == [preco.name]
 
 
 def test_series_of_which_every_slot_was_skipped_count_and_can_be_listed(

@@ -101,7 +101,7 @@ def test_the_time_of_day_is_one_of_the_readers_zone(
 ) -> None:
     for hour in range(10, 15):
         builders.not_run(grid.circle, NOON.replace(hour=hour), State.MISSED, "")
-    chosen = RunFilter(NOON + timedelta(days=1), ZoneInfo(zone), from_time=first, to_time=last)
+    chosen = RunFilter(end=NOON + timedelta(days=1), zone=ZoneInfo(zone), from_time=first, to_time=last)
     found, _ = page_of_runs(selected_runs(chosen, builders.user("ada")), "", 50)
     assert [run.slot.hour for run in found] == hours
 
@@ -110,7 +110,7 @@ def test_pages_list_each_run_once_even_at_equal_times(grid: Grid) -> None:
     circles = builders.circles([f"ring-{number}" for number in range(5)], grid.resources[:2])
     for series in circles:
         builders.not_run(series, NOON, State.MISSED, "")
-    runs = selected_runs(RunFilter(NOON + timedelta(days=1), UTC), builders.user("ada"))
+    runs = selected_runs(RunFilter(end=NOON + timedelta(days=1), zone=UTC), builders.user("ada"))
     found, cursor = page_of_runs(runs, "", 2)
     while cursor:
         more, cursor = page_of_runs(runs, cursor, 2)

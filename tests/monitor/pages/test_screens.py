@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from monitor import pages
-from monitor.models import Incident, Run, Series, Site
+from monitor.models import Incident, MaintenanceWindow, Run, Series, Site
 from tests.monitor.pages import depots
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, look
@@ -44,6 +44,7 @@ def arguments() -> dict[str, object]:
         "sites/<slug:site>/resources/<slug:name>": site and f"{site.name}/resources/{site.name}-login",
         "failures/causes/<slug:name>": "unknown",
         "holds/<slug:kind>/<slug:name>": site and f"site/{site.name}",
+        "maintenance/windows/<slug:name>": getattr(MaintenanceWindow.objects.first(), "name", None),
         "help/api/<slug:operation>": "rank_forecasts",
         "help/guides/<slug:guide>": "pages",
         "failures/signatures/edit/<slug:name>": None,
