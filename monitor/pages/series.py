@@ -16,7 +16,9 @@ import probes
 from monitor.charts.annotations import annotations_of
 from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
 from monitor.charts.chart_table import FILES
-from monitor.charts.series_chart import chart
+from monitor.charts.interval_svg import interval_plot
+from monitor.charts.run_svg import rate_plot, run_plot
+from monitor.charts.series_chart import RunChart, chart
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -44,6 +46,11 @@ from probes.base import ProbeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+    from django.utils.safestring import SafeString
+
+    from monitor.charts.annotations import Annotation
+    from monitor.charts.interval_chart import IntervalChart
 
 LATEST_RUNS = 20
 LATEST_CHANGES = 20
@@ -86,6 +93,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "crumbs": [("Series", reverse("series-list"))],
         "history": history,
         "table": history.table,
+        **_plots(history, choice, events, chosen.end),
         "events": events,
         "chart_data": {
             **history.as_json(),
@@ -103,6 +111,14 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "parts/series.html", context)
     form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
     return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+
+
+def _plots(
+    history: RunChart | IntervalChart, choice: ChartChoice, events: Sequence[Annotation], until: datetime
+) -> dict[str, SafeString]:
+    if isinstance(history, RunChart):
+        return {"plot": run_plot(history, choice.scale, events, until), "rate_plot": rate_plot(history)}
+    return {"plot": interval_plot(history, choice.scale, events, until)}
 
 
 def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from monitor import units
 from monitor.availability.recompute import describe_change
 from monitor.charts import availability_strip, score_svg, svg, week_table
+from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.ledger.attribution import Fault
@@ -55,17 +56,6 @@ ICONS = {
     for state in [*State.values, *map(str, Staleness)]
 }
 
-# The symbols of states in charts.
-GLYPHS = {
-    State.FAILED: "✖",
-    State.TIMED_OUT: "⧗",
-    State.BROKEN: "◆",
-    State.MISSED: "◇",
-    State.LOST: "◈",
-    State.SKIPPED: "▷",
-    State.NO_DATA: "○",
-}
-
 
 @register.filter
 def breakable(name: str) -> SafeString:
@@ -76,7 +66,7 @@ def breakable(name: str) -> SafeString:
 @register.filter
 def glyph(state: str) -> str:
     """Return the symbol of *state* in the legend of a chart."""
-    return GLYPHS[State(state)]
+    return STATE_GLYPHS[State(state)]
 
 
 @register.filter
