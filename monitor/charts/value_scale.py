@@ -20,7 +20,7 @@ MOST_ABOVE = (
     2.5  # the longest axis, in heights of the tallest run: a very wide interval would squeeze the runs
 )
 _ROOM = 1.06  # of the axis above the highest value
-_MOST_TICKS = 5
+_MOST_TICKS = 7
 # By unit of the metric: least value, size and name of the unit of the axis.
 _UNITS: Mapping[str, Sequence[tuple[float, float, str]]] = {
     "seconds": ((172_800, 86_400, "d"), (7200, 3600, "h"), (600, 60, "min"), (0, 1, "s")),

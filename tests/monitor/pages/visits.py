@@ -8,13 +8,14 @@ A test takes the fixture ``visitors`` (a browser over the full depot) or calls `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from django.db import connection, transaction
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 from monitor import env
 from monitor.models import Run
@@ -104,6 +105,13 @@ class Visitors:
         return Visit(context, self.base)
 
 
+def interactive(chart: Locator) -> Locator:
+    """Point at a chart that the server has drawn, until Plotly has drawn it."""
+    chart.hover()
+    expect(chart).to_have_class(re.compile(r"\bis-interactive\b"))
+    return chart
+
+
 def overflow(page: Page) -> int:
     """Return by how many pixels the page is wider than the window."""
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
@@ -134,21 +142,15 @@ def look(
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.goto(visit.base + path)
             page.locator("main").first.wait_for()
-            _wait_for_charts(page)
             if (excess := overflow(page)) > 0:
                 found.append(f"{where}: {excess} px wider than the screen: {_widest(page)}")
             found += [f"{where}: {violation}" for violation in (_violations(page) if with_axe else [])]
             _shoot(page, f"{name}-{screen}-{scheme}")
+    for chart in page.locator("[data-chart]").all():
+        interactive(chart)
     complaints = [text for text in visit.complaints if not any(part in text for part in EXPECTED_MESSAGES)]
     visit.context.close()
     return [*found, *(f"{path}: {text}" for text in complaints)]
-
-
-def _wait_for_charts(page: Page) -> None:
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-chart]')]"
-        ".every(chart => chart.offsetParent === null || chart.querySelector('.main-svg'))"
-    )
 
 
 def _widest(page: Page) -> str:
