@@ -59,8 +59,8 @@ ICONS = {
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """Allow line breaks in a long *name* after dots and underscores."""
-    return SafeString(re.sub(r"(?<=[._])(?=\w)", "<wbr>", escape(name)))
+    """Allow line breaks in a long *name* after dots, underscores and slashes."""
+    return SafeString(re.sub(r"(?<=[._/])(?=[\w{])", "<wbr>", escape(name)))
 
 
 @register.filter

@@ -26,6 +26,8 @@ PIXELS_A_SECOND = 1600
 SCREENS = {"desk": (1440, 900), "phone": (390, 844)}
 TARGET = 0.95
 
+DEADLINE_MILLISECONDS = 300_000  # of the first request, on a busy machine
+
 _RECORD = """
 () => {
   window.frames_at = [];
@@ -49,6 +51,7 @@ def measure() -> list[Result]:
         results = []
         for screen, (width, height) in SCREENS.items():
             context = browser.new_context(viewport={"width": width, "height": height})
+            context.set_default_timeout(DEADLINE_MILLISECONDS)
             base = f"http://{host}:{port}"
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": base}])
             page, empty = context.new_page(), context.new_page()

@@ -240,15 +240,39 @@ def test_ages_keep_counting_between_updates(visitors: Visitors, depot: FilledDep
     )
 
 
-def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, depot: FilledDepot) -> None:
+def test_an_update_keeps_scroll_position_focus_and_selection(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come("phone").open("/")
     grid = page.locator("#grid-scroll")
     grid.evaluate("element => element.scrollTo(120, 0)")
     page.get_by_role("link", name="gather-main").last.focus()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.strokes'))")
+    selected = page.evaluate("getSelection().toString()")
     builders.passed(depot.failed.series, timezone.now())
     expect(page.get_by_text("All passing")).to_be_visible()
     assert grid.evaluate("element => element.scrollLeft") == 120
     assert page.evaluate("document.activeElement.textContent") == "gather-main"
+    assert "Last 20 runs" in selected
+    assert page.evaluate("getSelection().toString()") == selected
+
+
+def test_an_update_keeps_what_is_chosen_and_opened_and_announces_the_new_state(
+    visitors: Visitors, depot: FilledDepot
+) -> None:
+    visit = visitors.come()
+    page = visit.open("/series/gather-main/")
+    announcement = page.locator("#announcement")
+    page.get_by_label("Interval").select_option("day")
+    page.locator("details.behind summary").first.click()
+    with page.expect_response("**/series/gather-main/?*"):
+        page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    expect(announcement).to_be_empty()  # the state is the same
+    run = builders.passed(depot.failed.series, timezone.now())
+    page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    expect(page.locator(f'a[href="/runs/{run.pk}/"]')).to_be_visible()
+    expect(announcement).to_have_text("Last run of gather-main: passed")
+    expect(page.get_by_label("Interval")).to_have_value("day")
+    expect(page.locator("details.behind").first).to_have_attribute("open", "")
+    assert visit.complaints == []
 
 
 @pytest.mark.nightly
