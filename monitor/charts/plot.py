@@ -1,7 +1,7 @@
 """Plots as SVG that fill any box: the server does not know how wide the screen is.
 
-Paths have coordinates of ``GRAIN``-ths of width and height and are stretched, strokes keep their width; texts
-and symbols are placed by shares and are not stretched.
+Paths have coordinates of ``GRAIN``-ths of the width and ``Y_GRAIN``-ths of the height. They are stretched,
+strokes keep their width; texts and symbols are placed by shares and are not stretched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-GRAIN = 10_000
+GRAIN, Y_GRAIN = 10_000, 2000
 _LEAST_PIXELS, _LETTER_PIXELS = 300, 6.2  # of the plot on a phone; of a letter
 
 
@@ -47,7 +47,7 @@ def plot(
     return format_html(
         '<div class="drawn" aria-hidden="true">{}<span class="x-title">Time (UTC)</span><svg class="area">{}'
         '<svg viewBox="0 0 {} {}" preserveAspectRatio="none">{}</svg>{}{}</svg></div>',
-        titles, grid, GRAIN, GRAIN, shapes, _time_ticks(x), symbols,
+        titles, grid, GRAIN, Y_GRAIN, shapes, _time_ticks(x), symbols,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def _levels(scale: ValueScale, *, is_only: bool) -> SafeString:
 
 def _few(scale: ValueScale) -> int:
     """Return how many ticks fit: of one of several axes, by its height."""
-    return max(1, round(6 * (scale.bottom - scale.top)))
+    return max(2, round(6 * (scale.bottom - scale.top)))
 
 
 def _time_ticks(x: TimeScale) -> SafeString:
@@ -82,20 +82,22 @@ def path(kind: str, commands: str) -> SafeString:
     return format_html('<path class="{}" d="{}"/>', kind, commands) if commands else SafeString("")
 
 
-def grains(shares: Floats) -> list[int]:
+def grains(shares: Floats, grain: int = GRAIN) -> list[int]:
     """Return coordinates of a path."""
-    whole: list[int] = np.rint(np.clip(shares, -1.0, 2.0) * GRAIN).astype(int).tolist()
+    whole: list[int] = np.rint(np.clip(shares, -1.0, 2.0) * grain).astype(int).tolist()
     return whole
 
 
 def line(x: Floats, y: Floats) -> str:
     """Return the commands of a line through points; it is interrupted where *y* is NaN."""
-    commands, is_open = [], False
-    heights = grains(np.nan_to_num(y))
+    commands, before = [], None
+    heights = grains(np.nan_to_num(y), Y_GRAIN)
     for at, height, is_missing in zip(grains(x), heights, np.isnan(y).tolist(), strict=True):
-        if not is_missing:
-            commands.append(f"{'L' if is_open else 'M'}{at} {height}")
-        is_open = not is_missing
+        if before and not is_missing:
+            commands.append(f"l{at - before[0]} {height - before[1]}")
+        elif not is_missing:
+            commands.append(f"M{at} {height}")
+        before = None if is_missing else (at, height)
     return "".join(commands)
 
 
@@ -106,17 +108,26 @@ def band(x: Floats, upper: Floats, lower: Floats) -> str:
 
 def bars(left: Floats, right: Floats, top: Floats, base: Floats) -> str:
     """Return the commands of bars; one without a height is left out."""
-    edges = zip(*map(grains, (left, right, top, base)), strict=True)
-    return "".join(f"M{a} {c}H{b}V{d}H{a}z" for a, b, c, d in edges if d > c)
+    edges = zip(grains(left), grains(right), grains(top, Y_GRAIN), grains(base, Y_GRAIN), strict=True)
+    return _subpaths((a, c, f"h{b - a}v{d - c}h{a - b}z") for a, b, c, d in edges if d > c)
 
 
 def dots(x: Floats, y: Floats) -> str:
     """Return the commands of dots: their size is the width of the stroke."""
-    return "".join(f"M{a} {b}h1" for a, b in zip(grains(x), grains(y), strict=True))
+    return _subpaths((a, b, "h0z") for a, b in zip(grains(x), grains(y, Y_GRAIN), strict=True))
+
+
+def _subpaths(shapes: Iterable[tuple[int, int, str]]) -> str:
+    """Return closed *shapes* (x, y, commands), each placed relative to the one before: half the bytes."""
+    commands, x_before, y_before = [], 0, 0
+    for x, y, shape in shapes:
+        commands.append(f"m{x - x_before} {y - y_before}{shape}")
+        x_before, y_before = x, y
+    return "".join(commands)
 
 
 def verticals(x: Floats, top: float = 0.0, bottom: float = 1.0) -> str:
-    return "".join(f"M{at} {round(top * GRAIN)}V{round(bottom * GRAIN)}" for at in grains(x))
+    return "".join(f"M{at} {round(top * Y_GRAIN)}V{round(bottom * Y_GRAIN)}" for at in grains(x))
 
 
 def glyphs(kind: str, glyph: str, x: Floats, y: Floats) -> SafeString:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BAR_OF_GAP = 0.8
 _MOST_DOTS = 300  # of a line: with more, only the line is drawn
+_MANY_RUNS = 150  # with more, bars have no edges and dots are small
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class RunColumns:
             return ValueScale.logarithmic(chart.unit, np.concatenate(values))
         needed = max((each.upper for each in forecasts), default=0.0)
         return ValueScale.from_zero(chart.unit, float(self.heights.max(initial=0.0)), needed)
+
+    @property
+    def density(self) -> str:
+        """The class of marks of runs, a suffix of others."""
+        return " many" if len(self.chart.runs) > _MANY_RUNS else ""
 
     @property
     def title(self) -> str:
@@ -131,7 +137,9 @@ def _stage_bars(columns: RunColumns) -> Iterator[SafeString]:
     tops = np.cumsum(seconds, axis=0)
     for stage, top, own in zip(columns.chart.stages, tops, seconds, strict=True):
         edges = columns.y.positions(top), columns.y.positions(top - own)
-        yield plot.path(f"bar-of-stage c-{stage.category}-{stage.shade}", plot.bars(left, right, *edges))
+        yield plot.path(
+            f"bar-of-stage c-{stage.category}-{stage.shade}{columns.density}", plot.bars(left, right, *edges)
+        )
 
 
 def _bar_widths(times: Floats) -> Floats:
@@ -180,7 +188,7 @@ def _values(columns: RunColumns) -> list[SafeString]:
         return _lines(columns, columns.totals, columns.y, "line", "value-dots")
     present = ~np.isnan(columns.totals)
     x = columns.x.positions(columns.times[present])
-    return _ringed("total", x, columns.y.positions(columns.totals[present]))
+    return _ringed(f"total{columns.density}", x, columns.y.positions(columns.totals[present]))
 
 
 def _lines(

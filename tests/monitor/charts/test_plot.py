@@ -66,10 +66,11 @@ def test_a_logarithmic_axis_has_a_tick_at_each_decade() -> None:
 
 def test_lines_are_interrupted_and_bars_without_height_left_out() -> None:
     x = np.array([0.0, 0.1, 0.2, 0.3])
-    assert plot.line(x, np.array([0.5, NAN, 0.25, 0.5])) == "M0 5000M2000 2500L3000 5000"
-    assert plot.bars(x[:2], x[1:3], np.array([0.5, 1.0]), np.array([1.0, 1.0])) == "M0 5000H1000V10000H0z"
+    assert plot.line(x, np.array([0.5, NAN, 0.25, 0.5])) == "M0 1000M2000 500l1000 500"
+    assert plot.bars(x[:2], x[1:3], np.array([0.5, 1.0]), np.array([1.0, 1.0])) == "m0 1000h1000v1000h-1000z"
+    assert plot.dots(x[1:3], x[1:3]) == "m1000 200h0zm1000 200h0z"
     area = plot.band(x[:2], np.array([0.1, 0.2]), np.array([0.3, 0.4]))
-    assert area == "M0 1000L1000 2000L1000 4000L0 3000z"
+    assert area == "M0 200l1000 200L1000 800l-1000 -200z"
 
 
 def test_no_note_is_printed_over_another() -> None:
