@@ -22,6 +22,7 @@ from monitor.models import Run
 from tests.monitor.pages.chromium import DEADLINE_MILLISECONDS
 
 SCREENS = {"phone": (390, 844), "desk": (1440, 900)}
+SIZES = {**SCREENS, "wall": (3840, 2160)}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 SCREENSHOTS = env.ROOT / "var" / "screenshots"
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -126,7 +127,7 @@ def look(
     schemes: Iterable[str] = SCHEMES,
     with_axe: bool = True,
 ) -> list[str]:
-    """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
+    """Visit *path* on each of *screens*, names of ``SIZES``, in each scheme and return what is wrong; nothing if the page is well.
 
     Checked are the console, with it the content security policy, the width of the page, and what axe-core
     finds serious. A screenshot of each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
@@ -135,7 +136,7 @@ def look(
     page = visit.tab()
     found: list[str] = []
     for screen in screens:
-        width, height = SCREENS[screen]
+        width, height = SIZES[screen]
         page.set_viewport_size({"width": width, "height": height})
         for scheme in schemes:
             where = f"{path} ({screen}, {scheme})"
