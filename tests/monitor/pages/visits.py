@@ -127,9 +127,9 @@ def look(
     schemes: Iterable[str] = SCHEMES,
     with_axe: bool = True,
 ) -> list[str]:
-    """Visit *path* on each of *screens*, names of ``SIZES``, in each scheme and return what is wrong; nothing if the page is well.
+    """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
 
-    Checked are the console, with it the content security policy, the width of the page, and what axe-core
+    *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width of the page, and what axe-core
     finds serious. A screenshot of each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
     """
     visit = visitors.come()
