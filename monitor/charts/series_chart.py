@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from monitor.models.run import RunQuerySet
 
 RATE = "bytes_per_second"
+LINES = 8  # colours of lines
 _REASON_CHARACTERS = 200
 
 
@@ -74,6 +75,11 @@ class RunChart:
     def unusual(self) -> list[str]:
         """The states of the runs, without ``passed``."""
         return sorted({run.state for run in self.runs} - {State.PASSED})
+
+    @property
+    def rate_lines(self) -> list[tuple[int, str]]:
+        """The number of the colour and the name of the line of each rate."""
+        return [(n % LINES + 1, name.removesuffix(f".{RATE}")) for n, name in enumerate(self.rates)]
 
     @property
     def newest_slot(self) -> datetime | None:

@@ -29,7 +29,9 @@ _PASSED, _NOT_RUN = ("passed", 11.5), ("none", 13.0)
 
 @lru_cache(maxsize=4096)
 def trend(runs: tuple[tuple[str, Fault], ...]) -> SafeString:
-    """Draw a stroke for every run, oldest first; equal neighbours form one dashed path."""
+    """Draw a stroke for every run, oldest first, or nothing; equal neighbours form one dashed path."""
+    if not runs:
+        return SafeString("")
     paths: dict[str, str] = {}
     position = 0
     for (kind, middle), group in groupby(runs, key=_stroke):
@@ -37,7 +39,7 @@ def trend(runs: tuple[tuple[str, Fault], ...]) -> SafeString:
         paths[kind] = f"{paths.get(kind, '')}M{position * _STEP} {middle:g}h{count * _STEP - 1}"
         position += count
     drawn = "".join(f'<path class="t-{kind}" d="{path}"/>' for kind, path in paths.items())
-    size = f'width="{max(position, 1) * _STEP}" height="{_HEIGHT}"'
+    size = f'width="{position * _STEP}" height="{_HEIGHT}"'
     # Safe: consists of numbers and constants.
     return mark_safe(f'<svg class="trend" {size} aria-hidden="true">{drawn}</svg>')  # noqa: S308
 

@@ -16,7 +16,9 @@ import probes
 from monitor.charts.annotations import annotations_of
 from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
 from monitor.charts.chart_table import FILES
-from monitor.charts.series_chart import chart
+from monitor.charts.interval_svg import interval_plot
+from monitor.charts.run_svg import rate_plot, run_plot
+from monitor.charts.series_chart import RunChart, chart
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -44,6 +46,8 @@ from probes.base import ProbeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, tzinfo
+
+    from django.utils.safestring import SafeString
 
     from monitor.charts.annotations import Annotation
     from monitor.charts.interval_chart import IntervalChart
@@ -91,6 +95,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "crumbs": [("Series", reverse("series-list"))],
         "history": history,
         "table": history.table,
+        **_plots(history, choice, events, chosen.end),
         "events": events,
         "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
@@ -120,6 +125,14 @@ def _chart_data(
         "scale": choice.scale,
         "annotations": [event.as_json(chosen.end, axis_zone) for event in events],
     }
+
+
+def _plots(
+    history: RunChart | IntervalChart, choice: ChartChoice, events: Sequence[Annotation], until: datetime
+) -> dict[str, SafeString]:
+    if isinstance(history, RunChart):
+        return {"plot": run_plot(history, choice.scale, events, until), "rate_plot": rate_plot(history)}
+    return {"plot": interval_plot(history, choice.scale, events, until)}
 
 
 def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from monitor import units
 from monitor.availability.recompute import describe_change
 from monitor.charts import availability_strip, score_svg, svg, week_table
+from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.ledger.attribution import Fault
@@ -55,28 +56,17 @@ ICONS = {
     for state in [*State.values, *map(str, Staleness)]
 }
 
-# The symbols of states in charts.
-GLYPHS = {
-    State.FAILED: "✖",
-    State.TIMED_OUT: "⧗",
-    State.BROKEN: "◆",
-    State.MISSED: "◇",
-    State.LOST: "◈",
-    State.SKIPPED: "▷",
-    State.NO_DATA: "○",
-}
-
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """Allow line breaks in a long *name* after dots and underscores."""
-    return SafeString(re.sub(r"(?<=[._])(?=\w)", "<wbr>", escape(name)))
+    """Allow line breaks in a long *name* after dots, underscores and slashes."""
+    return SafeString(re.sub(r"(?<=[._/])(?=[\w{])", "<wbr>", escape(name)))
 
 
 @register.filter
 def glyph(state: str) -> str:
     """Return the symbol of *state* in the legend of a chart."""
-    return GLYPHS[State(state)]
+    return STATE_GLYPHS[State(state)]
 
 
 @register.filter

@@ -13,6 +13,7 @@ async function measured(chrome, asked, address, form) {
     logLevel: "error",
     output: "json",
     onlyCategories: CATEGORIES,
+    disableFullPageScreenshot: true, // no audit of these categories looks at it
   };
   const { lhr } = await lighthouse(asked.base + address, flags, form === "desktop" ? desktopConfig : undefined);
   const { audits, categories } = lhr;

@@ -1,4 +1,4 @@
-// Draws the charts of a series from the data in the page (#chart-data). Plotly is loaded after the first paint.
+// Draws the charts of a series from the data in the page (#chart-data), once the reader turns to one.
 "use strict";
 (() => {
   const SYMBOLS = {
@@ -354,9 +354,9 @@
   function rateLines(data, name, style, scale) {
     const values = data.rates[name];
     const measured = groups(data.segments).filter((indices) => indices.some((i) => values[i] !== null));
-    return measured.map((indices, n) => ({
+    return measured.map((indices) => ({
       type: "scatter", mode: "lines+markers", name: name.replace(".bytes_per_second", ""), connectgaps: false,
-      legendgroup: name, showlegend: n === 0, x: indices.map((i) => data.runs[i].slot),
+      x: indices.map((i) => data.runs[i].slot),
       y: indices.map((i) => (values[i] === null ? null : values[i] / scale)),
       customdata: indices.map((i) => beside(data, data.runs[i].utc)), ...style,
     }));
@@ -370,8 +370,7 @@
       line: { width: 1.25, color: colour(`l-${(i % 8) + 1}`) }, marker: { size: 4, symbol: i },
       hovertemplate: `%{y:.3g} ${unit}<br>%{x|%Y-%m-%d %H:%M:%S}%{customdata}`,
     }, scale));
-    const legend = { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } };
-    return show(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { showlegend: true, legend, hovermode: "closest" }));
+    return show(element, traces, layout(element, axis(`Rate (${unit})`, FROM_NOTHING), data, { hovermode: "closest" }));
   }
 
   // A segment by interval: the band of the 10th to the 90th percentile, the median, and faint lines through the
@@ -504,29 +503,45 @@
 
   const values = () => JSON.parse(document.getElementById("chart-data").textContent);
 
-  function draw() {
-    const data = values();
-    const isEmpty = { history: !data.runs.length, intervals: !data.intervals?.length && !data.counts?.time.length, rates: !Object.keys(data.rates).length };
-    for (const element of document.querySelectorAll("[data-chart]")) {
-      const name = element.dataset.chart;
-      element.closest("[data-chart-part]").hidden = isEmpty[name];
-      if (!isEmpty[name]) DRAWERS[name](element, data).then(linkRuns);
-    }
+  // The server has drawn each chart; Plotly takes over when the reader points at it, taps it or focuses it.
+  const source = document.currentScript.dataset.plotly;
+  let loading; // a promise of Plotly
+
+  function load() {
+    loading ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = source;
+      script.addEventListener("load", resolve);
+      script.addEventListener("error", reject);
+      document.head.append(script);
+    });
+    return loading;
   }
 
-  const source = document.currentScript.dataset.plotly;
-  const redraw = () => window.Plotly && draw();
+  async function draw(element) {
+    await DRAWERS[element.dataset.chart](element, values());
+    linkRuns(element);
+    element.classList.add("is-interactive");
+  }
+
+  function takeOver(event) {
+    const element = event.target.closest?.("[data-chart]:not(.is-wanted)");
+    if (!element || event.pointerType === "touch") return; // a finger may scroll; a tap focuses
+    element.classList.add("is-wanted");
+    load().then(() => draw(element)).catch(() => {
+      loading = undefined; // the server's drawing stays; the next time may succeed
+      element.classList.remove("is-wanted");
+    });
+  }
+  document.addEventListener("pointerover", takeOver);
+  document.addEventListener("focusin", takeOver);
+
+  // One chart per task, so that a page with several stays responsive.
+  function redraw() {
+    for (const element of document.querySelectorAll(".is-interactive")) setTimeout(() => element.isConnected && draw(element));
+  }
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id === "live") redraw();
   });
   document.addEventListener("themechange", redraw);
-
-  // After the first paint: the page can be read before Plotly has been loaded.
-  function load() {
-    const script = document.createElement("script");
-    script.src = source;
-    script.addEventListener("load", draw);
-    document.head.append(script);
-  }
-  requestAnimationFrame(() => setTimeout(load));
 })();

@@ -47,8 +47,12 @@
     if (!document.hidden) document.body.dispatchEvent(new Event("back"));
   });
 
-  // Updates change only what differs, so that scroll positions, focus and selection stay. What the reader opened stays open.
+  // Updates change only what differs, so that scroll positions, focus and selection stay. What the reader opened stays
+  // open, what the reader typed or chose stays in its form, and interactive charts update themselves.
+  const changedForms = new WeakSet();
+  document.addEventListener("input", (event) => event.target.form && changedForms.add(event.target.form));
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !(changedForms.has(node) || node.matches?.(".is-interactive"));
 
   document.addEventListener("htmx:afterSwap", (event) => {
     tick();

@@ -20,7 +20,7 @@ from monitor.models import Hold, Run, Series
 from monitor.models.run import State
 from tests.monitor.pages import builders
 from tests.monitor.pages.chromium import CHROMIUM
-from tests.monitor.pages.visits import SCHEMES, SCREENS, FilledDepot, Visitors, overflow
+from tests.monitor.pages.visits import SCHEMES, SCREENS, FilledDepot, Visitors, interactive, overflow
 
 MINUTE = timedelta(minutes=1)
 
@@ -154,7 +154,7 @@ def _luminance(page: Page, name: str) -> float:
 def test_charts_have_axes_with_units_and_every_kind_of_trace(visitors: Visitors, depot: FilledDepot) -> None:
     visit = visitors.come()
     page = visit.open("/series/gather-main/")
-    history, rates = page.locator("[data-chart=history]"), page.locator("[data-chart=rates]")
+    history, rates = (interactive(page.locator(f"[data-chart={name}]")) for name in ("history", "rates"))
     expect(history.locator(".ytitle")).to_have_text("Duration (s)")
     expect(history.locator(".xtitle")).to_have_text("Time (UTC)")
     expect(rates.locator(".ytitle")).to_have_text("Rate (MB/s)")
@@ -183,7 +183,7 @@ def test_no_line_crosses_a_boundary_and_its_label_says_what_changed(
     visit = visitors.come()
     page = visit.open("/series/gather-main/")
     for name in ("history", "rates"):
-        chart = page.locator(f"[data-chart={name}]")
+        chart = interactive(page.locator(f"[data-chart={name}]"))
         expect(chart.locator(".annotation-text")).to_have_count(1)
         hover = chart.evaluate("element => element.layout.annotations.map(each => each.hovertext)")
         assert hover == ["file_bytes 1 MB → 100 MB"]
@@ -196,11 +196,10 @@ def test_no_line_crosses_a_boundary_and_its_label_says_what_changed(
 @pytest.mark.nightly
 def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
-    mark = page.locator("[data-chart=history] .scatterlayer .trace .point").last
+    chart = interactive(page.locator("[data-chart=history]"))
+    mark = chart.locator(".scatterlayer .trace .point").last
     expect(mark).to_be_visible()
-    hovers = page.locator("[data-chart=history]").evaluate(
-        "e => e.data.filter(t => t.name === 'failed').flatMap(t => t.text)"
-    )
+    hovers = chart.evaluate("e => e.data.filter(t => t.name === 'failed').flatMap(t => t.text)")
     assert len(hovers) == 2
     assert all("Connection refused" in text for text in hovers)
 
@@ -208,8 +207,7 @@ def test_hovering_over_a_failed_run_shows_its_reason(visitors: Visitors, depot: 
 @pytest.mark.nightly
 def test_a_chart_follows_the_switch_between_light_and_dark(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
-    chart = page.locator("[data-chart=history]")
-    expect(chart.locator(".ytitle")).to_be_visible()
+    chart = interactive(page.locator("[data-chart=history]"))
     colour = "e => e.layout.font.color"
     before = chart.evaluate(colour)
     page.locator("summary", has_text="operator").click()
@@ -242,22 +240,45 @@ def test_ages_keep_counting_between_updates(visitors: Visitors, depot: FilledDep
     )
 
 
-def test_an_update_keeps_scroll_position_and_focus(visitors: Visitors, depot: FilledDepot) -> None:
+def test_an_update_keeps_scroll_position_focus_and_selection(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come("phone").open("/")
     grid = page.locator("#grid-scroll")
     grid.evaluate("element => element.scrollTo(120, 0)")
     page.get_by_role("link", name="gather-main").last.focus()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.strokes'))")
+    selected = page.evaluate("getSelection().toString()")
     builders.passed(depot.failed.series, timezone.now())
     expect(page.get_by_text("All passing")).to_be_visible()
     assert grid.evaluate("element => element.scrollLeft") == 120
     assert page.evaluate("document.activeElement.textContent") == "gather-main"
+    assert "Last 20 runs" in selected
+    assert page.evaluate("getSelection().toString()") == selected
+
+
+def test_an_update_keeps_what_is_chosen_and_opened_and_announces_the_new_state(
+    visitors: Visitors, depot: FilledDepot
+) -> None:
+    visit = visitors.come()
+    page = visit.open("/series/gather-main/")
+    announcement = page.locator("#announcement")
+    page.get_by_label("Interval").select_option("day")
+    page.locator("details.behind summary").first.click()
+    with page.expect_response("**/series/gather-main/?*"):
+        page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    expect(announcement).to_be_empty()  # the state is the same
+    run = builders.passed(depot.failed.series, timezone.now())
+    page.evaluate("document.body.dispatchEvent(new Event('back'))")
+    expect(page.locator(f'a[href="/runs/{run.pk}/"]')).to_be_visible()
+    expect(announcement).to_have_text("Last run of gather-main: passed")
+    expect(page.get_by_label("Interval")).to_have_value("day")
+    expect(page.locator("details.behind").first).to_have_attribute("open", "")
+    assert visit.complaints == []
 
 
 @pytest.mark.nightly
 def test_keys_move_the_chart_and_an_update_keeps_the_zoom(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come().open("/series/gather-main/")
-    chart = page.locator("[data-chart=history]")
-    expect(chart.locator(".ytitle")).to_be_visible()
+    chart = interactive(page.locator("[data-chart=history]"))
     shown = "element => element._fullLayout.xaxis.range.map((time) => Date.parse(time))"
     starts_at = "document.querySelector('[data-chart=history]')._fullLayout.xaxis.range[0]"
     whole = chart.evaluate(shown)
@@ -285,7 +306,7 @@ def test_an_open_chart_draws_a_new_run(visitors: Visitors, depot: FilledDepot) -
     page = visitors.come().open("/series/circle-ring/")
     expect(page.get_by_text("No run has ended in this range.")).to_be_visible()
     run = builders.passed(Series.objects.get(name="circle-ring"), timezone.now())
-    expect(page.locator("[data-chart=history] .ytitle")).to_be_visible()
+    expect(page.locator("[data-chart=history] .drawn .total").first).to_be_attached()
     expect(page.locator(f'a[href="/runs/{run.pk}/"]')).to_be_visible()
 
 
@@ -325,7 +346,7 @@ def test_pages_can_be_read_without_javascript(visitors: Visitors, depot: FilledD
     overview.get_by_role("link", name="Alerts 2 open").click()
     expect(overview.get_by_text("A run did not pass: ").first).to_be_visible()
     series = visit.open("/series/gather-main/")
-    expect(series.locator("noscript p")).to_be_visible()
+    expect(series.locator("[data-chart=history] .y-title")).to_have_text("Duration (s)")
     expect(series.get_by_role("cell", name="failed in transfer_data").first).to_be_visible()
     series.get_by_role("button", name="Run now").click()
     expect(series.get_by_role("heading", name="Waiting for the reporter")).to_be_visible()

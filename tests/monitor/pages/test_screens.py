@@ -99,5 +99,8 @@ def test_every_page_looks_well(
     visitors.session = depot.administrator
     wrong = []
     for address in shown_pages(depot.administrator):
-        wrong += look(visitors, address, f"{kind}/{name_of(address)}")
+        name = f"{kind}/{name_of(address)}"
+        wrong += look(visitors, address, name)
+        if kind == "full":
+            wrong += look(visitors, address, name, screens=["wall"], schemes=["light"], with_axe=False)
     assert not wrong, "\n".join(wrong)

@@ -8,19 +8,21 @@ A test takes the fixture ``visitors`` (a browser over the full depot) or calls `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from django.db import connection, transaction
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 from monitor import env
 from monitor.models import Run
 from tests.monitor.pages.chromium import DEADLINE_MILLISECONDS
 
 SCREENS = {"phone": (390, 844), "desk": (1440, 900)}
+SIZES = {**SCREENS, "wall": (3840, 2160)}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 SCREENSHOTS = env.ROOT / "var" / "screenshots"
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -104,6 +106,13 @@ class Visitors:
         return Visit(context, self.base)
 
 
+def interactive(chart: Locator) -> Locator:
+    """Point at a chart that the server has drawn, until Plotly has drawn it."""
+    chart.hover()
+    expect(chart).to_have_class(re.compile(r"\bis-interactive\b"))
+    return chart
+
+
 def overflow(page: Page) -> int:
     """Return by how many pixels the page is wider than the window."""
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
@@ -120,35 +129,29 @@ def look(
 ) -> list[str]:
     """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
 
-    Checked are the console, with it the content security policy, the width of the page, and what axe-core
+    *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width of the page, and what axe-core
     finds serious. A screenshot of each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
     """
     visit = visitors.come()
     page = visit.tab()
     found: list[str] = []
     for screen in screens:
-        width, height = SCREENS[screen]
+        width, height = SIZES[screen]
         page.set_viewport_size({"width": width, "height": height})
         for scheme in schemes:
             where = f"{path} ({screen}, {scheme})"
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.goto(visit.base + path)
             page.locator("main").first.wait_for()
-            _wait_for_charts(page)
             if (excess := overflow(page)) > 0:
                 found.append(f"{where}: {excess} px wider than the screen: {_widest(page)}")
             found += [f"{where}: {violation}" for violation in (_violations(page) if with_axe else [])]
             _shoot(page, f"{name}-{screen}-{scheme}")
+    for chart in page.locator("[data-chart]").all():
+        interactive(chart)
     complaints = [text for text in visit.complaints if not any(part in text for part in EXPECTED_MESSAGES)]
     visit.context.close()
     return [*found, *(f"{path}: {text}" for text in complaints)]
-
-
-def _wait_for_charts(page: Page) -> None:
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-chart]')]"
-        ".every(chart => chart.offsetParent === null || chart.querySelector('.main-svg'))"
-    )
 
 
 def _widest(page: Page) -> str:

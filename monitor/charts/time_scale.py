@@ -1,0 +1,79 @@
+"""The time axis of a chart that the server draws: long pauses between runs are cut out.
+
+Times are seconds since 1970, positions are shares of the width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.charts.axes import time_step, times_of_step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+PAUSE_OF_GAP = 20  # usual gaps: a longer pause is cut out
+_HALF_RANGE_SECONDS = 300  # before and after a single run
+_MOST_TICKS = 6
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    """An axis from *start* to *end* without *pauses*, pairs of times in order."""
+
+    start: float
+    end: float
+    pauses: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of_runs(cls, times: Floats) -> TimeScale:
+        """Return the axis of runs at *times*, sorted, at least one."""
+        if len(times) == 1:
+            return cls(times[0] - _HALF_RANGE_SECONDS, times[0] + _HALF_RANGE_SECONDS)
+        gaps = np.diff(times)
+        usual = float(np.median(gaps))
+        pauses = [
+            (float(times[at] + usual), float(times[at + 1] - usual))
+            for at in np.flatnonzero(gaps > PAUSE_OF_GAP * usual)
+        ]
+        return cls(float(times[0] - usual), float(times[-1] + 2 * usual), pauses)
+
+    @property
+    def shown_seconds(self) -> float:
+        return self.end - self.start - sum(last - first for first, last in self.pauses)
+
+    def positions(self, times: Floats) -> Floats:
+        """Return the share of the axis before each of *times*; below 0 and above 1 outside of it."""
+        cut = sum((np.clip(times, first, last) - first for first, last in self.pauses), np.zeros(len(times)))
+        shares: Floats = (times - self.start - cut) / (self.shown_seconds or 1.0)
+        return shares
+
+    def position(self, time: float) -> float:
+        return float(self.positions(np.array([time]))[0])
+
+    def ticks(self) -> Iterator[tuple[float, str, str]]:
+        """Yield position and label in two lines of each tick; the second only where it changes."""
+        step = time_step(self.shown_seconds, _MOST_TICKS)
+        patterns = ("%m-%d", "%Y") if step.total_seconds() >= _DAY_SECONDS else ("%H:%M", "%m-%d")
+        least = 0.6 * step.total_seconds() / (self.shown_seconds or 1.0)
+        edges = [self.start, *(edge for pause in self.pauses for edge in pause), self.end]
+        before, context = -1.0, ""
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            for time in times_of_step(_utc(first), _utc(last), step):
+                position = self.position(time.timestamp())
+                if position - before >= least:
+                    label, beside = (time.strftime(pattern) for pattern in patterns)
+                    yield position, label, beside if beside != context else ""
+                    before, context = position, beside
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
