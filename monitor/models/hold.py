@@ -63,7 +63,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         is_visible = models.Q(pk__in=[])
         for kind, named in SCOPE_LOOKUPS.items():
             of_scope = visible.filter(**{named: models.OuterRef("name")})
-            is_visible |= models.Q(has_row(of_scope), kind=kind)
+            is_visible |= models.Q(kind=kind) & models.Q(has_row(of_scope))
         return self.filter(is_visible)
 
     def at(self, now: datetime) -> HoldQuerySet:
@@ -126,7 +126,13 @@ class Hold(models.Model):
                 name="hold_ends_after_it_began",
             ),
         ]
-        indexes = [models.Index(fields=["kind", "name", "-began_at"], name="hold_history")]
+        indexes = [
+            models.Index(fields=["kind", "name", "-began_at"], name="hold_history"),
+            models.Index(fields=["-began_at"], name="hold_newest"),
+            models.Index(
+                fields=["-ended_at"], condition=models.Q(ended_at__isnull=False), name="hold_ended_last"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.scope} {self.reason}"
