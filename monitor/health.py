@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 from monitor.celery import app
 from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
-from monitor.models import Heartbeat, Series
+from monitor.models import Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.supervisor.status import ServiceStatus, read_status
 from monitor.units import coarse_seconds
@@ -111,9 +111,11 @@ def _silent_components(now: datetime) -> list[HealthProblem]:
 def _awaited(now: datetime) -> set[str]:
     """Return the components that scheduled series have needed for longer than they may be silent."""
     series = Series.objects.filter(enabled=True, created_at__lte=now - SILENT_AFTER).exclude(schedule="")
-    reporters = set(series.order_by().values_list("reporter__name", flat=True).distinct())
-    home = {HOME_REPORTER} if HOME in reporters else set()
-    return {SCHEDULER, *home} if reporters else set()
+    if not series.exists():
+        return set()
+    home = Reporter.objects.filter(name=HOME).first()  # by key: the planner knows how many series it has
+    has_series = home is not None and series.filter(reporter=home).exists()
+    return {SCHEDULER, HOME_REPORTER} if has_series else {SCHEDULER}
 
 
 def _restarting(services: Mapping[str, ServiceStatus]) -> list[HealthProblem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
 from monitor.overview.reporters import ReporterState, ReporterSummary
 from monitor.overview.reporters import list_reporters as summaries
+from monitor.overview.reporters import run_counts
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -187,13 +189,17 @@ def list_reporters(request: HttpRequest, query: Query[ReporterQuery]) -> HttpRes
     visible = Reporter.objects.manageable_or_visible_to(request.user)
     if query.site:
         visible = visible.filter(site__name=query.site)
+    now = timezone.now()
     reporters = [
-        summary
-        for summary in summaries(visible, request.user, timezone.now())
-        if query.state in {None, summary.state}
+        summary for summary in summaries(visible, request.user, now) if query.state in {None, summary.state}
     ]
+    counts = run_counts(request.user, [each.reporter for each in reporters], now)
+
+    def shown(summary: ReporterSummary) -> ReporterOut:
+        return ReporterOut(**_fields(summary, counts.get(summary.reporter.pk, {})))
+
     return list_items(
-        query, reporters, ReporterList, key=lambda each: (_ORDER[each.state], each.name), show=_shown
+        query, reporters, ReporterList, key=lambda each: (_ORDER[each.state], each.name), show=shown
     )
 
 
@@ -219,7 +225,8 @@ def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
         raise Refused(409 if error.is_taken else 422, code, str(error)) from error
     except ForeignSite as error:
         raise Refused(403, "not_allowed", str(error)) from error
-    shown = _shown(_summary(request, reporter))
+    summary = _summary(request, reporter)
+    shown = ReporterOut(**_fields(summary, _run_counts(request, reporter)))
     return created(shown, status=201, location=f"/reporters/{reporter.name}")
 
 
@@ -246,7 +253,7 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
     may_manage = Reporter.objects.manageable_by(request.user).filter(pk=reporter.pk).exists()
     status = summary.status
     return {
-        **_fields(summary),
+        **_fields(summary, _run_counts(request, reporter)),
         "series": [series.name for series in details.visible_series(reporter, request.user)],
         "policy_summary": status.policy_summary if status else {},
         "assignment": details.assignment_state(reporter),
@@ -308,12 +315,12 @@ def _summary(request: HttpRequest, reporter: Reporter) -> ReporterSummary:
     return summaries(Reporter.objects.filter(pk=reporter.pk), request.user, timezone.now())[0]
 
 
-def _shown(summary: ReporterSummary) -> ReporterOut:
-    return ReporterOut(**_fields(summary))
+def _run_counts(request: HttpRequest, reporter: Reporter) -> Mapping[str, int]:
+    return run_counts(request.user, [reporter], timezone.now()).get(reporter.pk, {})
 
 
-def _fields(summary: ReporterSummary) -> dict[str, Any]:
-    """Return the fields of ``ReporterOut``."""
+def _fields(summary: ReporterSummary, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of ``ReporterOut``; *counts* are those of its runs."""
     return {
         "name": summary.name,
         "site": summary.site or None,
@@ -321,7 +328,7 @@ def _fields(summary: ReporterSummary) -> dict[str, Any]:
         "state": summary.state,
         "seen_at": summary.seen_at,
         "series_count": summary.series,
-        "run_counts": dict(summary.outcomes),
+        "run_counts": dict(counts),
         "hold": summary.held,
         "alert_count": summary.alerts,
         "agent": _agent(summary.status) if summary.status else None,

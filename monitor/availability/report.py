@@ -64,6 +64,12 @@ def visible_sites(user: AnyUser) -> Mapping[str, Site]:
     return {site.name: site for site in Site.objects.filter(pk__in=keys)}
 
 
+def sites_in_month(month: date, user: AnyUser) -> list[Site]:
+    """Return the sites with a stored *month* that *user* may see, by name."""
+    keys = SiteMonth.objects.of_sites().filter(month=month).order_by().values("site")
+    return list(Site.objects.visible_to(user).filter(pk__in=keys).order_by("name"))
+
+
 def months_of_sites(
     month: date, now: datetime, user: AnyUser | None = None, sites: Collection[Site] | None = None
 ) -> list[MonthOfSite]:

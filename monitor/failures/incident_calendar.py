@@ -5,26 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Q
-
-from monitor.models import Incident
 
 if TYPE_CHECKING:
     from monitor.models.incident import IncidentQuerySet
 
+MOST_A_DAY = 24  # incidents that a day lists
 _DAY = timedelta(days=1)
+
+
+class IncidentSpan(NamedTuple):
+    """From when to when the incident with the primary key *incident* was open; None: it is."""
+
+    incident: int
+    since: datetime
+    resolved_at: datetime | None
 
 
 @dataclass(frozen=True)
 class CalendarDay:
-    """A day with the incidents that were open on it; *begins* tells for each whether it began on this day."""
+    """A day with the primary keys of the incidents that were open on it, the oldest first.
+
+    *begins* are those that began on this day.
+    """
 
     day: date
     is_in_month: bool
     is_today: bool
-    incidents: Sequence[tuple[Incident, bool]]
+    incidents: Sequence[int]
+    begins: frozenset[int]
+
+    @property
+    def listed(self) -> Sequence[int]:
+        return self.incidents[:MOST_A_DAY]
+
+    @property
+    def more(self) -> int:
+        """How many incidents of the day are not listed."""
+        return len(self.incidents) - len(self.listed)
 
 
 @dataclass(frozen=True)
@@ -46,7 +66,12 @@ class IncidentMonth:
     def incidents(self) -> int:
         """How many incidents were open in the month."""
         days = [day for week in self.weeks for day in week if day.is_in_month]
-        return len({incident.pk for day in days for incident, _ in day.incidents})
+        return len({incident for day in days for incident in day.incidents})
+
+    @property
+    def listed(self) -> set[int]:
+        """The primary keys of the incidents that some day lists."""
+        return {incident for week in self.weeks for day in week for incident in day.listed}
 
 
 def first_of_month(text: str, today: date) -> date:
@@ -59,19 +84,20 @@ def first_of_month(text: str, today: date) -> date:
     return chosen if 1970 <= chosen.year < 2200 else today.replace(day=1)
 
 
-def during(incidents: IncidentQuerySet, first: date, zone: tzinfo) -> list[Incident]:
+def spans_during(incidents: IncidentQuerySet, first: date, zone: tzinfo) -> list[IncidentSpan]:
     """Return those of *incidents* that were open in the weeks of the month from *first* on, oldest first."""
     monday, end = _bounds(first)
     start_at, end_at = (datetime.combine(day, time.min, zone) for day in (monday, end))
     rows = incidents.filter(since__lt=end_at).filter(Q(resolved_at=None) | Q(resolved_at__gte=start_at))
-    return list(rows.select_related("signature").order_by("since", "pk"))
+    columns = rows.order_by("since", "pk").values_list("pk", "since", "resolved_at")
+    return [IncidentSpan(*row) for row in columns]
 
 
-def month_of(incidents: Iterable[Incident], first: date, zone: tzinfo, now: datetime) -> IncidentMonth:
+def month_of(incidents: Iterable[IncidentSpan], first: date, zone: tzinfo, now: datetime) -> IncidentMonth:
     """Return the month from *first* on with *incidents*; an open incident lasts until *now*. Pure."""
     spans = [
-        (each, each.since.astimezone(zone).date(), (each.resolved_at or now).astimezone(zone).date())
-        for each in incidents
+        (key, since.astimezone(zone).date(), (resolved_at or now).astimezone(zone).date())
+        for key, since, resolved_at in incidents
     ]
     monday, end = _bounds(first)
     today = now.astimezone(zone).date()
@@ -80,7 +106,8 @@ def month_of(incidents: Iterable[Incident], first: date, zone: tzinfo, now: date
             day,
             day.month == first.month,
             day == today,
-            [(incident, began == day) for incident, began, ended in spans if began <= day <= ended],
+            [incident for incident, began, ended in spans if began <= day <= ended],
+            frozenset(incident for incident, began, _ in spans if began == day),
         )
         for day in (monday + number * _DAY for number in range((end - monday).days))
     ]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q
 
 from monitor.models import FailureSignature, Run, Series
-from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE, State
+from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE
 from monitor.models.selected_time import SelectedTime
+from monitor.models.visibility import has_row, sees_all
 from reporters.fields import parse_time
 
 if TYPE_CHECKING:
@@ -75,10 +76,12 @@ def selected_runs(chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> 
 
     The spans are disjoint, the newest first. There is one per day if *chosen* has a time of day.
     """
-    ended = Run.objects.filter(state__in=states_of(chosen.outcome)).order_by()
-    runs = _of_series(chosen.within(ended, "slot"), chosen, user)
+    states = states_of(chosen.outcome)
+    if chosen.stage:  # of which other runs have none
+        states = [state for state in states if state in (*DID_NOT_PASS, *IN_FLIGHT)]
+    runs = _of_series(chosen.within(Run.objects.filter(state__in=states).order_by(), "slot"), chosen, user)
     if chosen.stage:
-        runs = runs.filter(stage=chosen.stage).exclude(state=State.PASSED)
+        runs = runs.filter(stage=chosen.stage)
     if chosen.signature:
         signature = FailureSignature.objects.filter(name=chosen.signature).first()
         runs = runs.filter(signature=signature, state__in=WITH_SIGNATURE) if signature else runs.none()
@@ -138,17 +141,18 @@ def causes_of(parts: Iterable[RunQuerySet]) -> tuple[list[CauseShare], int]:
 
 
 def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-    if not chosen.site and not chosen.series:
-        return runs.visible_to(user)
+    if not chosen.site and not chosen.series and sees_all(user):
+        return runs
     visible: SeriesQuerySet = Series.objects.visible_to(user).order_by()
     if chosen.series:
         visible = visible.filter(name__icontains=chosen.series)
     if chosen.site:
         visible = visible.filter(bindings__resource__site__name=chosen.site)
-    keys = list(visible.values_list("pk", flat=True).distinct()[: MOST_LISTED_SERIES + 1])
-    if len(keys) > MOST_LISTED_SERIES:
-        return runs.filter(series__in=visible)
-    return runs.filter(series__in=keys)
+    if chosen.site or chosen.series:
+        keys = list(visible.values_list("pk", flat=True).distinct()[: MOST_LISTED_SERIES + 1])
+        if len(keys) <= MOST_LISTED_SERIES:
+            return runs.filter(series__in=keys)
+    return runs.filter(has_row(visible.filter(pk=OuterRef("series"))))  # for each run, the newest first
 
 
 def _cursor(run: Run) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import OuterRef, QuerySet
 
 from monitor.models import Binding, Hold, Reporter, Series, Site, Suite
 from monitor.models.hold import HoldKind, HoldMode, HoldQuerySet, Scope
+from monitor.models.visibility import has_row
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -36,6 +37,14 @@ class HoldableScope:
     hold: Hold | None
 
 
+@dataclass(frozen=True)
+class HoldableScopes:
+    """The first *scopes* of a kind, by name, and whether there are *more*."""
+
+    scopes: Sequence[HoldableScope]
+    has_more: bool
+
+
 def hold_events(holds: HoldQuerySet, at_most: int) -> list[HoldEvent]:
     """Return the newest events of *holds*, newest first."""
     begun = holds.order_by("-began_at")[:at_most]
@@ -48,24 +57,24 @@ def hold_events(holds: HoldQuerySet, at_most: int) -> list[HoldEvent]:
 
 
 def holdable_scopes(
-    user: AbstractBaseUser | AnonymousUser, now: datetime
-) -> dict[HoldKind, Sequence[HoldableScope]]:
-    """Return, by kind, the sites, suites and reporters of the series that *user* may see, sorted by name."""
+    user: AbstractBaseUser | AnonymousUser, now: datetime, at_most: int
+) -> dict[HoldKind, HoldableScopes]:
+    """Return, by kind, *at_most* sites, suites and reporters of the series that *user* may see, by name."""
     holds = {hold.scope: hold for hold in Hold.objects.at(now)}
     visible = Series.objects.visible_to(user).order_by()
-    at_site = Binding.objects.filter(resource__site=OuterRef("pk"), series__in=visible).order_by()
+    at_site = Binding.objects.filter(resource__site=OuterRef("pk"), series__in=visible)
     found: Mapping[HoldKind, QuerySet[Any]] = {
-        HoldKind.SITE: Site.objects.filter(Exists(at_site)),
-        HoldKind.SUITE: Suite.objects.filter(Exists(visible.filter(suite=OuterRef("pk")))),
-        HoldKind.REPORTER: Reporter.objects.filter(Exists(visible.filter(reporter=OuterRef("pk")))),
+        HoldKind.SITE: Site.objects.filter(has_row(at_site)),
+        HoldKind.SUITE: Suite.objects.filter(has_row(visible.filter(suite=OuterRef("pk")))),
+        HoldKind.REPORTER: Reporter.objects.filter(has_row(visible.filter(reporter=OuterRef("pk")))),
     }
-    return {
-        kind: [
-            HoldableScope(Scope(kind, name), holds.get(Scope(kind, name)))
-            for name in scopes.order_by("name").values_list("name", flat=True)
-        ]
-        for kind, scopes in found.items()
-    }
+    shown = {}
+    for kind, rows in found.items():
+        names = list(rows.order_by("name").values_list("name", flat=True)[: at_most + 1])
+        scopes = [Scope(kind, name) for name in names[:at_most]]
+        listed = [HoldableScope(scope, holds.get(scope)) for scope in scopes]
+        shown[kind] = HoldableScopes(listed, len(names) > at_most)
+    return shown
 
 
 def _beginning(hold: Hold) -> HoldEvent:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import F, Max, Q
+from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Coalesce
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
@@ -217,11 +218,18 @@ def covering_holds(series: Iterable[int], holds: Iterable[Hold]) -> dict[int, Ho
 
 
 def hold_progress(holds: Iterable[Hold]) -> list[HoldProgress]:
-    """Return the progress of each of *holds*, all of which must be in force."""
-    return [
-        HoldProgress(hold, Run.objects.in_flight().filter(series__in=hold.scope.series()).count())
-        for hold in holds
-    ]
+    """Return the progress of each of *holds*, all of which must be in force; at most five queries."""
+    holds = list(holds)
+    in_flight = Run.objects.in_flight() if holds else Run.objects.none()
+    running = dict(in_flight.order_by().values_list("series").annotate(runs=Count("*")))
+    counts: Counter[tuple[str, str]] = Counter()
+    for kind, lookup in SCOPE_LOOKUPS.items():
+        names = {hold.name for hold in holds if hold.kind == kind}
+        held = Series.objects.filter(pk__in=list(running), **{f"{lookup}__in": names}).order_by()
+        pairs = held.values_list("pk", lookup).distinct() if names and running else ()
+        for key, name in pairs:
+            counts[kind, name] += running[key]
+    return [HoldProgress(hold, counts[hold.kind, hold.name]) for hold in holds]
 
 
 def describe_hold(hold: Hold) -> str:

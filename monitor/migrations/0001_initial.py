@@ -1313,7 +1313,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-began_at", "-id"],
-                "indexes": [models.Index(fields=["kind", "name", "-began_at"], name="hold_history")],
+                "indexes": [
+                    models.Index(fields=["kind", "name", "-began_at"], name="hold_history"),
+                    models.Index(fields=["-began_at"], name="hold_newest"),
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", False)),
+                        fields=["-ended_at"],
+                        name="hold_ended_last",
+                    ),
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("ended_at", None)), fields=("kind", "name"), name="hold_open_once"
@@ -2926,6 +2934,14 @@ class Migration(migrations.Migration):
                 ),
                 fields=["slot"],
                 name="run_unclassified",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state__in", ("failed", "broken", "timed_out", "lost", "missed"))),
+                fields=["slot", "id", "series", "stage", "signature"],
+                name="run_not_passed",
             ),
         ),
         migrations.AddIndex(

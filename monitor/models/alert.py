@@ -119,7 +119,14 @@ class AlertRule(models.Model):
 
 class AlertQuerySet(models.QuerySet["Alert"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> AlertQuerySet:
-        is_visible = models.Q(series__in=Series.objects.visible_to(user))
+        """Return the alerts of series and reporters that *user* may see."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if sees_all(user):
+            return self
+        # By suite, so that the open alerts are read with their series, not all series for some alerts.
+        suites = Suite.objects.visible_to(user).order_by().values("pk")
+        is_visible = models.Q(series__suite__in=suites)
         return self.filter(
             is_visible | models.Q(reporter__in=Reporter.objects.manageable_or_visible_to(user))
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from monitor.models.series import Series
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -19,7 +19,7 @@ class AttributionQuerySet(models.QuerySet["Attribution"]):
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
         visible = Series.objects.visible_to(user).order_by()
-        return self.filter(models.Exists(_runs_of_attribution().filter(series__in=visible)))
+        return self.filter(has_row(_runs_of_attribution().filter(series__in=visible)))
 
     def open(self) -> AttributionQuerySet:
         return self.filter(ended_at=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from monitor.models.series import Series, SeriesQuerySet
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,7 +62,8 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         visible = Series.objects.visible_to(user)
         is_visible = models.Q(pk__in=[])
         for kind, named in SCOPE_LOOKUPS.items():
-            is_visible |= models.Q(kind=kind, name__in=visible.order_by().values(named))
+            of_scope = visible.filter(**{named: models.OuterRef("name")})
+            is_visible |= models.Q(kind=kind) & models.Q(has_row(of_scope))
         return self.filter(is_visible)
 
     def at(self, now: datetime) -> HoldQuerySet:
@@ -125,7 +126,13 @@ class Hold(models.Model):
                 name="hold_ends_after_it_began",
             ),
         ]
-        indexes = [models.Index(fields=["kind", "name", "-began_at"], name="hold_history")]
+        indexes = [
+            models.Index(fields=["kind", "name", "-began_at"], name="hold_history"),
+            models.Index(fields=["-began_at"], name="hold_newest"),
+            models.Index(
+                fields=["-ended_at"], condition=models.Q(ended_at__isnull=False), name="hold_ended_last"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.scope} {self.reason}"

@@ -10,7 +10,7 @@ from monitor.models.failure_signature import FailureSignature
 from monitor.models.reporter import Reporter
 from monitor.models.series import Series
 from monitor.models.site import OPERATE, may_manage_everywhere
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,8 +30,8 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         affected = IncidentSeries.objects.filter(incident=models.OuterRef("pk"), series__in=visible)
         reporters = Reporter.objects.manageable_or_visible_to(user)
         of_alert = models.Q(alerts__series__in=visible) | models.Q(alerts__reporter__in=reporters)
-        alerted = Incident.objects.filter(of_alert).order_by().values("pk")
-        return self.filter(models.Exists(affected) | models.Q(pk__in=alerted))
+        alerted = Incident.objects.filter(of_alert, pk=models.OuterRef("pk"))
+        return self.filter(has_row(affected) | has_row(alerted))
 
     def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> IncidentQuerySet:
         """Return the visible incidents that *user* may change; of a site admin, those of its sites alone."""

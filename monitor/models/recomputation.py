@@ -11,7 +11,7 @@ from monitor.models.availability_profile import ProfileVersion
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.series import Series
 from monitor.models.site import Site
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -23,7 +23,7 @@ class RecomputationQuerySet(models.QuerySet["Recomputation"]):
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
         changes = RecomputedPeriod.objects.visible_to(user).filter(recomputation=models.OuterRef("pk"))
-        return self.filter(models.Exists(changes))
+        return self.filter(has_row(changes))
 
 
 class Recomputation(models.Model):
@@ -53,8 +53,7 @@ class RecomputedPeriodQuerySet(models.QuerySet["RecomputedPeriod"]):
         """Return the periods of sites at which *user* may see a series."""
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
-        visible = Series.objects.visible_to(user).order_by()
-        return self.filter(site__in=Site.objects.filter(resources__bindings__series__in=visible))
+        return self.filter(site__in=Site.objects.with_series_visible_to(user).order_by())
 
 
 class RecomputedPeriod(models.Model):

@@ -10,7 +10,7 @@ from django.db import models
 
 from monitor.models.series import Series
 from monitor.models.site import Site, may_manage_everywhere, may_manage_somewhere
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,7 +28,7 @@ class ReporterQuerySet(models.QuerySet["Reporter"]):
         """Return the reporters of the series that *user* may see."""
         if sees_all(user):
             return self
-        return self.filter(pk__in=Series.objects.visible_to(user).order_by().values("reporter"))
+        return self.filter(has_row(Series.objects.visible_to(user).filter(reporter=models.OuterRef("pk"))))
 
     def manageable_or_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ReporterQuerySet:
         """Return the reporters that *user* may manage, and those of ``visible_to``."""

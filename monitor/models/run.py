@@ -181,6 +181,12 @@ class Run(models.Model):
                 condition=models.Q(state__in=["failed", "broken", "timed_out"], signature__isnull=True),
                 name="run_unclassified",
             ),
+            # Pages of runs that did not pass, and of their causes, without reading the rows of others.
+            models.Index(
+                fields=["slot", "id", "series", "stage", "signature"],
+                condition=models.Q(state__in=DID_NOT_PASS),
+                name="run_not_passed",
+            ),
             models.Index(
                 fields=["signature", "slot"],
                 condition=models.Q(signature__isnull=False),

@@ -73,8 +73,9 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
             return self.none()
         if sees_all(user):
             return self
-        is_viewer = models.Q(viewers__user=user.pk)
-        return self.filter(models.Q(viewers__isnull=True) | is_viewer).distinct()
+        viewers = Suite.viewers.through.objects.filter(suite=models.OuterRef("pk"))
+        is_viewer = models.Exists(viewers.filter(group__user=user.pk))
+        return self.filter(~models.Exists(viewers) | is_viewer)
 
     def public(self) -> SuiteQuerySet:
         """Return the suites whose name, title and state visitors see without a login."""

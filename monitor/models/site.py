@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from monitor.models.role import UserRole, roles_of
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -58,12 +58,15 @@ class SiteQuerySet(models.QuerySet["Site"]):
         """Return the sites at which *user* may see a series, and the own sites of a site admin."""
         if sees_all(user):
             return self
-        bindings = _visible_bindings(user).filter(resource__site=models.OuterRef("pk"))
-        has_series = models.Q(models.Exists(bindings))
+        with_series = self.with_series_visible_to(user)
         if UserRole.SITE_ADMIN not in roles_of(user):
-            return self.filter(has_series)
+            return with_series
         own = SiteAdministrator.objects.filter(user=user.pk).order_by().values("site")
-        return self.filter(has_series | models.Q(pk__in=own))
+        return with_series | self.filter(pk__in=own)
+
+    def with_series_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> SiteQuerySet:
+        """Return the sites at which *user* may see a series."""
+        return self.filter(has_row(_visible_bindings(user).filter(resource__site=models.OuterRef("pk"))))
 
     def public(self) -> SiteQuerySet:
         """Return the sites whose name, title, state and availability visitors see without a login."""
@@ -93,7 +96,7 @@ class ResourceQuerySet(models.QuerySet["Resource"]):
         """Return the resources of the series that *user* may see."""
         if sees_all(user):
             return self
-        return self.filter(models.Exists(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
+        return self.filter(has_row(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
 
 
 def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:

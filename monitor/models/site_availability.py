@@ -20,8 +20,7 @@ class SiteAvailabilityQuerySet(models.QuerySet[Any]):
         """Return the rows of the sites at which *user* may see a series."""
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
-        visible = Series.objects.visible_to(user).order_by()
-        return self.filter(site__in=Site.objects.filter(resources__bindings__series__in=visible))
+        return self.filter(site__in=Site.objects.with_series_visible_to(user).order_by())
 
     def of_sites(self) -> Self:
         """Return the rows of whole sites, without those of their services."""

@@ -1,13 +1,17 @@
-"""The rule that exempts users from the restriction of suites to viewers."""
+"""The rule that exempts users from the restriction of suites to viewers, and a condition for such rules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Subquery
+from django.db.models.lookups import IsNull
 
 from monitor.models.role import UserRole, roles_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.db.models import QuerySet
 
 
 def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -18,3 +22,12 @@ def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
     return bool(
         user.is_active and (getattr(user, "is_superuser", False) or UserRole.OPERATOR in roles_of(user))
     )
+
+
+def has_row(rows: QuerySet[Any]) -> IsNull:
+    """Return the condition that there is one of *rows*, which refer to an ``OuterRef``.
+
+    PostgreSQL turns ``Exists`` into a join, which reads all *rows*, for example all bindings to find the
+    sites of some of them. This condition is evaluated for each outer row, and ends at the first of *rows*.
+    """
+    return IsNull(Subquery(rows.order_by().values("pk")[:1]), False)

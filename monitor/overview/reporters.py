@@ -63,7 +63,7 @@ class ReporterSummary:
             the end of the last run that they reported.
         status: None for a Celery worker, and before the first exchange.
         series: the number of series that the user may see.
-        outcomes: ended runs of these series in the last ``OUTCOMES_WINDOW``, by state.
+        latest: how many of these series have a newest run in each state; skipped runs do not count.
         held: the reason of a hold of the reporter; empty if it is not held.
         alerts: the number of open alerts about the reporter.
         is_outside: whether it is no process of gridcast: programs outside report all of its series.
@@ -74,7 +74,7 @@ class ReporterSummary:
     seen_at: datetime | None
     status: ReporterStatus | None
     series: int
-    outcomes: Mapping[str, int] = field(default_factory=dict)
+    latest: Mapping[str, int] = field(default_factory=dict)
     held: str = ""
     alerts: int = 0
     is_outside: bool = False
@@ -128,14 +128,14 @@ def server_archive_sha256() -> str:
 def list_reporters(
     reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> list[ReporterSummary]:
-    """Return *reporters*, the worst state first, with the series and runs that *user* may see."""
+    """Return *reporters*, the worst state first, with the series that *user* may see."""
     return _summaries(reporter_standings(reporters, now), user, now)
 
 
 def page_of_reporters(
     reporters: ReporterQuerySet, user: AbstractBaseUser | AnonymousUser, now: datetime, page: int
 ) -> ReporterPage:
-    """Return one page of ``list_reporters``; runs are counted for the reporters of this page only."""
+    """Return one page of ``list_reporters``; series are counted for the reporters of this page only."""
     states = reporter_standings(reporters, now)
     pages = max(math.ceil(len(states) / PAGE_ROWS), 1)
     page = min(max(page, 1), pages)
@@ -192,9 +192,7 @@ def _summaries(
 ) -> list[ReporterSummary]:
     rows = [each.reporter for each in standings]
     names = [row.name for row in rows]
-    visible = Series.objects.visible_to(user).filter(reporter__in=rows)
-    reporter_of = dict(visible.order_by().values_list("pk", "reporter"))
-    series, outcomes = Counter(reporter_of.values()), _outcomes(visible, reporter_of, now)
+    latest = _latest(Series.objects.visible_to(user).filter(reporter__in=rows))
     in_force = Hold.objects.at(now).filter(kind=HoldKind.REPORTER, name__in=names)
     holds = {hold.name: hold.reason for hold in in_force}
     alerts = Counter(Alert.objects.open().filter(reporter__in=rows).values_list("reporter", flat=True))
@@ -204,8 +202,8 @@ def _summaries(
             each.state,
             each.seen_at,
             each.status,
-            series=series[each.reporter.pk],
-            outcomes=_ordered(outcomes[each.reporter.pk]),
+            series=latest[each.reporter.pk].total(),
+            latest=_ordered(latest[each.reporter.pk]),
             held=holds.get(each.reporter.name, ""),
             alerts=alerts[each.reporter.pk],
             is_outside=each.is_outside,
@@ -214,23 +212,38 @@ def _summaries(
     ]
 
 
-def _outcomes(
-    visible: SeriesQuerySet, reporter_of: Mapping[int, int], now: datetime
-) -> Mapping[int, Counter[str]]:
-    """Return the outcomes of the recent runs of *visible* series, by the primary key of the reporter.
+def _latest(series: SeriesQuerySet) -> Mapping[int, Counter[str]]:
+    """Return the number of *series* by the primary key of the reporter and the state of the newest run.
 
-    PostgreSQL counts by series, because grouping by reporter would join every run with its series.
+    The state is empty if there is no such run.
     """
+    counted = series.order_by().values_list("reporter", "latestrun__state").annotate(Count("pk"))
+    latest: dict[int, Counter[str]] = defaultdict(Counter)
+    for reporter, state, number in counted:
+        latest[reporter][state or ""] += number
+    return latest
+
+
+def run_counts(
+    user: AbstractBaseUser | AnonymousUser, reporters: Sequence[Reporter], now: datetime
+) -> Mapping[int, Mapping[str, int]]:
+    """Return by primary key of the reporter the ended runs of the last ``OUTCOMES_WINDOW`` by state.
+
+    Runs of series that *user* may see. PostgreSQL counts by series, because grouping by reporter would join
+    every run with its series.
+    """
+    visible = Series.objects.visible_to(user).filter(reporter__in=reporters).order_by()
+    reporter_of = dict(visible.values_list("pk", "reporter"))
     recent = Run.objects.ended().filter(slot__gt=now - OUTCOMES_WINDOW, slot__lte=now)
-    of_visible = recent.filter(series__in=visible.order_by().values("pk")).order_by()
+    of_visible = recent.filter(series__in=visible.values("pk")).order_by()
     outcomes: dict[int, Counter[str]] = defaultdict(Counter)
     for series, state, runs in of_visible.values_list("series_id", "state").annotate(Count("pk")):
         outcomes[reporter_of[series]][state] += runs
-    return outcomes
+    return {reporter: _ordered(counts) for reporter, counts in outcomes.items()}
 
 
 def _ordered(outcomes: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of runs of each outcome that occurs, passed runs first."""
+    """Return the number of each outcome that occurs, passed first."""
     return {state: outcomes[state] for state in ENDED if state in outcomes}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,9 +16,10 @@ from monitor.models import Alert, AlertRule
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.paging import page_number
 from monitor.pages.http.updates import digest_of, is_current, live
 
-MOST_OPEN = 500
+OPEN_A_PAGE = 50
 MOST_CLOSED = 50
 
 
@@ -24,10 +27,15 @@ MOST_CLOSED = 50
 @live
 def page(request: HttpRequest) -> HttpResponse:
     visible = Alert.objects.visible_to(request.user)
-    is_open = listed(visible.open().order_by("-opened_at", "-pk")[:MOST_OPEN])
+    open_count = visible.open().count()
+    pages = max(1, -(-open_count // OPEN_A_PAGE))
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
+    last = number * OPEN_A_PAGE
+    is_open = listed(visible.open().order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last])
     closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
     digest = digest_of(
-        [
+        [open_count]
+        + [
             (
                 row.alert.pk,
                 row.alert.acknowledged_at,
@@ -43,20 +51,24 @@ def page(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     context = {
         "open": is_open,
+        "open_count": open_count,
+        "page": number,
+        "pages": pages,
         "closed": closed,
         "closed_is_full": len(closed) == MOST_CLOSED,
         "rules": AlertRule.objects.filter(enabled=True).count(),
-        "acknowledgeable": _acknowledgeable(request),
+        "acknowledgeable": _acknowledgeable(request, [row.alert.pk for row in is_open]),
         "digest": digest,
         "now": timezone.now(),
     }
     return render(request, "parts/alerts.html" if wants_part(request) else "pages/alerts.html", context)
 
 
-def _acknowledgeable(request: HttpRequest) -> frozenset[int]:
+def _acknowledgeable(request: HttpRequest, keys: Sequence[int]) -> frozenset[int]:
+    """Return those of *keys*, of alerts, that the user may acknowledge."""
     if not may_manage_somewhere(request.user):
         return frozenset()
-    pending = Alert.objects.manageable_by(request.user).open().filter(acknowledged_at=None)
+    pending = Alert.objects.manageable_by(request.user).open().filter(pk__in=keys, acknowledged_at=None)
     return frozenset(pending.values_list("pk", flat=True))
 
 

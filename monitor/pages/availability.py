@@ -27,8 +27,10 @@ from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.paging import page_number
 
 MOST_RECOMPUTATIONS = 50
+SITES_A_PAGE = 40
 
 
 @members_only
@@ -36,7 +38,17 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show every site in the month of the query string."""
     now = timezone.now()
     month = _month(request.GET.get("month", ""), now)
-    context = {"months": report.months_of_sites(month, now, request.user), **_context(month, now)}
+    sites = report.sites_in_month(month, request.user)
+    pages = max(1, -(-len(sites) // SITES_A_PAGE))
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
+    shown = sites[(number - 1) * SITES_A_PAGE : number * SITES_A_PAGE]
+    context = {
+        "months": report.months_of_sites(month, now, sites=shown),
+        "site_count": len(sites),
+        "page": number,
+        "pages": pages,
+        **_context(month, now),
+    }
     return render(request, "pages/availability.html", context)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.failures.incident_calendar import during, first_of_month, month_of
+from monitor.failures.incident_calendar import CalendarDay, first_of_month, month_of, spans_during
 from monitor.models import FailureSignature, Incident
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.reader import zone
 from monitor.templatetags.components import FilterField
 
-MOST_A_DAY = 4
+SHOWN_A_DAY = 4  # the others, if a day has more, are folded
 
 
 @members_only
@@ -29,10 +32,12 @@ def page(request: HttpRequest) -> HttpResponse:
         incidents = incidents.filter(signature__name=cause)
     if site:
         incidents = incidents.filter(name__icontains=site)
+    month = month_of(spans_during(incidents, first, clock), first, clock, now)
+    listed = incidents.select_related("signature").in_bulk(month.listed)
     causes = FailureSignature.objects.order_by("title").values_list("name", "title")
     context = {
-        "month": month_of(during(incidents, first, clock), first, clock, now),
-        "most_a_day": MOST_A_DAY,
+        "month": month,
+        "weeks": [[_cell(day, listed) for day in week] for week in month.weeks],
         "fields": [
             FilterField("signature", "Cause", cause, options=[("", "all"), *causes]),
             FilterField("site", "Site or part", site),
@@ -40,6 +45,11 @@ def page(request: HttpRequest) -> HttpResponse:
         "is_filtered": bool(cause or site),
     }
     return render(request, "pages/failure_calendar.html", context)
+
+
+def _cell(day: CalendarDay, listed: Mapping[int, Incident]) -> dict[str, Any]:
+    incidents = [(listed[key], key in day.begins) for key in day.listed if key in listed]
+    return {"day": day, "shown": incidents[:SHOWN_A_DAY], "folded": incidents[SHOWN_A_DAY:]}
 
 
 entries = [NavigationEntry("Failures", "Calendar", "failure-calendar")]

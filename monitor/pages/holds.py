@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.ledger import holds as holding
-from monitor.ledger.hold_history import hold_events, holdable_scopes
+from monitor.ledger.hold_history import HoldableScopes, hold_events, holdable_scopes
 from monitor.ledger.hold_preview import preview_hold
 from monitor.ledger.holds import HoldError, NotAllowed, UnknownScope, hold_progress
 from monitor.ledger.maintenance import open_and_planned
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG_ENTRIES = 100
+MOST_SCOPES = 60  # of each kind
+MOST_WINDOWS = 60
 
 
 @members_only
@@ -48,16 +50,22 @@ def page(request: HttpRequest) -> HttpResponse:
         return render(request, "parts/current_holds.html", context)
     entries = hold_events(visible, LOG_ENTRIES)
     windows = open_and_planned(request.user, now)
-    changes = latest_changes([shown.window.name for shown in windows])
+    shown_windows = windows[:MOST_WINDOWS]
+    changes = latest_changes([shown.window.name for shown in shown_windows])
     context |= {
         "log": entries,
         "log_is_full": len(entries) == LOG_ENTRIES,
-        "scopes_by_kind": holdable_scopes(request.user, now),
-        "maintenance": [(shown, changes.get(shown.window.name)) for shown in windows],
+        "scopes_by_kind": _holdable(request, now),
+        "maintenance": [(shown, changes.get(shown.window.name)) for shown in shown_windows],
+        "more_windows": len(windows) - len(shown_windows),
         "feeds": feed_statuses(request.user, now),
         "may_announce": may_manage_somewhere(request.user, CHANGE_WINDOWS),
     }
     return render(request, "pages/holds.html", context)
+
+
+def _holdable(request: HttpRequest, now: datetime) -> dict[HoldKind, HoldableScopes]:
+    return holdable_scopes(request.user, now, MOST_SCOPES) if may_manage_somewhere(request.user) else {}
 
 
 @members_only

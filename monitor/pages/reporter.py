@@ -99,7 +99,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
     conflicts = details.conflict_count(reporter)
     open_alerts = listed(Alert.objects.open().filter(reporter=reporter))
     seen = [
-        (summary.state, summary.seen_at, summary.outcomes, summary.held, len(series), assignment, open_codes),
+        (summary.state, summary.seen_at, summary.latest, summary.held, len(series), assignment, open_codes),
         [(row.chain.pk, row.chain.declared_next, row.received) for row in chains],
         [(row.pk, row.state) for row in (*runs, *skipped)],
         [(row.pk, row.revoked_at) for row in keys],

@@ -37,7 +37,7 @@ def _show(request: HttpRequest) -> HttpResponse:
     visible = Reporter.objects.manageable_or_visible_to(request.user)
     content = page_of_reporters(visible, request.user, now, page_number(request.GET.get("page", "")))
     shown = [
-        (row.name, row.state, row.seen_at, row.series, row.outcomes, row.held, row.alerts)
+        (row.name, row.state, row.seen_at, row.series, row.latest, row.held, row.alerts)
         for row in content.rows
     ]
     digest = digest_of([shown, content.count])

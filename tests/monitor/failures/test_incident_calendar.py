@@ -7,15 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from monitor.failures.incident_calendar import first_of_month, month_of
-from monitor.models import Incident
+from monitor.failures.incident_calendar import MOST_A_DAY, IncidentSpan, first_of_month, month_of
 
 MARCH = date(2026, 3, 1)
 NOW = datetime(2026, 3, 20, 12, 0, tzinfo=UTC)
-
-
-def incident(since: datetime, resolved_at: datetime | None) -> Incident:
-    return Incident(pk=1, since=since, opened_at=since, resolved_at=resolved_at)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +41,17 @@ def test_a_month_has_whole_weeks() -> None:
 def test_an_incident_is_on_every_day_on_which_it_was_open(
     resolved_at: datetime | None, zone: str, days: list[int]
 ) -> None:
-    shown = incident(datetime(2026, 3, 4, 23, 0, tzinfo=UTC), resolved_at)
+    shown = IncidentSpan(1, datetime(2026, 3, 4, 23, 0, tzinfo=UTC), resolved_at)
     month = month_of([shown], MARCH, ZoneInfo(zone), NOW)
-    found = [(day.day.day, begins) for week in month.weeks for day in week for _, begins in day.incidents]
+    listed = [(day, key) for week in month.weeks for day in week for key in day.listed]
+    found = [(day.day.day, key in day.begins) for day, key in listed]
     assert found == [(day, day == days[0]) for day in days]
     assert month.incidents == 1
+
+
+def test_a_day_lists_some_of_its_incidents_and_counts_the_others() -> None:
+    spans = [IncidentSpan(key, NOW, NOW) for key in range(MOST_A_DAY + 7)]
+    month = month_of(spans, MARCH, UTC, NOW)
+    (today,) = (day for week in month.weeks for day in week if day.incidents)
+    assert (len(today.listed), today.more, month.incidents) == (MOST_A_DAY, 7, MOST_A_DAY + 7)
+    assert month.listed == set(range(MOST_A_DAY))

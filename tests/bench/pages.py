@@ -1,0 +1,172 @@
+"""Every page at 500 sites with 200 series each, as administrator, viewer and site admin, against 100 ms.
+
+The pages come from the registry; ``QUERIES`` adds their filters. Measured is the processor time of this
+process and of its PostgreSQL backend, which does not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import connection
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from monitor import pages
+from monitor.models import Alert, Incident, Run
+from monitor.models.run import State
+from tests.bench import wide_grid
+from tests.bench.base import Result
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+ROUNDS = 5
+TARGET_MS = 100.0
+BARE = "/help/"  # reads nothing of the grid
+# Query strings by route, beside none at all.
+QUERIES: Mapping[str, tuple[str, ...]] = {
+    "": ("q=login-7", "site=site-7", "suite=suite-3", "probe=login", "category=transfer", "order=name"),
+    "alerts/": (),
+    "audit/": ("user=user-7", "outcome=denied", "page=40", "q=holds"),
+    "availability/": ("month=2026-10", "page=2"),
+    "compare/": ("series=site-7-login-11&with=site-8-login-11",),
+    "failures/": ("site=site-7", "range=90d", "signature=cause-1"),
+    "failures/breakdown/": ("by=series&range=7d", "by=site&range=7d", "by=path&range=7d"),
+    "failures/calendar/": ("range=90d", "site=site-7"),
+    "failures/causes/<slug:name>/": ("range=90d",),
+    "failures/signatures/": ("q=cause",),
+    "forecasts/accuracy/": ("site=site-7", "suite=suite-3", "range=7d", "by=site", "by=series", "part=series"),
+    "forecasts/rank/": ("application=login&paths=target%3Dhost-of-site-7",),
+    "incidents/": ("site=site-7", "state=all", "q=cause", "state=resolved", "page=2"),
+    "map/": ("site=site-7",),
+    "reports/<slug:period>/": ("suite=suite-3",),
+    "reporters/": ("q=agent",),
+    "runs/": (
+        "site=site-7", "series=site-7-login-11", "series=login-7", "outcome=not_passed", "outcome=in_progress",
+        "stage=run", "stage=nothing", "signature=cause-1", "range=90d", "range=90d&stage=init",
+        "from_time=03:00&to_time=03:59",
+    ),
+    "runs/runs.csv": ("outcome=not_passed",),
+    "schedule/": ("q=site-7", "site=site-7", "page=2"),
+    "search/": ("q=site-7", "q=login-7", "q=cause", "q=e&all=1"),
+    "series/": ("q=login-7", "site=site-7", "suite=suite-3", "state=failing", "order=name", "page=900"),
+    "series/<slug:name>/": ("range=30d", "range=all"),
+    "series/<slug:name>/runs/": ("outcome=failed",),
+    "settings/series/": ("q=login-7", "suite=suite-3", "page=900"),
+    "settings/ping-keys/": ("q=login-7",),
+    "sites/": ("q=site-7", "state=failing", "state=held", "state=maintenance", "order=name", "page=9"),
+}  # fmt: skip
+
+
+class Cost(NamedTuple):
+    """The milliseconds of processor time and of the clock that a request takes at least."""
+
+    processor: float
+    clock: float
+
+
+def measure() -> list[Result]:
+    users = wide_grid.load()
+    results = []
+    with override_settings(ALLOWED_HOSTS=["*"]):
+        for kind, user in users.items():
+            client = Client()
+            client.force_login(user)
+            costs = {address: cost for address in addresses() if (cost := cost_of(client, address))}
+            results.append(_result(kind, costs))
+    return results
+
+
+def _result(kind: str, costs: Mapping[str, Cost]) -> Result:
+    slowest = max(costs, key=lambda address: costs[address].processor)
+    figures = {f"{address}, ms": cost.processor for address, cost in costs.items()}
+    figures["slowest page / bare page"] = costs[slowest].processor / costs[BARE].processor
+    figures["slowest page by the clock, ms"] = max(cost.clock for cost in costs.values())
+    return Result(
+        name=f"slowest page of 100,000 series, {kind} / 100 ms",
+        ratio=costs[slowest].processor / TARGET_MS,
+        target=1.0,
+        better="lower",
+        figures=figures,
+    )
+
+
+def addresses() -> Iterator[str]:
+    """Yield the address of each page, alone and with its ``QUERIES``; of objects, the page of one."""
+    known = _arguments()
+    for pattern in (each for patterns in pages.load_all().values() for each in patterns):
+        route = str(pattern.pattern)
+        filled = route
+        for part in sorted(known, key=len, reverse=True):
+            filled = filled.replace(part, re.sub(r"<.*", "", part) + str(known[part]))
+        if "<" not in filled:
+            yield from (
+                f"/{filled}{query}" for query in ("", *(f"?{each}" for each in QUERIES.get(route, ())))
+            )
+
+
+def _arguments() -> Mapping[str, object]:
+    """Return an object by the part of a route that has an argument."""
+    failed = Run.objects.filter(state=State.FAILED, series__name__contains="-login-").latest("slot")
+    incident = Incident.objects.open().order_by("pk").last()
+    return {
+        "runs/<uuid:pk>": failed.pk,
+        "series/<slug:name>": "site-7-login-11",
+        "settings/series/edit/<slug:name>": "site-7-login-11",
+        "settings/series/retire/<slug:name>": "site-7-login-11",
+        "settings/ping-keys/<slug:name>": "site-7-login-11",
+        "settings/suites/edit/<slug:name>": "suite-3",
+        "settings/suites/delete/<slug:name>": "suite-3",
+        "settings/alerts/edit/<slug:name>": "rule-7",
+        "settings/alerts/delete/<slug:name>": "rule-7",
+        "incidents/<int:pk>": incident and incident.pk,
+        "alerts/<int:pk>": Alert.objects.latest("pk").pk,
+        "reporters/<slug:name>": "agent-20",
+        "reports/<slug:period>": f"{timezone.now():%Y-%m}",
+        "sites/<slug:name>": wide_grid.OWN_SITE,
+        "availability/sites/<slug:name>": wide_grid.OWN_SITE,
+        "sites/<slug:site>/resources/<slug:name>": f"{wide_grid.OWN_SITE}/resources/host-of-{wide_grid.OWN_SITE}",
+        "failures/causes/<slug:name>": "cause-1",
+        "holds/<slug:kind>/<slug:name>": f"site/{wide_grid.OWN_SITE}",
+        "help/api/<slug:operation>": "rank_forecasts",
+        "help/guides/<slug:guide>": "pages",
+        "forecasts/accuracy/<slug:part>": "methods",
+        "samples.<slug:form>": "csv",
+        "chart.<slug:form>": "csv",
+        "pairs.<slug:form>": "csv",
+    }
+
+
+def cost_of(client: Client, address: str, rounds: int = ROUNDS) -> Cost | None:
+    """Return what the page at *address* costs, warm; None if it does not answer with a page."""
+    answer = client.get(address)
+    if answer.status_code != 200:
+        return None
+    costs = [_once(client, address) for _ in range(rounds)]
+    return Cost(min(cost.processor for cost in costs), min(cost.clock for cost in costs))
+
+
+def _once(client: Client, address: str) -> Cost:
+    with connection.cursor() as cursor:
+        backend = cursor.connection.info.backend_pid
+    began, used = time.perf_counter(), time.process_time() + _seconds_of(backend)
+    answer = client.get(address)
+    if answer.streaming:
+        b"".join(answer.streaming_content)  # type: ignore[arg-type]
+    used = time.process_time() + _seconds_of(backend) - used
+    return Cost(1000 * used, 1000 * (time.perf_counter() - began))
+
+
+def _seconds_of(process: int) -> float:
+    """Return the processor time of another *process* in seconds."""
+    schedule = Path(f"/proc/{process}/schedstat")
+    if schedule.exists():
+        return int(schedule.read_text(encoding="ascii").split()[0]) / 1e9
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,76 @@
+"""A depot of 500 sites with 200 series each, with all that pages show: the loader of ``pages``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+
+from django.contrib.auth.models import Group, User
+from django.db import connection
+
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.access.roles import Grant, grant
+from monitor.availability.versions import default_version
+from monitor.db import partitions
+from monitor.models import FailureSignature, Suite
+from monitor.models.role import UserRole
+from tests.bench import overview
+
+OWN_SITE = "site-7"  # of the site admin
+SIGNATURES = 40
+PAST_DAYS = 42  # with failed runs
+_STATEMENTS = Template(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
+
+
+def load() -> dict[str, User]:
+    """Fill an empty depot; return a user of each kind: administrator, viewer, site admin.
+
+    The viewer and the site admin do not see one suite of ten.
+    """
+    _create_partitions()
+    overview.load()
+    FailureSignature.objects.bulk_create(_signature(number) for number in range(SIGNATURES))
+    statements = _STATEMENTS.substitute(
+        sites=overview.SITES,
+        series=overview.SERIES,
+        signatures=SIGNATURES,
+        levels=len(QUANTILE_LEVELS),
+        version=default_version().pk,
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # no trigger runs
+        cursor.execute(statements)
+        cursor.execute("RESET session_replication_role")
+        cursor.execute("VACUUM ANALYZE")
+    return _users()
+
+
+def _create_partitions() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT day FROM generate_series(now() - make_interval(days => %s), now() + interval '1 day',"
+            " interval '1 day') AS day",
+            [PAST_DAYS],
+        )
+        partitions.create_for({day for (day,) in cursor.fetchall()})
+
+
+def _users() -> dict[str, User]:
+    closed = Suite.objects.get(name="suite-1")
+    closed.viewers.add(Group.objects.create(name="few"))
+    administrator = User.objects.create_user("bench-administrator", is_superuser=True, is_staff=True)
+    viewer = User.objects.create_user("bench-viewer")
+    grant(viewer, Grant(UserRole.VIEWER))
+    site_admin = User.objects.create_user("bench-site-admin")
+    grant(site_admin, Grant(UserRole.SITE_ADMIN, OWN_SITE))
+    return {"administrator": administrator, "viewer": viewer, "site admin": site_admin}
+
+
+def _signature(number: int) -> FailureSignature:
+    return FailureSignature(
+        name=f"cause-{number}",
+        title=f"Cause {number}",
+        category="storage",
+        severity="major",
+        counts_against_site=True,
+    )
