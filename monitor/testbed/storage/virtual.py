@@ -11,7 +11,7 @@ from typing import Self, get_type_hints
 
 from monitor.testbed.storage.profile import StorageProfile
 
-_C_TYPES = {int: c_int64, float: c_double}
+_C_TYPES: dict[type, type[c_int64] | type[c_double]] = {int: c_int64, float: c_double}
 
 
 class _Parameters(ctypes.Structure):

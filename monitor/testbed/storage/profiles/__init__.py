@@ -17,7 +17,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> StorageProfile:
-    """Return the profile called *name*. Raises UnknownStorage."""
+    """Return the profile called *name*. Raises UnknownStorage if there is none."""
     if name not in names():
         raise UnknownStorage(f"there is no storage profile {name!r}; known are {', '.join(names())}")
     return _registry.load(name.replace("-", "_"))

@@ -1,0 +1,180 @@
+"""``tokens``: limit how many processes read and write a storage area at once."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reporters.remote.errors import UsageFault
+from reporters.tokens import server
+from reporters.tokens.library import library, unreachable
+from reporters.tokens.limits import BadVerdict, Limits, from_sweep
+from reporters.tokens.server import Area, TokensUnavailable
+
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+
+
+class Command:
+    summary = "Limit how many processes read and write a storage area at once."
+
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        _add_serve(actions.add_parser("serve", help="grant the tokens of a storage area, until SIGTERM"))
+        run = actions.add_parser("run", help="run a program, limited by tokens")
+        run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
+        shown = actions.add_parser("status", help="show who has tokens and how many wait")
+        shown.add_argument("--json", action="store_true")
+        for action in (run, shown):
+            action.add_argument("--socket", type=Path, default=_default_socket())
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return {"serve": _serve, "run": _run, "status": _status}[options.action](options)
+        except (TokensUnavailable, BadVerdict) as error:
+            raise UsageFault(str(error)) from None
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    defaults = Limits()
+    parser.add_argument("area", type=Path, help="the directory of the storage area")
+    parser.add_argument("--socket", type=Path, default=_default_socket(), help="(default: %(default)s)")
+    parser.add_argument("--mode", type=_octal, default=0o600, help="permissions of the socket (600)")
+    parser.add_argument("--readers", type=_count, help="processes that may read at once")
+    parser.add_argument("--writers", type=_count, help="processes that may write at once")
+    parser.add_argument(
+        "--from-sweep",
+        type=Path,
+        metavar="FILE.json",
+        help="take both from the output of python -m forecasting sweet-spot --json; none where that is best",
+    )
+    parser.add_argument(
+        "--quantum-bytes",
+        type=_count,
+        default=defaults.quantum_bytes,
+        help="a process gives a token back after so many bytes, if another waits (%(default)s)",
+    )
+    parser.add_argument(
+        "--linger-seconds",
+        type=float,
+        default=defaults.linger_seconds,
+        help="or when it has not used it so long (%(default)s)",
+    )
+
+
+def _serve(options: argparse.Namespace) -> int:
+    if not options.area.is_dir():
+        raise UsageFault(f"{options.area}: it is not a directory")
+    area = Area(options.area.resolve(), options.socket, _limits(options))
+    asyncio.run(_serve_until_signal(area, options.mode))
+    return 0
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    times = {"quantum_bytes": options.quantum_bytes, "linger_seconds": options.linger_seconds}
+    if options.from_sweep is not None:
+        if options.readers or options.writers:
+            raise UsageFault("give --from-sweep, or --readers and --writers, not both")
+        readers, writers, off_reason = from_sweep(options.from_sweep)
+        return Limits(readers, writers, off_reason=off_reason, **times)
+    if not (options.readers and options.writers):
+        raise UsageFault("give --readers and --writers, or --from-sweep")
+    return Limits(options.readers, options.writers, **times)
+
+
+async def _serve_until_signal(area: Area, mode: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with server.serving(area, mode):
+        limits = area.limits
+        tokens = limits.off_reason and f"no limit: {limits.off_reason}"
+        tokens = tokens or f"readers {limits.readers}, writers {limits.writers}"
+        sys.stdout.write(f"{area.directory}: {tokens}; socket {area.socket}\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Replace this process by the program. It runs without limits where none can be had, after a warning."""
+    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not program:
+        raise UsageFault("give the program to run: tokens run -- PROGRAM ...")
+    try:
+        environment = _environment(server.status(options.socket), options.socket, program[0])
+    except TokensUnavailable as error:
+        _warn(f"{error}; {program[0]} runs without limits")
+        environment = {}
+    try:
+        os.execvpe(program[0], program, {**os.environ, **environment})  # noqa: S606 - what the user gave
+    except OSError as error:
+        _warn(f"cannot run {program[0]}: {error.strerror}")
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+
+
+def _environment(status: Mapping[str, Any], socket: Path, program: str) -> dict[str, str]:
+    """Return the variables that limit *program*; none, after a warning, where there is no limit."""
+    off_reason = status["off_reason"] or unreachable(program)
+    if off_reason:
+        _warn(f"{program} runs without limits: {off_reason}")
+        return {}
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gridcast")
+    preloaded = [str(library(cache)), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    return {
+        "LD_PRELOAD": ":".join(preloaded),
+        "GRIDCAST_TOKENS_SOCKET": str(socket.absolute()),
+        "GRIDCAST_TOKENS_AREA": status["directory"],
+        "GRIDCAST_TOKENS_QUANTUM": str(status["quantum_bytes"]),
+        "GRIDCAST_TOKENS_LINGER": repr(status["linger_seconds"]),
+    }
+
+
+def _status(options: argparse.Namespace) -> int:
+    status = server.status(options.socket)
+    if options.json:
+        sys.stdout.write(json.dumps(status, indent=2) + "\n")
+        return 0
+    sys.stdout.write(f"{status['directory']}\n")
+    if status["off_reason"]:
+        sys.stdout.write(f"no limit: {status['off_reason']}\n")
+        return 0
+    for direction, figures in status["tokens"].items():
+        held = figures["held_seconds"]
+        longest = f", the longest for {max(held):.3f} s" if held else ""
+        sys.stdout.write(
+            f"{direction:<6} {len(held)} of {figures['limit']} held{longest}; {figures['waiting']} wait; "
+            f"{figures['granted']} granted, {figures['waited']} of them after a wait\n"
+        )
+    return 0
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"gridcast tokens: {text}\n")
+
+
+def _default_socket() -> Path:
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp", f"gridcast-tokens-{os.getuid()}")  # noqa: S108
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return int(text)
+
+
+def _octal(text: str) -> int:
+    try:
+        mode = int(text, 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o777:
+        raise argparse.ArgumentTypeError(f"expected permissions as 600 or 660, got {text!r}")
+    return mode

@@ -1,0 +1,1 @@
+"""Tokens: a limit on how many processes read and write a storage area at once."""

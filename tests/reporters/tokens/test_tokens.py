@@ -1,0 +1,270 @@
+"""Tokens with real processes: a server, and programs with the preloaded library."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporters.tokens.library import library, unreachable
+from reporters.tokens.server import TokensUnavailable, status
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (Debian: gcc, libc6-dev)")
+
+ROOT = Path(__file__).parents[3]
+# Reads its file once, says so, and reads it again after each line of its input.
+READS = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+while True:
+    os.pread(file, 4096, 0)
+    print("read", flush=True)
+    if not sys.stdin.readline():
+        break
+"""
+
+
+@pytest.fixture(scope="session")
+def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library(tmp_path_factory.mktemp("library"))
+
+
+def tokens_run(socket: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reporters", "tokens", "run", "--socket", str(socket), "--", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class Tokens:
+    """A server of the tokens of an area, and programs that are limited by them."""
+
+    def __init__(self, directory: Path, preloaded: Path, *options: str) -> None:
+        self.area = directory / "area"
+        self.area.mkdir()
+        self.socket = directory / "socket"
+        self._preloaded = preloaded
+        self._started: list[subprocess.Popen[str]] = []
+        self.server = self._start(
+            [sys.executable, "-m", "reporters", "tokens", "serve", str(self.area), *options],
+            {"XDG_RUNTIME_DIR": str(directory)},
+            "--socket",
+            str(self.socket),
+        )
+        assert self.server.stdout
+        self.first_line = self.server.stdout.readline()
+
+    def _start(self, command: list[str], environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*command, *more],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def environment(self, quantum_bytes: int = 1, linger_seconds: float = 0.001) -> dict[str, str]:
+        return {
+            "LD_PRELOAD": str(self._preloaded),
+            "GRIDCAST_TOKENS_SOCKET": str(self.socket),
+            "GRIDCAST_TOKENS_AREA": str(self.area),
+            "GRIDCAST_TOKENS_QUANTUM": str(quantum_bytes),
+            "GRIDCAST_TOKENS_LINGER": str(linger_seconds),
+        }
+
+    def limited(self, *command: str, **times: Any) -> subprocess.Popen[str]:
+        return self._start(list(command), self.environment(**times))
+
+    def reader(self, **times: Any) -> subprocess.Popen[str]:
+        file = self.area / "file"
+        file.touch()
+        return self.limited(sys.executable, "-c", READS, str(file), **times)
+
+    def figures(self, direction: str) -> dict[str, Any]:
+        figures: dict[str, Any] = status(self.socket)["tokens"][direction]
+        return figures
+
+    def end(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.communicate()
+
+
+Start = Callable[..., Tokens]
+
+
+@pytest.fixture
+def start(tmp_path: Path, preloaded: Path) -> Iterator[Start]:
+    started: list[Tokens] = []
+
+    def starting(*options: str) -> Tokens:
+        started.append(Tokens(tmp_path, preloaded, *options))
+        return started[-1]
+
+    yield starting
+    for tokens in started:
+        tokens.end()
+
+
+def has_read(process: subprocess.Popen[str]) -> None:
+    assert process.stdout
+    assert process.stdout.readline() == "read\n"
+
+
+def go_on(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_an_idle_holder_gives_its_token_to_the_next(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    first, second = tokens.reader(), tokens.reader()
+    has_read(first)
+    has_read(second)  # though the first one has its file open, and waits: no deadlock at a barrier
+    go_on(first)
+    has_read(first)
+    assert tokens.figures("read")["granted"] == 3
+
+
+def test_a_token_that_no_other_process_wants_is_kept(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    only = tokens.reader()
+    for _ in range(5):
+        has_read(only)
+        go_on(only)
+    assert tokens.figures("read")["granted"] == 1
+
+
+def test_a_killed_holder_loses_its_token(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    holder = tokens.reader(linger_seconds=1000.0, quantum_bytes=1 << 40)
+    has_read(holder)
+    waiting = tokens.reader()
+    assert eventually(lambda: tokens.figures("read")["waiting"] == 1)
+    holder.kill()
+    has_read(waiting)
+
+
+def test_a_holder_that_lingers_is_waited_for(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    holder = tokens.reader(linger_seconds=1000.0, quantum_bytes=1 << 40)
+    has_read(holder)
+    waiting = tokens.reader()
+    assert eventually(lambda: tokens.figures("read")["waiting"] == 1)
+    go_on(holder)
+    has_read(holder)  # it may go on, as it has the token
+    assert tokens.figures("read")["waiting"] == 1
+    waiting.kill()
+
+
+def test_programs_go_on_without_limits_when_the_server_is_killed(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    holder = tokens.reader(linger_seconds=1000.0, quantum_bytes=1 << 40)
+    has_read(holder)
+    waiting = tokens.reader()
+    assert eventually(lambda: tokens.figures("read")["waiting"] == 1)
+    tokens.server.send_signal(signal.SIGKILL)
+    has_read(waiting)
+    go_on(waiting)
+    has_read(waiting)
+    _, warnings = waiting.communicate()
+    assert warnings.count("gridcast tokens: the server has ended: process") == 1
+
+
+def test_the_parts_of_a_pipeline_and_forked_children_ask_for_themselves(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tokens.area / "file").write_bytes(b"data" * 1000)
+    copied = tokens.limited(
+        "sh", "-c", f"cd {tokens.area}; for n in 1 2 3; do (cat file | tee copy$n | wc -c) & done; wait"
+    )
+    output, errors = copied.communicate()
+    assert (output.split(), errors) == (["4000"] * 3, "")
+    assert {(tokens.area / f"copy{number}").stat().st_size for number in (1, 2, 3)} == {4000}
+    assert tokens.figures("read")["granted"] >= 3
+    assert tokens.figures("write")["granted"] >= 3
+
+
+def test_files_outside_of_the_area_are_not_limited(start: Start, tmp_path: Path) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tmp_path / "outside").write_text("text", encoding="ascii")
+    assert tokens.limited("cat", str(tmp_path / "outside")).communicate()[0] == "text"
+    assert tokens.figures("read")["granted"] == 0
+
+
+def test_a_program_is_run_with_its_arguments_and_status(start: Start) -> None:
+    tokens = start("--readers", "2", "--writers", "1")
+    run = tokens_run(
+        tokens.socket, "sh", "-c", f"echo text > {tokens.area}/file; cat {tokens.area}/file; exit 7"
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (7, "text\n", "")
+    assert tokens.figures("read")["granted"] == 1
+
+
+def test_where_a_limit_does_not_help_programs_run_without_and_the_reason_is_said(
+    start: Start, tmp_path: Path
+) -> None:
+    gain = '{"streams": {"readers": 1, "writers": 1}, "saved": 0.0, "low": -0.01, "high": 0.01}'
+    (tmp_path / "verdict.json").write_text(
+        f'{{"verdict": "does not help", "gain": {gain}}}', encoding="ascii"
+    )
+    tokens = start("--from-sweep", str(tmp_path / "verdict.json"))
+    assert "no limit: the sweep's verdict is that a limit does not help" in tokens.first_line
+    run = tokens_run(tokens.socket, "env")
+    assert "LD_PRELOAD" not in run.stdout
+    assert "env runs without limits: the sweep's verdict is" in run.stderr
+
+
+def test_a_second_server_is_refused_and_the_socket_of_a_killed_one_is_replaced(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    second = [sys.executable, "-m", "reporters", "tokens", "serve", str(tokens.area)]
+    second += ["--socket", str(tokens.socket), "--readers", "1", "--writers", "1"]
+    refused = subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "a server is running there" in refused.stderr
+    tokens.server.kill()
+    tokens.server.wait()
+    assert tokens.socket.exists()
+    with subprocess.Popen(second, cwd=ROOT, stdout=subprocess.PIPE, text=True) as replacing:
+        assert replacing.stdout
+        assert "readers 1, writers 1" in replacing.stdout.readline()
+        replacing.terminate()
+        assert replacing.wait() == 0
+    assert not tokens.socket.exists()
+
+
+def test_without_a_server_the_program_runs_and_a_line_says_so(tmp_path: Path) -> None:
+    run = tokens_run(tmp_path / "none", "echo", "text")
+    assert (run.returncode, run.stdout) == (0, "text\n")
+    assert "no server of tokens answers" in run.stderr
+    assert "echo runs without limits" in run.stderr
+
+
+def test_a_static_program_cannot_be_limited(tmp_path: Path) -> None:
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("int main(void) { return 0; }\n", encoding="ascii")
+    built = subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, check=False)
+    if built.returncode:
+        pytest.skip("no static libraries here")
+    assert unreachable(str(program)) == "it is a static program"
+    assert unreachable("sh") == ""
+
+
+def test_no_server_is_an_error_that_names_the_socket(tmp_path: Path) -> None:
+    with pytest.raises(TokensUnavailable, match=r"no server of tokens answers at .*none: No such file"):
+        status(tmp_path / "none")
