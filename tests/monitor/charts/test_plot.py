@@ -53,7 +53,8 @@ def test_the_axis_of_values_fits_unit_and_values(
     unit: str, tallest: float, needed: float, high: float, name: str
 ) -> None:
     scale = ValueScale.from_zero(unit, tallest, needed)
-    assert (scale.high, scale.name) == (pytest.approx(high), name)
+    assert scale.high == pytest.approx(high)
+    assert scale.name == name
     assert scale.positions(np.array([0.0, scale.high, 2 * scale.high])).tolist() == [1, 0, 0]
 
 
