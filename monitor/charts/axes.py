@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 _STEPS = (
+    *(timedelta(seconds=n) for n in (1, 2, 5, 10, 15, 30)),
     *(timedelta(minutes=n) for n in (1, 2, 5, 10, 15, 30)),
     *(timedelta(hours=n) for n in (1, 2, 3, 6, 12)),
     *(timedelta(days=n) for n in (1, 2, 7, 14, 30, 90, 180, 365, 730, 1826, 3652)),
 )
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 _MONTH = timedelta(days=30.44)
 _MIDNIGHT = datetime(1970, 1, 5, tzinfo=UTC)  # a Monday
 
@@ -31,7 +33,7 @@ def time_ticks(
 ) -> list[tuple[datetime, str]]:
     """Return at most *most* + 1 round times from *start* to *end*, with labels in *zone*."""
     step = time_step((end - start).total_seconds(), most)
-    pattern = "%m-%d %H:%M" if step < timedelta(days=1) else "%Y-%m-%d"
+    pattern = "%Y-%m-%d" if step >= _DAY else "%m-%d %H:%M" if step >= _MINUTE else "%H:%M:%S"
     return [(time, time.astimezone(zone).strftime(pattern)) for time in times_of_step(start, end, step)]
 
 

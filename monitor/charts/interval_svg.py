@@ -65,13 +65,14 @@ def _value_scale(chart: IntervalChart, scale_name: str) -> ValueScale:
     """Return the axis: to the highest value, unless that would squeeze the band."""
     quantiles = np.concatenate([part.bands.quantiles for part in chart.segments] or [np.empty((0, 3))])
     highest = np.concatenate([part.bands.max for part in chart.segments] or [np.empty(0)])
+    lowest = np.concatenate([part.bands.min for part in chart.segments] or [np.empty(0)])
     if scale_name == LOGARITHMIC:
-        lowest = np.concatenate([part.bands.min for part in chart.segments] or [np.empty(0)])
         return ValueScale.logarithmic(chart.unit, np.concatenate([lowest, highest]), bottom=_VALUES_BOTTOM)
     tallest = float(quantiles[:, 2].max(initial=0.0))
     stacked = _stacked(chart)[-1].max(initial=0.0)
     needed = float(max(highest.max(initial=0.0), stacked))
-    return ValueScale.from_zero(chart.unit, tallest, needed, bottom=_VALUES_BOTTOM)
+    least = float(lowest.min(initial=0.0))
+    return ValueScale.from_zero(chart.unit, tallest, needed, lowest=least, bottom=_VALUES_BOTTOM)
 
 
 def _measured(chart: IntervalChart) -> list[datetime]:

@@ -73,7 +73,8 @@ class RunColumns:
             values = [self.heights, np.array([each.upper for each in forecasts])]
             return ValueScale.logarithmic(chart.unit, np.concatenate(values))
         needed = max((each.upper for each in forecasts), default=0.0)
-        return ValueScale.from_zero(chart.unit, float(self.heights.max(initial=0.0)), needed)
+        lowest = float(np.nanmin(self.totals, initial=0.0))
+        return ValueScale.from_zero(chart.unit, float(self.heights.max(initial=0.0)), needed, lowest=lowest)
 
     @property
     def density(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 PAUSE_OF_GAP = 20  # usual gaps: a longer pause is cut out
 _HALF_RANGE_SECONDS = 300  # before and after a single run
 _MOST_TICKS = 6
-_DAY_SECONDS = 86_400
+_PATTERNS = (  # least step, first and second line of labels
+    (timedelta(days=1), "%m-%d", "%Y"),
+    (timedelta(minutes=1), "%H:%M", "%m-%d"),
+    (timedelta(0), "%H:%M:%S", "%m-%d"),
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class TimeScale:
     def ticks(self) -> Iterator[tuple[float, str, str]]:
         """Yield position and label in two lines of each tick; the second only where it changes."""
         step = time_step(self.shown_seconds, _MOST_TICKS)
-        patterns = ("%m-%d", "%Y") if step.total_seconds() >= _DAY_SECONDS else ("%H:%M", "%m-%d")
+        label_pattern, beside_pattern = next(each for least, *each in _PATTERNS if step >= least)
         least = 0.6 * step.total_seconds() / (self.shown_seconds or 1.0)
         edges = [self.start, *(edge for pause in self.pauses for edge in pause), self.end]
         before, context = -1.0, ""
@@ -70,7 +74,7 @@ class TimeScale:
             for time in times_of_step(_utc(first), _utc(last), step):
                 position = self.position(time.timestamp())
                 if position - before >= least:
-                    label, beside = (time.strftime(pattern) for pattern in patterns)
+                    label, beside = time.strftime(label_pattern), time.strftime(beside_pattern)
                     yield position, label, beside if beside != context else ""
                     before, context = position, beside
 

@@ -49,12 +49,22 @@ class ValueScale:
 
     @classmethod
     def from_zero(
-        cls, unit: str, tallest: float, needed: float = 0.0, *, top: float = 0.0, bottom: float = 1.0
+        cls,
+        unit: str,
+        tallest: float,
+        needed: float = 0.0,
+        *,
+        lowest: float = 0.0,
+        top: float = 0.0,
+        bottom: float = 1.0,
     ) -> ValueScale:
-        """Return an axis to *tallest*, or to the *needed* value as far as that leaves *tallest* readable."""
+        """Return an axis to *tallest*, or to the *needed* value as far as that leaves *tallest* readable.
+
+        It begins at 0, or at the *lowest* value below.
+        """
         size, name = axis_unit(unit, tallest or needed)
         high = max(tallest, min(needed, MOST_ABOVE * tallest) if tallest else needed)
-        return cls(0.0, high * _ROOM or size, size, name, top=top, bottom=bottom)
+        return cls(min(lowest, 0.0) * _ROOM, high * _ROOM or size, size, name, top=top, bottom=bottom)
 
     @classmethod
     def logarithmic(cls, unit: str, values: Floats, *, bottom: float = 1.0) -> ValueScale:

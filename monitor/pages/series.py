@@ -100,7 +100,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
         "has_bars": choice.scale == LINEAR,
-        "chart_csv": f"{reverse('series-chart', args=[name, 'csv'])}?{request.GET.urlencode()}",
+        "chart_csv": _chart_csv(request, name),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),
@@ -133,6 +133,13 @@ def _plots(
     if isinstance(history, RunChart):
         return {"plot": run_plot(history, choice.scale, events, until), "rate_plot": rate_plot(history)}
     return {"plot": interval_plot(history, choice.scale, events, until)}
+
+
+def _chart_csv(request: HttpRequest, name: str) -> str:
+    """Return the URL of the file with what the chart of *request*, a page or an update of it, shows."""
+    query = request.GET.copy()
+    query.pop("seen", None)
+    return f"{reverse('series-chart', args=[name, 'csv'])}?{query.urlencode()}"
 
 
 def _permissions(request: HttpRequest, series: Series) -> dict[str, bool]:

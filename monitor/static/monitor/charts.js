@@ -528,7 +528,7 @@
     const element = event.target.closest?.("[data-chart]:not(.is-wanted)");
     if (!element || event.pointerType === "touch") return; // a finger may scroll; a tap focuses
     element.classList.add("is-wanted");
-    load().then(() => draw(element)).catch(() => {
+    load().then(() => draw(element), () => {
       loading = undefined; // the server's drawing stays; the next time may succeed
       element.classList.remove("is-wanted");
     });

@@ -31,10 +31,22 @@ def test_ticks_are_round_times_outside_of_pauses_and_name_the_day_where_it_chang
     assert len(labels) <= 7
 
 
-def test_a_single_run_has_an_axis() -> None:
-    scale = TimeScale.of_runs(np.array([HOUR]))
-    assert scale.position(HOUR) == 0.5
-    assert list(scale.ticks())
+@pytest.mark.parametrize(
+    ("times", "labels"),
+    [
+        ([HOUR], ["00:56", "00:58", "01:00", "01:02", "01:04"]),
+        ([0, 5], ["23:59:55", "00:00:00", "00:00:05", "00:00:10", "00:00:15"]),
+    ],
+)
+def test_few_runs_have_an_axis(times: list[float], labels: list[str]) -> None:
+    scale = TimeScale.of_runs(np.array(times))
+    assert [label for _, label, _ in scale.ticks()] == labels
+    assert 0 <= scale.position(times[0]) <= 0.5
+
+
+def test_an_axis_reaches_down_to_values_below_zero() -> None:
+    scale = ValueScale.from_zero("seconds", 0.0, lowest=-10.0)
+    assert 0 < scale.positions(np.array([0.0]))[0] < scale.positions(np.array([-10.0]))[0] < 1
 
 
 @pytest.mark.parametrize(
@@ -53,7 +65,8 @@ def test_the_axis_of_values_fits_unit_and_values(
     unit: str, tallest: float, needed: float, high: float, name: str
 ) -> None:
     scale = ValueScale.from_zero(unit, tallest, needed)
-    assert (scale.high, scale.name) == (pytest.approx(high), name)
+    assert scale.high == pytest.approx(high)
+    assert scale.name == name
     assert scale.positions(np.array([0.0, scale.high, 2 * scale.high])).tolist() == [1, 0, 0]
 
 

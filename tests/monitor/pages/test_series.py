@@ -133,6 +133,20 @@ def test_the_chart_has_every_stage_of_every_run_in_order(
     assert data["totals"] == pytest.approx([22.4, 11.2])
 
 
+def test_an_update_has_the_drawing_of_each_chart_and_the_same_downloads(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.passed(grid.gather, now)
+    whole = page(client, "gather-main", range="24h")
+    part = client.get(
+        "/series/gather-main/", {"range": "24h", "seen": "older"}, headers=HTMX
+    ).content.decode()
+    for text in (whole, part):
+        assert text.count('<div class="drawn"') == 2  # history and rates
+        assert text.count('class="bar-of-stage') == len(builders.GATHER)
+        assert '/series/gather-main/chart.csv?range=24h"' in text
+
+
 def test_a_failed_run_has_its_reason_and_its_completed_stages(
     grid: Grid, client: Client, now: datetime
 ) -> None:

@@ -129,8 +129,9 @@ def look(
 ) -> list[str]:
     """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
 
-    *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width of
-    the page, and what axe-core finds serious. A screenshot of each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
+    *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width
+    of the page, and what axe-core finds serious; at last, every chart becomes interactive. A screenshot of
+    each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
     """
     visit = visitors.come()
     page = visit.tab()
