@@ -93,7 +93,7 @@ def test_programs_outside_are_seen_by_their_reports(client: Client, now: datetim
 def test_conflicts_are_counted(ncsa: Reporter, client: Client, now: datetime) -> None:
     assert "Conflicts" not in text(client)
     ConflictCount.objects.create(reporter="ncsa", total=1234, last_at=now)
-    assert re.search(r"Conflicts</summary>.*1,234 reports, the last", text(client))
+    assert re.search(r"Conflicts</summary>.*1,234 reports, the last", text(client), re.DOTALL)
     assert client.get("/api/v1/reporters/ncsa").json()["conflicts"]["total"] == 1234
 
 
