@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from monitor.db import binary
 from monitor.failures.attribute import parts_of_series
+from monitor.failures.attribution import PartKind
 from monitor.models.incident import MONITOR
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ def explaining_incidents(
     """
     incidents = [each for each in incidents if not each.condition and each.kind != MONITOR]
     by_part = {(each.kind, each.name): each.pk for each in incidents}
-    by_text = {(each.name, each.signature_id): each.pk for each in incidents if each.name}
+    by_text = {
+        (each.name, each.signature_id): each.pk
+        for each in incidents
+        if each.name and each.kind not in {PartKind.EDGE, PartKind.REPORTER}  # others have the name of a site
+    }
     if not series or not by_part:
         return {}
     explained = _by_text(series, by_text, now)

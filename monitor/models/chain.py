@@ -41,10 +41,6 @@ class Chain(models.Model):
     def __str__(self) -> str:
         return f"{self.uuid} of {self.reporter}"
 
-    @property
-    def short_name(self) -> str:
-        return str(self.uuid)[:8]
-
 
 class Disposition(models.IntegerChoices):
     """What became of a record."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from monitor.overview.series_states import SeriesStates
 
+MOST_FORECASTS = 2000  # that are read for a page: of each cell those of the newest results
 _FOREVER = int(np.iinfo(np.int64).max)
 # The metric of the stored row may lag a change of the segment by a moment, as the forecast does.
 _DEVIATIONS = """
@@ -52,7 +53,7 @@ class CellFigures:
         oldest: when the newest run of the series ended whose newest run is the oldest; None without runs.
         deviation: the median of the newest totals relative to the forecast of the next, minus 1; None without
             a forecast.
-        forecast_count: the number of series with a forecast.
+        forecast_count: the number of totals in this median.
         single: the series, if it is the only one.
     """
 
@@ -72,7 +73,7 @@ def cell_figures(
     if not len(cell):
         return {}
     keys = states.series[row]
-    deviation = _deviations(keys)
+    deviation = _deviations(keys, _newest(states.ended_at[row], cell))
     order = np.lexsort([deviation, cell])  # in each cell, series without a forecast come last
     cells, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
     ended_at = np.where(states.ended_at[row] == NEVER, _FOREVER, states.ended_at[row])[order]
@@ -96,10 +97,23 @@ def cell_figures(
     }
 
 
-def _deviations(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the deviation of each of the series *keys*; NaN without a forecast."""
-    rows = column_arrays.read(_COLUMNS, _DEVIATIONS, [np.unique(keys).tolist()])
-    return latest.take(rows["deviation"], latest.positions_of(keys, rows["series"]), np.nan)
+def _newest(ended_at: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which rows are among the newest of their *cell*, about ``MOST_FORECASTS`` in all cells."""
+    if len(cell) <= MOST_FORECASTS:
+        return np.ones(len(cell), dtype=bool)
+    order = np.lexsort([-ended_at, cell])
+    _, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
+    rank = np.arange(len(cell)) - np.repeat(starts, counts)
+    is_newest = np.zeros(len(cell), dtype=bool)
+    is_newest[order] = rank < max(1, MOST_FORECASTS // len(starts))
+    return is_newest
+
+
+def _deviations(keys: NDArray[np.int64], is_read: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the deviation of each of the series *keys*; NaN without a forecast, or if it is not read."""
+    rows = column_arrays.read(_COLUMNS, _DEVIATIONS, [np.unique(keys[is_read]).tolist()])
+    deviation = latest.take(rows["deviation"], latest.positions_of(keys, rows["series"]), np.nan)
+    return np.where(is_read, deviation, np.nan)
 
 
 def _medians(

@@ -23,6 +23,7 @@ LATEST_CHAINS = 20
 LATEST_KEYS = 10
 MOST_MESSAGES = 50
 MESSAGE_CHARACTERS = 2000
+YEARS = range(1900, 2200)  # of times that every zone can show
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,13 @@ class ReporterMessage:
     text: str
 
     @property
-    def stamp(self) -> str:
-        """The time to the second; as the agent sent it, if that is no time."""
+    def time(self) -> datetime | None:
+        """The time; None if the agent sent none that every zone can show."""
         try:
-            return f"{datetime.fromisoformat(self.at).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+            sent = datetime.fromisoformat(self.at).astimezone(UTC)
         except (ValueError, OverflowError):
-            return self.at
+            return None
+        return sent if sent.year in YEARS else None
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,12 @@ def guide(request: HttpRequest, guide: str) -> HttpResponse:
 
 
 @accounts_only
-def file(_request: HttpRequest, name: str) -> HttpResponse:
+def guide_file(_request: HttpRequest, file: str) -> HttpResponse:
     """Return an image or a schema that a guide links."""
-    path = guide_files().get(name)
-    if path is None:
-        raise Http404(f"No guide links {name}.")
-    return HttpResponse(path.read_bytes(), content_type=mimetypes.guess_type(name)[0])
+    place = guide_files().get(file)
+    if place is None:
+        raise Http404(f"No guide links {file}.")
+    return HttpResponse(place.read_bytes(), content_type=mimetypes.guess_type(file)[0])
 
 
 entries = [
@@ -58,5 +58,5 @@ entries = [
 urlpatterns = [
     path("help/", page, name="help"),
     path("help/guides/<slug:guide>/", guide, name="help-guide"),
-    path("help/files/<path:name>", file, name="help-file"),
+    path("help/files/<path:file>", guide_file, name="help-file"),
 ]

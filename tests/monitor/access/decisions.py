@@ -258,7 +258,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "healthz": (PUBLIC, None),
     "help/": (ACCOUNT, None),
     "help/guides/<slug:guide>/": (ACCOUNT, None),
-    "help/files/<path:name>": (ACCOUNT, None),
+    "help/files/<path:file>": (ACCOUNT, None),
     "holds/": (READING, None),
     "holds/<slug:kind>/<slug:name>/": (READING, None),
     "holds/<slug:kind>/<slug:name>/act/": (None, AT_SITES),

@@ -209,6 +209,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "rule": f"{place}-rule",
         "operation": "rank_forecasts",
         "guide": "pages",
+        "file": "grid.schema.json",
     }
     ping_key, ping_text = world.ping_keys[place]
     by_noun: dict[str, dict[str, Any]] = {

@@ -30,7 +30,7 @@ DAY, WEEK = RANGES["24h"], RANGES["7d"]
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.parametrize("range_", RANGES, ids=lambda each: each.key)
+@pytest.mark.parametrize("range_", RANGES.values(), ids=RANGES)
 def test_the_intervals_of_a_range_end_with_the_one_that_now_lies_in(range_: FailureRange) -> None:
     now = datetime(2026, 3, 1, 13, 37, tzinfo=UTC)
     starts = range_.starts(now)

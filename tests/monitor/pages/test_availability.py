@@ -104,7 +104,7 @@ def test_a_site_has_days_services_and_profile(march: Grid, client: Client) -> No
 def test_states_of_a_month(march: Grid, client: Client) -> None:
     months = SiteMonth.objects.of_sites().filter(month=MARCH.date())
     months.update(published_at=timezone.now())
-    assert "Final since" in text(client, f"{SITE}{MONTH}")
+    assert ": only recomputations change it" in text(client, f"{SITE}{MONTH}")
     months.update(has_late_data=True)
     assert "final, late data" in text(client, f"/availability/{MONTH}")
 

@@ -184,7 +184,7 @@ def test_a_cell_of_several_series_has_the_oldest_result_and_the_median_deviation
     assert (cell.newest - cell.figures.oldest) == 4 * minute
     text = client.get("/").content.decode()
     assert f"<b>{MANY:,} series</b>: 4 passed, {MANY - 4} without a run" in text
-    assert "Median duration +10 % from forecast, of 3 series" in text
+    assert "Median duration +10 % from forecast, of the 3 newest results" in text
 
 
 def test_a_cell_of_one_series_has_its_durations_and_leads_to_its_page(
