@@ -47,9 +47,9 @@ Version = Annotated[str, StringConstraints(max_length=_VERSION_CHARACTERS)]
 
 
 def _storable(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return *entry*; raise ValueError if a text in it has half of a surrogate pair."""
+    """Return *entry*; raise ValueError if it has a number that is not finite, or a lone surrogate."""
     try:
-        json.dumps(entry, ensure_ascii=False).encode()
+        json.dumps(entry, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         raise ValueError("expected texts of Unicode characters, got a lone surrogate") from None
     return entry

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
@@ -19,7 +20,13 @@ from monitor.ledger import maintenance_announcements as announcements
 from monitor.ledger.maintenance import times_of
 from monitor.ledger.maintenance_announcements import check_may_announce
 from monitor.ledger.maintenance_calendar import CONTENT_TYPE, calendar_for_user
-from monitor.ledger.maintenance_changes import MaintenanceError, Reason, describe_window
+from monitor.ledger.maintenance_changes import (
+    DECLARED,
+    MaintenanceError,
+    NotPermitted,
+    Reason,
+    describe_window,
+)
 from monitor.ledger.maintenance_listing import MaintenanceState, listed_window
 from monitor.ledger.maintenance_status import window_changes
 from monitor.ledger.maintenance_times import Occurrence, next_occurrences
@@ -87,21 +94,27 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
 @managers_only(CHANGE_WINDOWS)
 def end(request: HttpRequest, name: str) -> HttpResponse:
     """End an open window now; of a recurring one, no further occurrence starts."""
-    return _closed(request, name, lambda window, reason: announcements.end(window.name, reason), "ended")
+    window = _manageable(request, name)
+    return _closed(request, window, lambda each, reason: announcements.end(each.name, reason), "ended")
 
 
 @members_only
 @require_POST
 @managers_only(CHANGE_WINDOWS)
 def delete(request: HttpRequest, name: str) -> HttpResponse:
-    """Delete a window as if it had never been."""
-    return _closed(request, name, withdraw_and_recompute, "deleted")
+    """Delete a window as if it had never been, also one that was declared after the fact."""
+    window = _found(request, name)
+    if not _may_delete(request, window):
+        raise PermissionDenied(f"Your roles do not permit this for {window}, or a feed announces it.")
+    return _closed(request, window, withdraw_and_recompute, "deleted")
 
 
 def _closed(
-    request: HttpRequest, name: str, close: Callable[[MaintenanceWindow, Reason], object], done: str
+    request: HttpRequest,
+    window: MaintenanceWindow,
+    close: Callable[[MaintenanceWindow, Reason], object],
+    done: str,
 ) -> HttpResponse:
-    window = _manageable(request, name)
     reason = Reason(request.user.get_username(), request.POST.get("reason", "").strip(), timezone.now())
     try:
         close(window, reason)
@@ -123,13 +136,21 @@ def _shown(request: HttpRequest, window: MaintenanceWindow, *, error: str = "") 
         "changes": window_changes(window.name, MOST_CHANGES),
         "may_change": may_change and listed.state != MaintenanceState.OVER,
         "may_end": may_change and _may_end(window, listed.state),
-        "may_delete": may_change,
+        "may_delete": _may_delete(request, window),
         "why_characters": MAX_REASON_CHARACTERS,
         "crumbs": _crumbs(),
         "error": error,
         "reason": request.POST.get("reason", ""),
     }
     return render(request, "pages/maintenance_window.html", context, status=409 if error else 200)
+
+
+def _may_delete(request: HttpRequest, window: MaintenanceWindow) -> bool:
+    try:
+        check_may_announce(list(window.sites.all()), request.user)
+    except NotPermitted:
+        return False
+    return window.source in {"", DECLARED}
 
 
 def _may_end(window: MaintenanceWindow, state: MaintenanceState) -> bool:

@@ -127,6 +127,10 @@ def test_an_operator_announces_maintenance_everywhere_and_declares_what_is_over(
         assert operator.post(NEW, {**once, **times}).status_code == 302
     windows = MaintenanceWindow.objects.order_by("pk").values_list("name", "source")
     assert list(windows) == [("grid-upgrade", ""), ("grid-upgrade-2", ""), ("grid-upgrade-3", "declared")]
+    path = "/maintenance/windows/grid-upgrade-3/"
+    context = operator.get(path).context
+    assert (context["may_change"], context["may_end"], context["may_delete"]) == (False, False, True)
+    assert operator.post(f"{path}delete/", {"reason": "by mistake"}).status_code == 302
 
 
 @pytest.mark.parametrize(
