@@ -68,6 +68,7 @@ _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
 _FIRST_SCORED = 10  # values; with fewer, the scores of experts say little about the series
 _FIRST_USED = 20
+_FIRST_KEPT = 2  # values, however many of them overlap: as many as an interval needs
 _LOSS_DECAY = 0.995  # factor of old losses at each value
 _RATE = 2.0
 _NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0: exact experts stay exact
@@ -79,13 +80,13 @@ _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
 _OVERLAP_STEPS = 3.0  # times the step for an outcome that overlaps
 _OVERLAP_ROOM = 0.98
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
-_WIDER, _WIDER_OUTSIDE = 0.1, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
+_WIDER, _WIDER_OUTSIDE = 0.16, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
 _TAILS: Numbers = np.minimum(_LEVELS, 1.0 - _LEVELS)
 _REACH: Numbers = _ROOM * _TAILS
-_OVERLAP_REACH: Numbers = _OVERLAP_ROOM * _TAILS
+_MORE_REACH: Numbers = (_OVERLAP_ROOM - _ROOM) * _TAILS
 _WIDENING: Numbers = _WIDER * (1.0 + _WIDER_OUTSIDE * np.log(0.2 / (2.0 * _TAILS)))  # _WIDER at 0.1 and 0.9
 _SMALLEST = sys.float_info.min
 _PARTS = len(QUANTILE_LEVELS), len(QUANTILE_LEVELS) + 2  # ends of the first parts of what ``issue`` returns
@@ -139,7 +140,7 @@ class Spread:
         if not self.n:
             self.quick = self.slow = point
         issued = issued or IssuedAnswer(self.issue(point), 0)
-        if self.n - issued.overlap >= _FIRST_SCORED:
+        if self.n - issued.overlap >= (_FIRST_KEPT if issued.overlap else _FIRST_SCORED):
             answer, smoothed, quantiles = np.split(issued.numbers, _PARTS)
             self._correct(answer, value, issued.overlap)
             points = np.concatenate([(0.0, 0.0, 0.0, point), smoothed])
@@ -186,7 +187,7 @@ class Spread:
         if overlap:
             step *= _OVERLAP_STEPS
         self.moved += step * (excess - _SHARED * excess[::-1])
-        reach = _OVERLAP_REACH if self.overlap else _REACH
+        reach = _REACH + min(self.overlap, 1.0) * _MORE_REACH
         self.moved = np.maximum(np.minimum(self.moved, reach), -reach)
 
     def _score(self, points: Numbers, quantiles: Numbers, value: float, overlap: int) -> None:
@@ -203,7 +204,7 @@ class Spread:
         if overlap or self.overlap:
             rate = max(_OVERLAP_RATE, 1.0 / (self.n + 1))
             self.overlap += rate * (math.log1p(overlap) - self.overlap)
-        if self.kept < _FIRST_SCORED or self.sampling.counts(overlap):
+        if self.kept < _FIRST_KEPT or self.sampling.counts(overlap):
             self.recent[:, :-1] = self.recent[:, 1:]
             self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
             self.kept += 1
