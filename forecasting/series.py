@@ -21,6 +21,9 @@ from forecasting.base import (
     require_not_past,
 )
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
+from forecasting.methods import auto, blend
+from forecasting.prior import MIN_VALUES as PRIOR_VALUES
+from forecasting.prior import Prior, relative_errors
 from forecasting.state import MethodsByName
 from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, Residuals, finite
 from forecasting.uncertainty.spread import Spread
@@ -88,6 +91,25 @@ class Forecaster:
     def __post_init__(self) -> None:
         if not self._method:  # a loaded state has one
             self._method[self.name] = methods.load(self.name)()
+
+    @classmethod
+    def started(cls, name: str, prior: Prior | None) -> Forecaster:
+        """Return a new forecaster that begins with *prior*, if its method has experts; None: with nothing."""
+        forecaster = cls(name)
+        combined = forecaster._blend()
+        if prior is not None:
+            forecaster._spread.prior = list(prior.errors)
+            if combined is not None:
+                combined.start(prior)
+        return forecaster
+
+    def prior(self) -> Prior | None:
+        """Return what this series teaches others; None if it is too short, or its method has no experts."""
+        combined = self._blend()
+        if combined is None or self._spread.n < PRIOR_VALUES:
+            return None
+        errors, values = self._spread.errors()
+        return Prior(*combined.losses(), relative_errors(errors.tolist(), values.tolist()))
 
     @classmethod
     def load(cls, kept: bytes | memoryview) -> Forecaster:
@@ -186,6 +208,12 @@ class Forecaster:
             for name, forecast in self._all_forecasts(at_seconds)
             if name != self.name
         }
+
+    def _blend(self) -> blend.Method | None:
+        method = self.method
+        if isinstance(method, auto.Method):
+            return method.blend
+        return method if isinstance(method, blend.Method) else None
 
     def _part(self, name: str) -> ForecastMethod:
         all_methods = self._all_methods()

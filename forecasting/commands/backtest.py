@@ -16,6 +16,7 @@ from typing import NamedTuple
 from forecasting import methods
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up, whole_number
+from forecasting.evaluation.priors import Teachers
 from forecasting.evaluation.rolling_origin import (
     MethodScores,
     MethodSummary,
@@ -46,16 +47,24 @@ other scores over the series."""
 class EvaluationTask(NamedTuple):
     """One series to forecast, with the observations of its predictors.
 
-    *names* are the methods to score; the first *warm_up* runs do not count.
+    *names* are the methods to score; the first *warm_up* runs do not count. *teachers* give the series a
+    prior; None: it begins with nothing.
     """
 
     history: RunHistory
     of_predictors: PredictorObservations
     names: Sequence[str]
     warm_up: int
+    teachers: Teachers | None = None
 
     def scores(self) -> list[MethodScores]:
-        return evaluate(self.history.observations, self.of_predictors, self.names, warm_up=self.warm_up)
+        return evaluate(
+            self.history.observations,
+            self.of_predictors,
+            self.names,
+            warm_up=self.warm_up,
+            prior=self.teachers.prior(self.history) if self.teachers else None,
+        )
 
 
 def add(subparsers: Subparsers) -> None:
@@ -75,6 +84,15 @@ def add(subparsers: Subparsers) -> None:
         choices=methods.names(),
         metavar="NAME",
         help=f"evaluate this one; may be repeated; all by default: {', '.join(methods.names())}",
+    )
+    parser.add_argument(
+        "--prior",
+        nargs="?",
+        action="append",
+        const="",
+        metavar="PRIOR.csv",
+        help="start each series with the records of others: of PRIOR.csv, taken as known from the beginning;"
+        " without a file, of the other series of FILE.csv, from their runs known at its first start",
     )
     parser.add_argument(
         "--of",
@@ -114,15 +132,25 @@ def _tasks(all_histories: Sequence[RunHistory], arguments: Namespace) -> list[Ev
             f"{' '.join(arguments.files)}: expected a series of kind {arguments.of} (see --of), got none"
         )
     names = list(dict.fromkeys(arguments.method or methods.names()))
+    teachers = _teachers(all_histories, arguments.prior)
     return [
         EvaluationTask(
             history,
             histories.predictor_values_for(history, all_histories),
             names,
             arguments.warm_up,
+            teachers,
         )
         for history in wanted
     ]
+
+
+def _teachers(all_histories: Sequence[RunHistory], files: Sequence[str] | None) -> Teachers | None:
+    if files is None:
+        return None
+    named = [file for file in files if file]
+    earlier = histories.read(named) if named else []
+    return Teachers(earlier, all_histories if len(named) < len(files) else ())
 
 
 def all_scores(tasks: Sequence[EvaluationTask], processes: int) -> Iterator[list[MethodScores]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from forecasting.base import Abstained, Source
 from forecasting.evaluation import metrics
+from forecasting.prior import Prior
 from forecasting.series import Forecaster, Observation
 from forecasting.uncertainty.intervals import lower_tail
 
@@ -90,6 +91,7 @@ def rolling_origin(
     *,
     levels: Sequence[float] = LEVELS,
     floor: float | None = None,
+    prior: Prior | None = None,
     clock: Callable[[], float] = time.process_time,
 ) -> RollingForecasts:
     """Forecast each of *observations* by *method*, from what was known at its start.
@@ -98,9 +100,10 @@ def rolling_origin(
         of_predictors: the observations of the predictors, each with its source.
         levels: probabilities of the central intervals.
         floor: forecasts below this number are raised to it; None: no limit.
+        prior: what other series teach.
         clock: measures the time to learn, in seconds.
     """
-    forecaster = Forecaster(method)
+    forecaster = Forecaster.started(method, prior)
     for source, observation in of_predictors:
         forecaster.observe(_known_after_start(observation), source)
     for observation in observations:
@@ -221,8 +224,9 @@ def evaluate(
     names: Iterable[str],
     *,
     warm_up: int = WARM_UP,
+    prior: Prior | None = None,
 ) -> list[MethodScores]:
-    """Score the methods *names* on a series, with the observations of its predictors.
+    """Score the methods *names* on a series, with the observations of its predictors and a *prior*.
 
     The first *warm_up* runs are not scored. If no observed value is negative, all forecasts are at least 0:
     the series is taken for durations or rates.
@@ -230,7 +234,7 @@ def evaluate(
     floor = 0.0 if all(observation.value >= 0.0 for observation in observations) else None
     forecasts: dict[str, RollingForecasts] = {}
     for name in dict.fromkeys((*names, "last_value", "nws")):
-        forecasts[name] = rolling_origin(name, observations, of_predictors, floor=floor)
+        forecasts[name] = rolling_origin(name, observations, of_predictors, floor=floor, prior=prior)
     baselines = Baselines(forecasts["last_value"], forecasts["nws"])
     return [baselines.score(forecasts[name], warm_up) for name in names]
 

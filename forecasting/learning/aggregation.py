@@ -20,9 +20,9 @@ specialize", STOC 1997). There is no rate to tune. For series that change in unk
   changes; the same limit makes "regret matching+" follow changes (Tammelin et al., "Solving heads-up limit
   Texas hold'em", IJCAI 2015).
 
-Where runs overlap, weights by normalised losses (``forecasting.learning.loss_weights``) replace these
-weights, in proportion to the share of recent outcomes that overlapped, and no overlapping outcome proves a
-shift of level.
+Where runs overlap, or other series taught a prior, weights by normalised losses
+(``forecasting.learning.loss_weights``) replace these weights, in proportion to the share of recent outcomes
+that overlapped, and no overlapping outcome proves a shift of level.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _MIN_ERRORS = 10  # errors needed before one of them can indicate a shift of lev
 _FARTHEST = 30.0  # typical errors: the limit of a forecast's distance from the other experts
 _FARTHEST_IN_DOUBT = 5.0  # the same limit while it is undecided whether the level has shifted
 _ROUNDING = 1e-9
+_PRIOR_FADES = 100.0  # values after which half of the weights come from the losses, given a prior
 _OVERLAP_RATE = 0.02  # the weight of the newest outcome in the share of outcomes that overlap
 
 
@@ -69,6 +70,7 @@ class Aggregation:
     _newest: float = field(default=0.0, init=False)  # actual value
     _shift: LevelShift = field(default_factory=LevelShift, init=False)
     _overlapping: float = field(default=0.0, init=False)  # share of recent outcomes
+    _has_prior: bool = field(default=False, init=False)
     _by_loss: LossWeights = field(default_factory=LossWeights, init=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +110,15 @@ class Aggregation:
             self._shift.update(forecasts, blended, value, unit)
         self._typical_error.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
+
+    def start(self, losses: Numbers) -> None:
+        """Begin with the mean *losses* of the experts on other series; more and more gives way to regrets."""
+        self._by_loss.start(losses)
+        self._has_prior = True
+
+    def mean_losses(self) -> Numbers:
+        """Return the mean loss of each expert, in median losses; empty before the first value."""
+        return self._by_loss.mean_losses()
 
     def widen(self, count: int) -> None:
         """Make room for *count* experts. Additional experts are appended and start without regret."""
@@ -169,7 +180,14 @@ class Aggregation:
         if overlap or self._overlapping:
             rate = max(_OVERLAP_RATE, 1.0 / (self._typical_error.n + 1))
             self._overlapping += rate * (bool(overlap) - self._overlapping)
-            self._by_loss.update(forecasts, value)
+        self._by_loss.update(forecasts, value)
+
+    @property
+    def _share_by_loss(self) -> float:
+        """The share of the weights that follows from losses, not from regrets."""
+        if not self._has_prior:
+            return self._overlapping
+        return max(self._overlapping, _PRIOR_FADES / (_PRIOR_FADES + self._typical_error.n))
 
     def _add(self, regrets: Numbers) -> None:
         squares = regrets * regrets
@@ -186,9 +204,9 @@ class Aggregation:
 
     def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         weights = self._by_regret(awake, count)
-        if self._overlapping:
-            weights *= 1.0 - self._overlapping
-            weights += self._overlapping * self._by_loss.weights(awake, count)
+        if share := self._share_by_loss:
+            weights *= 1.0 - share
+            weights += share * self._by_loss.weights(awake, count)
         return weights
 
     def _by_regret(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:

@@ -21,6 +21,7 @@ Numbers = NDArray[np.float64]
 _DECAY = 0.995  # factor of old losses at each value
 _NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0
 _LARGEST_SQUARABLE = 1e150
+_PRIOR_VALUES = 10.0  # the weight of a prior
 # by whether errors are squared: the rate of learning, and the limit of one loss in median losses
 _RATE = {False: 2.0, True: 0.5}
 _LARGEST_LOSS = {False: 20.0, True: 5.0}
@@ -39,7 +40,7 @@ class LossWeights:
         errors = np.minimum(np.abs(forecasts - value), _LARGEST_SQUARABLE)
         if self.squared:
             errors *= errors
-        usual = float(np.nanmedian(errors))
+        usual = _median(errors)
         if not len(self._losses):
             self._losses = np.zeros(len(forecasts))
         self._losses *= _DECAY
@@ -48,6 +49,14 @@ class LossWeights:
             with np.errstate(over="ignore"):
                 losses = np.minimum(errors / usual, _LARGEST_LOSS[self.squared])
             self._losses += np.where(np.isnan(losses), 1.0, losses)
+
+    def start(self, losses: Numbers) -> None:
+        """Begin as if a few values with these mean *losses*, in median losses, had been learned."""
+        self._losses, self._evidence = _PRIOR_VALUES * losses, _PRIOR_VALUES
+
+    def mean_losses(self) -> Numbers:
+        """Return the mean loss of each expert, in median losses; empty before the first value."""
+        return self._losses / max(self._evidence, 1.0)
 
     def widen(self, count: int) -> None:
         """Make room for *count* experts; additional experts are appended with the mean loss."""
@@ -69,3 +78,10 @@ class LossWeights:
                 weights = awake.astype(np.float64)
         weights /= np.add.reduce(weights)
         return weights
+
+
+def _median(errors: Numbers) -> float:
+    """Return the upper median of *errors*, ignoring NaN; 0 if all are NaN."""
+    ordered = np.sort(errors)  # NaN comes last
+    count = len(ordered) - int(np.isnan(ordered).sum())
+    return float(ordered[count // 2]) if count else 0.0

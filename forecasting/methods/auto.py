@@ -182,6 +182,11 @@ class Method(ForecastMethod):
         """Return the robust line (``lrp_robust``), the blend, and the blend's experts, by name."""
         return {"lrp_robust": self._robust, "blend": self._blend, **self._blend.parts()}
 
+    @property
+    def blend(self) -> blend.Method:
+        """The forecast from the own history."""
+        return self._blend
+
     def predictors(self) -> list[PredictorRecord]:
         """Return the records of all predictors, the highest gain first."""
         records = [

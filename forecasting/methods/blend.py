@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate, chain
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from forecasting.base import Abstained, DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
 from forecasting.memo import Memo
+from forecasting.prior import LossesByExpert, Prior
 from forecasting.state import MethodsByName
 
 
@@ -85,6 +87,30 @@ class Method(ForecastMethod):
         forecasts = self.all_forecasts(at_seconds)
         mean, median = self._mean.blend(forecasts), self._median.blend(forecasts)
         return self._memo.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
+
+    def start(self, prior: Prior) -> None:
+        """Begin, before the first value, with the records of the experts on other series."""
+        for aggregation, losses in (self._median, prior.absolute), (self._mean, prior.squared):
+            aggregation.start(np.array([*chain(*(self._losses(name, losses) for name in self._experts))]))
+
+    def losses(self) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+        """Return the mean losses by expert, absolute and squared, as in ``Prior``."""
+        absolute, squared = self._median.mean_losses().tolist(), self._mean.mean_losses().tolist()
+        ends = [*accumulate(expert.EXPERT_FORECASTS for expert in self._experts.values())]
+        spans = {
+            name: slice(end - self._experts[name].EXPERT_FORECASTS, end)
+            for name, end in zip(self._experts, ends, strict=True)
+        }
+        return (
+            {name: absolute[span] for name, span in spans.items()},
+            {name: squared[span] for name, span in spans.items()},
+        )
+
+    def _losses(self, name: str, losses: LossesByExpert) -> Sequence[float]:
+        """Return the *losses* of the expert *name*: 1, the median, for an expert without a record."""
+        count = self._experts[name].EXPERT_FORECASTS
+        known = losses.get(name, ())
+        return known if len(known) == count else [1.0] * count
 
     def forecast_before(self, at_seconds: float) -> tuple[ValueForecast, int] | None:
         """Return what the present weights make of the forecasts issued before *at_seconds*, and its overlap.

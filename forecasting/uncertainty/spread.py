@@ -47,7 +47,8 @@ from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
 from forecasting.learning.issued import Evidence, IssuedAnswer
-from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
+from forecasting.prior import sample
+from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]
 
@@ -68,6 +69,7 @@ _QUICK_GAIN, _SLOW_GAIN = 0.75, 0.2
 
 _FIRST_SCORED = 10  # values; with fewer, the scores of experts say little about the series
 _FIRST_USED = 20
+_FIRST_KEPT = 2  # values, however many of them overlap: as many as an interval needs
 _LOSS_DECAY = 0.995  # factor of old losses at each value
 _RATE = 2.0
 _NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0: exact experts stay exact
@@ -79,13 +81,13 @@ _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
 _OVERLAP_STEPS = 3.0  # times the step for an outcome that overlaps
 _OVERLAP_ROOM = 0.98
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
-_WIDER, _WIDER_OUTSIDE = 0.1, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
+_WIDER, _WIDER_OUTSIDE = 0.16, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
 _TAILS: Numbers = np.minimum(_LEVELS, 1.0 - _LEVELS)
 _REACH: Numbers = _ROOM * _TAILS
-_OVERLAP_REACH: Numbers = _OVERLAP_ROOM * _TAILS
+_MORE_REACH: Numbers = (_OVERLAP_ROOM - _ROOM) * _TAILS
 _WIDENING: Numbers = _WIDER * (1.0 + _WIDER_OUTSIDE * np.log(0.2 / (2.0 * _TAILS)))  # _WIDER at 0.1 and 0.9
 _SMALLEST = sys.float_info.min
 _PARTS = len(QUANTILE_LEVELS), len(QUANTILE_LEVELS) + 2  # ends of the first parts of what ``issue`` returns
@@ -106,6 +108,7 @@ class Spread:
     newest: Numbers = field(default_factory=lambda: np.zeros(_SHORTER), init=False)  # values, newest last
     overlap: float = field(default=0.0, init=False)  # usual logarithm of 1 + overlap
     sampling: Evidence = field(default_factory=lambda: Evidence(_KEPT_POWER), init=False)
+    prior: list[float] = field(default_factory=list, init=False)  # errors of other series, as in ``Prior``
     # of each expert and probability: the quantile, relative to the point of the expert; the loss
     quantiles: Numbers = field(
         default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
@@ -139,7 +142,7 @@ class Spread:
         if not self.n:
             self.quick = self.slow = point
         issued = issued or IssuedAnswer(self.issue(point), 0)
-        if self.n - issued.overlap >= _FIRST_SCORED:
+        if self.n - issued.overlap >= (_FIRST_KEPT if issued.overlap else _FIRST_SCORED):
             answer, smoothed, quantiles = np.split(issued.numbers, _PARTS)
             self._correct(answer, value, issued.overlap)
             points = np.concatenate([(0.0, 0.0, 0.0, point), smoothed])
@@ -157,9 +160,7 @@ class Spread:
             InvalidNumber: a probability is not inside (0, 1).
         """
         if self.n < _FIRST_USED:
-            return quantiles_around(
-                point, sorted(self.recent[_FORECAST, _LENGTH - self.kept :].tolist()), probabilities
-            )
+            return quantiles_around(point, sorted(self._first_errors(point)), probabilities)
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise InvalidNumber(f"expected probabilities between 0 and 1, got {list(probabilities)}")
         quantiles = np.interp(probabilities, _ALL_LEVELS, _continued(self._answer(point))).tolist()
@@ -167,6 +168,18 @@ class Spread:
             probability: _on_its_side(probability, quantile, point)
             for probability, quantile in zip(probabilities, quantiles, strict=True)
         }
+
+    def errors(self) -> tuple[Numbers, Numbers]:
+        """Return the errors of the last forecasts, and the values."""
+        first = _LENGTH - min(self.kept, _LENGTH)
+        return self.recent[_FORECAST, first:], self.recent[_VALUES, first:]
+
+    def _first_errors(self, point: float) -> list[float]:
+        """Return the errors while there are few: those of the prior stand for those still to come."""
+        own: list[float] = self.recent[_FORECAST, _LENGTH - self.kept :].tolist()
+        if not self.prior or len(own) < MIN_RESIDUALS:
+            return own
+        return own + [abs(point) * error for error in sample(self.prior, max(_FIRST_USED - 1 - len(own), 0))]
 
     def _answer(self, point: float) -> Numbers:
         """Return the corrected quantiles at ``QUANTILE_LEVELS``, given the forecast *point*."""
@@ -186,7 +199,7 @@ class Spread:
         if overlap:
             step *= _OVERLAP_STEPS
         self.moved += step * (excess - _SHARED * excess[::-1])
-        reach = _OVERLAP_REACH if self.overlap else _REACH
+        reach = _REACH + min(self.overlap, 1.0) * _MORE_REACH
         self.moved = np.maximum(np.minimum(self.moved, reach), -reach)
 
     def _score(self, points: Numbers, quantiles: Numbers, value: float, overlap: int) -> None:
@@ -203,7 +216,7 @@ class Spread:
         if overlap or self.overlap:
             rate = max(_OVERLAP_RATE, 1.0 / (self.n + 1))
             self.overlap += rate * (math.log1p(overlap) - self.overlap)
-        if self.kept < _FIRST_SCORED or self.sampling.counts(overlap):
+        if self.kept < _FIRST_KEPT or self.sampling.counts(overlap):
             self.recent[:, :-1] = self.recent[:, 1:]
             self.recent[:, -1] = value, value - point, value - self.quick, value - self.slow
             self.kept += 1
