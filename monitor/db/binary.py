@@ -17,16 +17,6 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection before it is prepared
 
 
-def arrays(*types: str) -> str:
-    """Return placeholders for arrays of these *types* that hide the number of their items from the planner.
-
-    The planner prefers a plan for the very arrays of an execution, because it expects more items of unknown
-    arrays, and so plans again each time, which takes longer than to execute. It keeps one plan for arrays
-    that it never sees.
-    """
-    return ", ".join(f"(SELECT %b::{kind}[])" for kind in types)
-
-
 @contextlib.contextmanager
 def pipeline() -> Iterator[None]:
     """Send the statements of the block without waiting for each result.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 from monitor.ingest.reported_end import reported_end
 from monitor.ledger.transitions import UnlistedEnd, insert_reported
 from monitor.models.run import REPORTED
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
     from monitor.ingest.fast_parser import ParsedReport
     from monitor.models.series import SeriesQuerySet
 
+_REPORTED = Arrays("uuid", "timestamptz", "text", "text")
+_LOCKED = Arrays("uuid", "timestamptz")
 # The bounds of the slots prune the partitions of the ledger, here and below. Rows are read by position: these
 # statements run for every report.
 _FIND = f"""
 SELECT number, series.id, run.id IS NOT NULL, sender IS NULL OR sender = reporter.name OR EXISTS (
     SELECT FROM monitor_formerreporter AS former JOIN monitor_reporter AS its ON its.id = former.reporter_id
     WHERE former.series_id = series.id AND its.name = sender AND reported.slot <= former.until)
-FROM unnest({binary.arrays("uuid", "timestamptz", "text", "text")}) WITH ORDINALITY
+FROM unnest({_REPORTED.placeholders}) WITH ORDINALITY
     AS reported (run, slot, name, sender, number)
 LEFT JOIN monitor_run AS run
     ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
@@ -38,7 +41,7 @@ FROM unnest(%b::uuid[], %b::bigint[], %b::timestamptz[]) AS reported (run, serie
 JOIN monitor_run AS run ON run.series_id = reported.series AND run.slot = reported.slot
 """
 _LOCK = f"""
-SELECT run.id, run.state FROM unnest({binary.arrays("uuid", "timestamptz")}) AS reported (run, slot)
+SELECT run.id, run.state FROM unnest({_LOCKED.placeholders}) AS reported (run, slot)
 JOIN monitor_run AS run
     ON run.id = reported.run AND run.slot = reported.slot AND run.slot BETWEEN %b AND %b
 ORDER BY run.id FOR NO KEY UPDATE OF run
@@ -118,7 +121,8 @@ def find(
     runs, slots = [report.run for report in reports], [report.slot for report in reports]
     names = [report.series for report in reports]
     with binary.cursor() as cursor:
-        cursor.execute(_FIND, [runs, slots, names, list(senders), min(slots), max(slots)])
+        columns = _REPORTED.pack([runs, slots, names, senders])
+        cursor.execute(_FIND, [*columns, min(slots), max(slots)])
         for number, series, is_listed, is_allowed in cursor.fetchall():
             entries[number - 1] = LedgerEntry(series, is_listed) if is_allowed else None
     if visible is None:
@@ -185,7 +189,7 @@ def _lock(slots: Mapping[uuid.UUID, datetime]) -> dict[uuid.UUID, bool]:
         return {}
     with binary.cursor() as cursor:
         times = list(slots.values())
-        cursor.execute(_LOCK, [list(slots), times, min(times), max(times)])
+        cursor.execute(_LOCK, [*_LOCKED.pack([list(slots), times]), min(times), max(times)])
         states = dict(cursor.fetchall())
         reported = set()
         if ended := [run for run, state in states.items() if state in REPORTED]:

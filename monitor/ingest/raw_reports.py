@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
 _TYPES = ("uuid", "timestamptz", "timestamptz", "int2", "bytea", "int2")
+_ROWS = Arrays(*_TYPES)
 _COPY = """
 COPY monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by) FROM STDIN (FORMAT binary)
 """
 _INSERT = f"""
 INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by)
-SELECT * FROM unnest({binary.arrays(*_TYPES)})
+SELECT * FROM unnest({_ROWS.placeholders})
 """  # noqa: S608  # constants
 _COPY_FROM = 10  # reports: for fewer, starting and ending COPY costs more than one INSERT
 
@@ -47,4 +49,4 @@ def write(rows: Sequence[RawReportRow]) -> None:
                 copy.write_row(row)
     elif rows:
         with binary.cursor() as cursor:
-            cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+            cursor.execute(_INSERT, _ROWS.pack(zip(*rows, strict=True)))

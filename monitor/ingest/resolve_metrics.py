@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Count, Max
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 from monitor.ingest.extract_metrics import units
 from monitor.models import Metric, Segment
 
@@ -24,11 +25,12 @@ MOST_IN_SEGMENT = 2_000  # metrics
 MOST_IN_SERIES = 20_000  # in all its segments
 SegmentKey = tuple[int, str]  # the key of its series, and its fingerprint
 
+_WANTED = Arrays("int8", "text")
 # Read by position: this runs for every report.
 _KNOWN = f"""
 SELECT segment.series_id, segment.fingerprint, segment.id, segment.began_at,
     coalesce(array_agg(metric.name) FILTER (WHERE metric.id IS NOT NULL), '{{}}'), array_agg(metric.id)
-FROM unnest({binary.arrays("bigint", "text")}) AS wanted (series, fingerprint)
+FROM unnest({_WANTED.placeholders}) AS wanted (series, fingerprint)
 JOIN monitor_segment AS segment
     ON (segment.series_id, segment.fingerprint) = (wanted.series, wanted.fingerprint)
 LEFT JOIN monitor_metric AS metric ON metric.segment_id = segment.id
@@ -126,9 +128,8 @@ def _wanted(
 
 def _known(wanted: Iterable[SegmentKey]) -> dict[SegmentKey, KnownSegment]:
     """Return the segments of *wanted* that exist."""
-    series, fingerprints = zip(*wanted, strict=True)
     with binary.cursor() as cursor:
-        cursor.execute(_KNOWN, [list(series), list(fingerprints)], binary=True)
+        cursor.execute(_KNOWN, _WANTED.pack(zip(*wanted, strict=True)), binary=True)
         return {
             (series_key, fingerprint): KnownSegment(segment, began_at, dict(zip(names, keys, strict=False)))
             for series_key, fingerprint, segment, began_at, names, keys in cursor.fetchall()

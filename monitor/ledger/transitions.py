@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import transaction
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 from monitor.depot.rollups import mark_dirty
 from monitor.models.run import ENDED, REPORTED, State
 
@@ -67,13 +68,14 @@ class LockedMove(NamedTuple):
 
 _ENDED_COLUMNS = ", ".join(ReportedEnd._fields)
 _ENDED_TYPES = ("uuid", "timestamptz", *5 * ("text",), "timestamptz", "timestamptz")
+_ENDED, _UNLISTED = Arrays(*_ENDED_TYPES), Arrays("int8", "text", *_ENDED_TYPES)
 # Few runs of the ledger have not ended. From the statistics of ``state`` the planner would expect one row and
 # choose a nested loop over all endings. It cannot estimate (state || ''), expects more rows, and hashes.
 _END = f"""
 UPDATE monitor_run AS run
 SET state = ended.state, cause = ended.cause, reason = ended.reason, stage = ended.stage,
     failed_resource = ended.failed_resource, started_at = ended.started_at, ended_at = ended.ended_at
-FROM unnest({binary.arrays(*_ENDED_TYPES)}) AS ended ({_ENDED_COLUMNS})
+FROM unnest({_ENDED.placeholders}) AS ended ({_ENDED_COLUMNS})
 WHERE run.id = ended.run AND run.slot = ended.slot AND run.slot BETWEEN %b AND %b
     AND run.state || '' = ANY (%b)
 """  # noqa: S608  # constants
@@ -85,7 +87,7 @@ WITH inserted AS (
         stage, failed_resource, started_at, ended_at)
     SELECT run, series, slot, slot, trigger, false, 0, state, cause, reason,
         stage, failed_resource, started_at, ended_at
-    FROM unnest({binary.arrays("bigint", "text", *_ENDED_TYPES)}) WITH ORDINALITY
+    FROM unnest({_UNLISTED.placeholders}) WITH ORDINALITY
         AS ended (series, trigger, {_ENDED_COLUMNS}, number)
     ORDER BY series, slot, number
     ON CONFLICT DO NOTHING
@@ -151,10 +153,10 @@ def insert_reported(endings: Sequence[UnlistedEnd]) -> set[uuid.UUID]:
     """
     if not endings:
         return set()
-    columns = [[ending.series for ending in endings], [ending.trigger for ending in endings]]
+    columns: list[list[Any]] = [[end.series for end in endings], [end.trigger for end in endings]]
     columns += [list(column) for column in zip(*(ending.end for ending in endings), strict=True)]
     with binary.cursor() as cursor:
-        cursor.execute(_INSERT_ENDED, columns)
+        cursor.execute(_INSERT_ENDED, _UNLISTED.pack(columns))
         return {run for (run,) in cursor.fetchall()}
 
 
@@ -166,4 +168,4 @@ def end_reported(endings: Sequence[ReportedEnd]) -> None:
     slots = [ending.slot for ending in endings]
     sources = [state for state, targets in ALLOWED.items() if set(REPORTED) <= set(targets)]
     with binary.cursor() as cursor:
-        cursor.execute(_END, [*columns, min(slots), max(slots), sources])
+        cursor.execute(_END, [*_ENDED.pack(columns), min(slots), max(slots), sources])

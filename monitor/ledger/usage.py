@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 
 if TYPE_CHECKING:
     import uuid
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
     from monitor.models import Run
 
+_USED = Arrays("uuid", "text", "timestamptz", "int8", "float8")
 # A resource that has been renamed or deleted counts nowhere.
 _UPSERT = f"""
 INSERT INTO monitor_usage (run_id, site_id, began_at, bytes, cpu_seconds)
 SELECT used.run, resource.site_id, used.began_at, sum(used.bytes), sum(used.cpu_seconds)
-FROM unnest({binary.arrays("uuid", "text", "timestamptz", "bigint", "float8")})
+FROM unnest({_USED.placeholders})
     AS used (run, resource, began_at, bytes, cpu_seconds)
 JOIN monitor_resource AS resource ON resource.name = used.resource
 GROUP BY used.run, resource.site_id, used.began_at
@@ -38,10 +40,10 @@ class UsageRow(NamedTuple):
 
 def record(rows: Iterable[UsageRow]) -> None:
     """Store the sum of *rows* for each run and site; replace an earlier sum of the same run and site."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns = list(zip(*rows, strict=True))
     if columns:
         with binary.cursor() as cursor:
-            cursor.execute(_UPSERT, columns)
+            cursor.execute(_UPSERT, _USED.pack(columns))
 
 
 def record_lost(runs: Iterable[Run]) -> None:

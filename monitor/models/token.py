@@ -53,7 +53,7 @@ WHERE token.id = %(token)b AND {_IS_USE_DUE}
 """  # noqa: S608  # constants
 # The rights of a sender in one statement, because it runs for every report. The permission is granted to the
 # user or to one of the user's groups; a site admin may send what reporters at its sites report. The subquery
-# hides the number of tokens from the planner, as ``monitor.db.binary.arrays`` does.
+# hides the number of tokens from the planner, as ``monitor.db.array_parameters`` does.
 _SENDER = f"""
 SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS (
         SELECT FROM auth_permission AS permission

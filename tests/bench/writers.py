@@ -14,19 +14,22 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Event
 
 import numpy as np
+from django.contrib.auth.models import User
 from django.db import connection, connections
 from django.db.models import Q
 
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.samples.pairing import paired
+from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.query import ForecastQuestion, answer_question
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all
 from monitor.models import RawReport, Series, Suite
 from monitor.overview.latest import latest
 from reporters import report as wire
 from reporters.config import ResourceConfig
-from tests.bench import years
+from tests.bench import forecasts, years
 from tests.bench.base import Result, seconds
 from tests.monitor.builders import circle_report
 from tests.rollups import roll_all
@@ -46,6 +49,9 @@ SEED = 5
 
 
 def measure() -> list[Result]:
+    forecasts.load()
+    forecast = list(Series.objects.values_list("name", flat=True))
+    reader = User.objects.create_user("bench-writers", is_superuser=True)
     loaded = years.loaded(SERIES, DAYS)
     names = [f"circle-{number}" for number in range(WRITTEN_TO)]
     resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
@@ -65,6 +71,9 @@ def measure() -> list[Result]:
             draw.choice(loaded.metrics), probe, lag_seconds=0, start=month, end=loaded.end
         ),
         "latest of 300 series": lambda: latest(some, datetime.now(UTC)),
+        "a forecast": lambda: answer_question(
+            reader, ForecastQuestion(draw.choice(forecast), HEADLINE), datetime.now(UTC), within_seconds=0.0
+        ),
     }
     return against_idle(requests, names, quantile=0.99, times=ASKED, target=2.0)
 

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
+_CHANGED = Arrays("int8", "timestamptz")
 # Rows are only inserted, so writers never wait for each other: an hour may have many.
 # Where samples were deleted the rollups are final.
 _MARK = f"""
 INSERT INTO monitor_dirtyhour (series_id, hour)
 SELECT DISTINCT series, date_trunc('hour', slot, 'UTC')
-FROM unnest({binary.arrays("bigint", "timestamptz")}) AS changed (series, slot)
+FROM unnest({_CHANGED.placeholders}) AS changed (series, slot)
 WHERE NOT EXISTS (
     SELECT FROM monitor_retentioncutoff AS cutoff
     WHERE cutoff.series_id = series AND kind = 'samples' AND slot < gone_before
@@ -42,9 +44,8 @@ def mark(changed: Iterable[tuple[int, datetime]]) -> None:
 
     Must be called in the transaction that changes the samples.
     """
-    series, slots = zip(*changed, strict=True)
     with binary.cursor() as cursor:
-        cursor.execute(_MARK, [list(series), list(slots)])
+        cursor.execute(_MARK, _CHANGED.pack(zip(*changed, strict=True)))
 
 
 def mark_runs(runs: Collection[uuid.UUID], slots: Collection[datetime] | None = None) -> None:

@@ -12,10 +12,16 @@ from django.db import IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 
 from monitor.db import binary
+from monitor.db.array_parameters import Arrays
 
+# A run is sent once, not with each of its samples: *number* is its position.
+_RUNS, _VALUES = Arrays("timestamptz", "timestamptz", "bool"), Arrays("int8", "float8", "int8")
 _INSERT = f"""
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
-SELECT * FROM unnest({binary.arrays("bigint", "timestamptz", "timestamptz", "float8", "boolean")})
+SELECT metric, time, known_at, value, passed
+FROM unnest({_VALUES.placeholders}) AS sample (metric, value, run)
+JOIN unnest({_RUNS.placeholders}) WITH ORDINALITY AS run (time, known_at, passed, number)
+    ON run.number = sample.run
 ON CONFLICT (metric_id, time) DO NOTHING
 """  # noqa: S608  # constants
 _COPY = "COPY monitor_sample (metric_id, time, known_at, value, passed) FROM STDIN (FORMAT binary)"
@@ -81,14 +87,14 @@ def write_runs(runs: Sequence[RunSamples]) -> None:
 
 
 def _insert(runs: Sequence[RunSamples]) -> None:
-    rows = [
-        SampleRow(metric, run.time, run.known_at, value, run.passed)
-        for run in runs
-        for metric, value in zip(run.metric_ids, run.values, strict=True)
-    ]
-    if rows:
-        with binary.cursor() as cursor:
-            cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+    metrics = list(chain.from_iterable(run.metric_ids for run in runs))
+    if not metrics:
+        return
+    values = list(chain.from_iterable(run.values for run in runs))
+    numbers = [number for number, run in enumerate(runs, start=1) for _ in run.values]
+    of_runs = zip(*((run.time, run.known_at, run.passed) for run in runs), strict=True)
+    with binary.cursor() as cursor:
+        cursor.execute(_INSERT, [*_VALUES.pack([metrics, values, numbers]), *_RUNS.pack(of_runs)])
 
 
 def _copy_rows(runs: Sequence[RunSamples]) -> np.ndarray[Any, Any]:

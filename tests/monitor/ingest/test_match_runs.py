@@ -8,9 +8,18 @@ import pytest
 from django.utils import timezone
 
 from monitor.ingest.service import ingest_all
-from monitor.models import FormerReporter, Reporter, Run, Series
+from monitor.models import (
+    EndedRun,
+    FormerReporter,
+    RawReport,
+    Reporter,
+    Run,
+    RunSubscriber,
+    Series,
+    Transition,
+)
 from reporters import report as wire
-from tests.monitor.builders import circle_report
+from tests.monitor.builders import circle_report, failed_circle_report
 
 MINUTE = timedelta(minutes=1)
 
@@ -91,3 +100,25 @@ def test_trusted_code_reports_every_series(circle: Series, ncsa: Reporter, noon:
     Series.objects.update(reporter=ncsa)
     FormerReporter.objects.all().delete()
     assert errors(None, noon) == [""]
+
+
+def test_the_ledger_records_how_a_run_that_it_lacked_ended(circle: Series, noon: datetime) -> None:
+    assert errors("home", noon) == [""]
+    run = Run.objects.get()
+    transition = Transition.objects.get(run=run)
+    assert (run.state, run.cause, run.trigger) == ("passed", "reported by home", "reporter")
+    assert (transition.source, transition.target, transition.cause) == ("expected", "passed", run.cause)
+
+
+def test_the_first_of_two_reports_of_a_run_ends_it(circle: Series, noon: datetime) -> None:
+    bodies = [wire.to_json(report) for report in (failed_circle_report(noon), circle_report(noon))]
+    assert [receipt.conflict for receipt in ingest_all(bodies)] == [False, True]
+    assert Run.objects.get().state == RawReport.objects.get().parsed().outcome == "failed"
+
+
+def test_subscribers_get_reported_runs_but_no_imported_ones(circle: Series, noon: datetime) -> None:
+    RunSubscriber.objects.create(name="test")
+    reported, imported = (wire.to_json(circle_report(slot)) for slot in (noon, noon + MINUTE))
+    ingest_all([reported])
+    ingest_all([imported], trigger="import: runs of a file")
+    assert [ended.slot for ended in EndedRun.objects.filter(subscriber="test")] == [noon]
