@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from django.utils.safestring import SafeString
-
     from monitor.charts.annotations import Annotation
     from monitor.charts.interval_chart import IntervalChart
 
@@ -92,7 +90,6 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "chart_forms": list(FILES),
         "crumbs": [("Series", reverse("series-list"))],
         "history": history,
-        "table": history.table,
         **_plots(history, choice, events, chosen.end),
         "events": events,
         "chart_data": {
@@ -101,7 +98,6 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
             "annotations": [event.as_json(chosen.end) for event in events],
         },
         "fields": _fields(choice, metrics),
-        "has_bars": choice.scale == LINEAR,
         "chart_csv": _chart_csv(request, name),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
@@ -115,10 +111,13 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
 
 def _plots(
     history: RunChart | IntervalChart, choice: ChartChoice, events: Sequence[Annotation], until: datetime
-) -> dict[str, SafeString]:
+) -> dict[str, Any]:
+    """Return the context of the drawings, their legends and the table behind them."""
+    shown = {"table": history.table, "has_bars": choice.scale == LINEAR}
     if isinstance(history, RunChart):
-        return {"plot": run_plot(history, choice.scale, events, until), "rate_plot": rate_plot(history)}
-    return {"plot": interval_plot(history, choice.scale, events, until)}
+        plot = run_plot(history, choice.scale, events, until)
+        return {**shown, "plot": plot, "rate_plot": rate_plot(history)}
+    return {**shown, "plot": interval_plot(history, choice.scale, events, until)}
 
 
 def _chart_csv(request: HttpRequest, name: str) -> str:
