@@ -16,7 +16,7 @@ from monitor.charts.time_scale import TimeScale
 from monitor.charts.value_scale import ValueScale
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, tzinfo
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,7 @@ _GAP = 2.2  # intervals: a longer gap interrupts lines
 
 
 def interval_plot(
-    chart: IntervalChart, scale_name: str, events: Sequence[Annotation], until: datetime
+    chart: IntervalChart, scale_name: str, events: Sequence[Annotation], until: datetime, zone: tzinfo
 ) -> SafeString:
     """Draw the values of each segment by interval, above the share of failed runs."""
     if not chart.has_values:
@@ -41,7 +41,7 @@ def interval_plot(
     starts = [_starts(part.bands) for part in chart.segments]
     counted = np.array([start.timestamp() for start in chart.counts])
     times = np.unique(np.concatenate([*starts, counted]))
-    x = TimeScale(times[0] - length, times[-1] + 2 * length)
+    x = TimeScale(times[0] - length, times[-1] + 2 * length, zone=chart.axis_zone(zone))
     y = _value_scale(chart, scale_name)
     failed_scale, failed = _failed(chart, x, counted, length)
     ranges, symbols = event_marks(events, x, times[0], times[-1] + length, until)

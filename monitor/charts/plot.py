@@ -45,9 +45,9 @@ def plot(
         "", '<span class="y-title y-{}">{}</span>', enumerate(title for _, title in axes)
     )
     return format_html(
-        '<div class="drawn" aria-hidden="true">{}<span class="x-title">Time (UTC)</span><svg class="area">{}'
+        '<div class="drawn" aria-hidden="true">{}<span class="x-title">Time ({})</span><svg class="area">{}'
         '<svg viewBox="0 0 {} {}" preserveAspectRatio="none">{}</svg>{}{}</svg></div>',
-        titles, grid, GRAIN, Y_GRAIN, shapes, _time_ticks(x), symbols,
+        titles, x.zone, grid, GRAIN, Y_GRAIN, shapes, _time_ticks(x), symbols,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from monitor.charts.time_scale import TimeScale
 from monitor.charts.value_scale import ValueScale
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, tzinfo
 
     from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ class RunColumns:
 
     chart: RunChart
     scale_name: str
+    zone: tzinfo
 
     @cached_property
     def times(self) -> Floats:
@@ -47,7 +48,7 @@ class RunColumns:
 
     @cached_property
     def x(self) -> TimeScale:
-        return TimeScale.of_runs(self.times)
+        return TimeScale.of_runs(self.times, self.zone)
 
     @cached_property
     def totals(self) -> Floats:
@@ -86,11 +87,13 @@ class RunColumns:
         return f"{'Duration' if self.chart.metric == TOTAL else self.chart.metric} ({self.y.name})"
 
 
-def run_plot(chart: RunChart, scale_name: str, events: Sequence[Annotation], until: datetime) -> SafeString:
+def run_plot(
+    chart: RunChart, scale_name: str, events: Sequence[Annotation], until: datetime, zone: tzinfo
+) -> SafeString:
     """Draw each run: its stages stacked, its total, the forecasts as issued, and what did not pass."""
     if not chart.runs:
         return SafeString("")
-    columns = RunColumns(chart, scale_name)
+    columns = RunColumns(chart, scale_name, zone)
     x, times = columns.x, columns.times
     ranges, event_symbols = event_marks(events, x, times[0], times[-1], until)
     cuts, cut_notes = _cuts(columns)
@@ -105,11 +108,11 @@ def run_plot(chart: RunChart, scale_name: str, events: Sequence[Annotation], unt
     return plot.plot(x, [(columns.y, columns.title)], plot.joined(shapes), plot.joined(symbols))
 
 
-def rate_plot(chart: RunChart) -> SafeString:
+def rate_plot(chart: RunChart, zone: tzinfo) -> SafeString:
     """Draw the transfer rates of each run, a line each."""
     if not chart.runs or not chart.rates:
         return SafeString("")
-    columns = RunColumns(chart, "")
+    columns = RunColumns(chart, "", zone)
     rates = {name: _floats(values) for name, values in chart.rates.items()}
     largest = max(
         (float(np.nanmax(values)) for values in rates.values() if not np.isnan(values).all()), default=1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,19 +36,20 @@ class TimeScale:
     start: float
     end: float
     pauses: Sequence[tuple[float, float]] = ()
+    zone: tzinfo = UTC  # of the labels
 
     @classmethod
-    def of_runs(cls, times: Floats) -> TimeScale:
+    def of_runs(cls, times: Floats, zone: tzinfo) -> TimeScale:
         """Return the axis of runs at *times*, sorted, at least one."""
         if len(times) == 1:
-            return cls(times[0] - _HALF_RANGE_SECONDS, times[0] + _HALF_RANGE_SECONDS)
+            return cls(times[0] - _HALF_RANGE_SECONDS, times[0] + _HALF_RANGE_SECONDS, zone=zone)
         gaps = np.diff(times)
         usual = float(np.median(gaps))
         pauses = [
             (float(times[at] + usual), float(times[at + 1] - usual))
             for at in np.flatnonzero(gaps > PAUSE_OF_GAP * usual)
         ]
-        return cls(float(times[0] - usual), float(times[-1] + 2 * usual), pauses)
+        return cls(float(times[0] - usual), float(times[-1] + 2 * usual), pauses, zone)
 
     @property
     def shown_seconds(self) -> float:
@@ -71,13 +72,13 @@ class TimeScale:
         edges = [self.start, *(edge for pause in self.pauses for edge in pause), self.end]
         before, context = -1.0, ""
         for first, last in zip(edges[::2], edges[1::2], strict=True):
-            for time in times_of_step(_utc(first), _utc(last), step):
-                position = self.position(time.timestamp())
+            for time in times_of_step(self._on_clocks(first), self._on_clocks(last), step):
+                position = self.position(time.replace(tzinfo=self.zone).timestamp())
                 if position - before >= least:
                     label, beside = time.strftime(label_pattern), time.strftime(beside_pattern)
                     yield position, label, beside if beside != context else ""
                     before, context = position, beside
 
-
-def _utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    def _on_clocks(self, seconds: float) -> datetime:
+        """Return the time on clocks of the zone as one of UTC: round steps are round there."""
+        return datetime.fromtimestamp(seconds, self.zone).replace(tzinfo=UTC)

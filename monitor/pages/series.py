@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, tzinfo
 
-    from django.utils.safestring import SafeString
-
     from monitor.charts.annotations import Annotation
     from monitor.charts.interval_chart import IntervalChart
     from monitor.charts.series_chart import RunChart
@@ -94,12 +92,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "chart_forms": list(FILES),
         "crumbs": [("Series", reverse("series-list"))],
         "history": history,
-        "table": history.table,
-        **_plots(history, choice, events, chosen.end),
+        **_plots(history, choice, events, chosen.end, zone(request)),
         "events": events,
         "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
-        "has_bars": choice.scale == LINEAR,
         "chart_csv": _chart_csv(request, name),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
@@ -128,11 +124,18 @@ def _chart_data(
 
 
 def _plots(
-    history: RunChart | IntervalChart, choice: ChartChoice, events: Sequence[Annotation], until: datetime
-) -> dict[str, SafeString]:
+    history: RunChart | IntervalChart,
+    choice: ChartChoice,
+    events: Sequence[Annotation],
+    until: datetime,
+    reader_zone: tzinfo,
+) -> dict[str, Any]:
+    """Return the context of the drawings, their legends and the table behind them."""
+    shown = {"table": history.table, "has_bars": choice.scale == LINEAR}
     if isinstance(history, RunChart):
-        return {"plot": run_plot(history, choice.scale, events, until), "rate_plot": rate_plot(history)}
-    return {"plot": interval_plot(history, choice.scale, events, until)}
+        plot = run_plot(history, choice.scale, events, until, reader_zone)
+        return {**shown, "plot": plot, "rate_plot": rate_plot(history, reader_zone)}
+    return {**shown, "plot": interval_plot(history, choice.scale, events, until, reader_zone)}
 
 
 def _chart_csv(request: HttpRequest, name: str) -> str:

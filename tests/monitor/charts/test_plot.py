@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
 import numpy as np
 import pytest
 
@@ -16,7 +19,7 @@ NAN = float("nan")
 
 def test_a_long_pause_is_cut_out_of_the_axis() -> None:
     times = np.array([0, 1, 2, 3, 100, 101]) * HOUR
-    scale = TimeScale.of_runs(times)
+    scale = TimeScale.of_runs(times, UTC)
     assert scale.pauses == [(4 * HOUR, 99 * HOUR)]
     assert scale.shown_seconds == 9 * HOUR
     assert scale.positions(times) * 9 == pytest.approx([1, 2, 3, 4, 6, 7])
@@ -24,7 +27,7 @@ def test_a_long_pause_is_cut_out_of_the_axis() -> None:
 
 
 def test_ticks_are_round_times_outside_of_pauses_and_name_the_day_where_it_changes() -> None:
-    scale = TimeScale.of_runs(np.array([22, 23, 24, 25, 26, 800, 801]) * HOUR)
+    scale = TimeScale.of_runs(np.array([22, 23, 24, 25, 26, 800, 801]) * HOUR, UTC)
     labels = [(label, day) for _, label, day in scale.ticks()]
     assert labels[:3] == [("22:00", "01-01"), ("00:00", "01-02"), ("02:00", "")]
     assert labels[-1] == ("10:00", "")
@@ -39,9 +42,18 @@ def test_ticks_are_round_times_outside_of_pauses_and_name_the_day_where_it_chang
     ],
 )
 def test_few_runs_have_an_axis(times: list[float], labels: list[str]) -> None:
-    scale = TimeScale.of_runs(np.array(times))
+    scale = TimeScale.of_runs(np.array(times), UTC)
     assert [label for _, label, _ in scale.ticks()] == labels
     assert 0 <= scale.position(times[0]) <= 0.5
+
+
+def test_the_days_of_an_axis_begin_at_midnight_of_its_zone() -> None:
+    scale = TimeScale.of_runs(np.arange(0, 48) * HOUR, ZoneInfo("America/Chicago"))
+    labels = [(label, day) for _, label, day in scale.ticks()]
+    assert labels[:2] == [("18:00", "12-31"), ("00:00", "01-01")]
+    assert scale.position(6 * HOUR) == pytest.approx(
+        next(scale_at for scale_at, label, _ in scale.ticks() if label == "00:00")
+    )
 
 
 def test_an_axis_reaches_down_to_values_below_zero() -> None:

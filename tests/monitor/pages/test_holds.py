@@ -191,7 +191,7 @@ def test_maintenance_is_listed_with_its_next_occurrence(grid: Grid, client: Clie
     shown = text(client, "/holds/")
     assert "past" not in shown
     assert "<strong>open</strong>" in shown
-    assert "* * * * *</code> Asia/Tokyo, for 1 min" in shown
+    assert '* * * * *</code> Asia/Tokyo, <span class="nowrap">for 1 min' in shown
     assert shown.index("&lt;Disks&gt;") < shown.index("cables")
     assert f"{tomorrow:%Y-%m-%d %H:%M}" in shown
     assert "in maintenance until" in text(client, "/series/gather-main/")
