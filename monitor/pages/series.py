@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from monitor.charts.annotations import Annotation
     from monitor.charts.interval_chart import IntervalChart
-    from monitor.charts.series_chart import RunChart
     from monitor.charts.time_range import PageRange
 
 LATEST_RUNS = 20
