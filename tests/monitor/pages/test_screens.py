@@ -33,7 +33,8 @@ QUERIES = {
 
 def arguments() -> dict[str, object]:
     """Return an object of the depot by the part of a route that has an argument; a depot may have none."""
-    run, series, site = Run.objects.first(), Series.objects.first(), Site.objects.first()
+    run, site = Run.objects.first(), Site.objects.first()
+    series = run.series if run else Series.objects.first()  # one that has something to show
     return {
         "runs/<uuid:pk>": run and run.pk,
         "series/<slug:name>": series and series.name,
