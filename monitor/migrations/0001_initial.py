@@ -11,6 +11,7 @@ from django.db import migrations, models
 
 import monitor.models.site
 from monitor.db.partitions import create_for
+from monitor.migrations._batches import in_batches
 from monitor.migrations._database_sql import PARTITIONED_TABLES, STATEMENTS
 
 
@@ -3709,3 +3710,4 @@ class Migration(migrations.Migration):
         *(migrations.RunSQL(statement) for statement in STATEMENTS),
         migrations.RunPython(make_first_partitions),
     ]
+    operations = [*in_batches(operations)]

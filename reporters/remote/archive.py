@@ -11,6 +11,7 @@ import io
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from reporters.remote.files import write_atomically
@@ -72,6 +73,7 @@ def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
                 yield path.relative_to(root).as_posix(), without_docstrings(data) if is_bare else data
 
 
+@cache  # a process that installs at many sites builds the archive for each
 def without_docstrings(source: bytes) -> bytes:
     """Return Python source with blank lines for its docstrings, which are a fifth of it.
 

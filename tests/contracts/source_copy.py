@@ -26,7 +26,7 @@ def copy_source(directory: Path) -> None:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, directory / name)  # with byte code, which is valid in the copy
         else:
             shutil.copy(source, directory / name)
 

@@ -23,12 +23,12 @@ from django.test import RequestFactory, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.api import api
 from monitor.models.role import UserRole
 from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.access.decisions import ADMIN, OPERATIONS, PAGES, PUBLIC, Decision, Special
 from tests.monitor.access.world import OTHER, OWN, Identity, World, build, signature_version
+from tests.monitor.api.openapi_document import openapi_document
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
@@ -54,7 +54,7 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 def operations() -> list[str]:
-    paths = api.get_openapi_schema()["paths"]
+    paths = openapi_document()["paths"]
     return [
         f"{method.upper()} {path.removeprefix(API)}" for path, methods in paths.items() for method in methods
     ]

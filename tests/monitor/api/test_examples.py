@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from monitor.api import api
 from tests.monitor.api.example_grid import example_grid
+from tests.monitor.api.openapi_document import openapi_document
 
-DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str))
+DOCUMENT = openapi_document()
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from django.utils import timezone
 from openapi_python_client import generate
 from openapi_python_client.config import Config, ConfigFile, MetaType
 
-from monitor.api import api
 from monitor.models import Forecast
 from tests.monitor.api.example_grid import SERIES, example_grid
+from tests.monitor.api.openapi_document import openapi_document
 
 PACKAGE = "generated_gridcast_client"
 # Text that is not JSON: what the generator has no types for.
@@ -35,7 +35,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of the package that the generator writes, without a warning or an error."""
     directory = tmp_path_factory.mktemp("client")
     document = directory / "openapi.json"
-    document.write_text(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), default=str))
+    document.write_text(json.dumps(openapi_document()))
     config = Config.from_sources(
         ConfigFile(post_hooks=[], content_type_overrides=TEXTS),
         MetaType.NONE,

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from monitor.api import api
 from monitor.api.http.openapi import undescribed
 from monitor.models.token import SCOPES
+from tests.monitor.api.openapi_document import openapi_document
 
 CONTRACT = Path(__file__).parent / "data" / "openapi.json"
 REPORTING = ("ping_series", "ping_series_signal")  # the sender needs the scope report
@@ -29,7 +30,7 @@ def test_the_openapi_document_is_that_of_the_contract() -> None:
 
     To accept another change, run with ``GRIDCAST_ACCEPT_OPENAPI=1``.
     """
-    actual = without_texts(document())
+    actual = without_texts(openapi_document())
     if os.environ.get("GRIDCAST_ACCEPT_OPENAPI"):
         CONTRACT.write_text(json.dumps(actual, indent=1, sort_keys=True) + "\n")
     differences = list(compared(json.loads(CONTRACT.read_text()), actual))
@@ -42,7 +43,7 @@ def test_the_openapi_document_is_that_of_the_contract() -> None:
 
 def test_every_operation_parameter_and_field_is_described() -> None:
     """``monitor.api.http.vocabulary`` describes a name once for all operations."""
-    assert list(undescribed(document())) == []
+    assert list(undescribed(openapi_document())) == []
 
 
 def test_every_operation_has_an_id_of_a_verb_and_a_noun() -> None:
@@ -101,7 +102,7 @@ def schemas_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def operations() -> Iterator[tuple[str, Any]]:
-    for path in document()["paths"].values():
+    for path in openapi_document()["paths"].values():
         yield from path.items()
 
 
@@ -123,10 +124,6 @@ def test_processes_that_serve_no_requests_do_not_import_the_api() -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "monitor.settings"}
     printed = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     assert printed.strip() == "set()"
-
-
-def document() -> Any:
-    return json.loads(json.dumps(api.get_openapi_schema(), default=str))
 
 
 def without_texts(value: Any) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 
-from monitor.api import api
 from monitor.api.http.documentation import DocumentedOperation, documented_operations, matching
 from monitor.api.http.json_schema import Schemas
+from tests.monitor.api.openapi_document import openapi_document
 
-DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(), default=str))
+DOCUMENT = openapi_document()
 OPERATIONS = {each.id: each for each in documented_operations(DOCUMENT)}
 NODE = {
     "type": "object",
@@ -47,10 +46,12 @@ def test_examples_of_bodies_and_answers_are_valid() -> None:
 
 
 def violations(operation: DocumentedOperation, status: int | None, example: Any) -> list[str]:
+    from jsonschema import Draft202012Validator  # takes a second: not when tests are collected
+
     declared = DOCUMENT["paths"][operation.path][operation.method.lower()]
     part = declared["responses"][str(status)] if status else declared["requestBody"]
     schema = next(iter(part["content"].values()))["schema"] | {"components": DOCUMENT["components"]}
-    return [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(example)]
+    return [error.message for error in Draft202012Validator(schema).iter_errors(example)]
 
 
 @pytest.mark.parametrize(
