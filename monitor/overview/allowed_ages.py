@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,20 +17,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_TEXT = r"timezone || E'\n' || schedule"
-_HASH = f"hashtextextended({_TEXT}, 0)"
-_SCHEDULES = f"SELECT DISTINCT {_HASH}, {_TEXT} FROM monitor_series WHERE {_HASH} = ANY(%b)"  # noqa: S608
-# What ``allowed_ages`` needs: read it along with other columns. *slack* is negative if nothing is due.
-COLUMNS = {
-    "schedule": ("integer", _HASH),
-    "slack": (
-        "integer",
-        f"CASE WHEN enabled AND NOT starts_with(probe, '{IMPORTED}')"
-        " THEN ceil(limit_seconds + jitter_seconds + delay_seconds)::bigint ELSE -1 END",
-    ),
-}
-_gap_by_hash: dict[int, float] = {}  # a pure function of the schedule: it never becomes invalid
+# Negative if nothing is due of the series.
+_SLACK = (
+    f"CASE WHEN enabled AND NOT starts_with(probe, '{IMPORTED}')"
+    " THEN ceil(limit_seconds)::bigint + jitter_seconds + delay_seconds ELSE -1 END"
+)
+_TIMING = f"hashtextextended(schedule, hashtextextended(timezone, {_SLACK}))"
+_TIMINGS = (
+    f"SELECT DISTINCT {_TIMING}, schedule, timezone, {_SLACK} FROM monitor_series WHERE {_TIMING} = ANY(%b)"  # noqa: S608
+)
+# What ``allowed_ages`` needs: read it along with other columns. One number per series takes half of the time
+# of two; series have few different timings.
+COLUMNS = {"timing": ("integer", _TIMING)}
 _MOST_KEPT = 10_000
+
+
+class _Timing(NamedTuple):
+    """The allowed age of a schedule without slack, and the slack, both in seconds."""
+
+    gap: float
+    slack: float
+
+
+_UNKNOWN = _Timing(UNSCHEDULED, 0.0)  # of a series that was changed between two statements: not stale yet
+_timings: dict[int, _Timing] = {}  # by hash: pure functions of what is hashed, so they never become invalid
 
 
 def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
@@ -39,8 +49,10 @@ def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     *rows* has the columns ``series`` and ``COLUMNS``. A leader that is not in *rows* counts as disabled.
     Nothing is due of imported series.
     """
-    hashes, position = np.unique(rows["schedule"], return_inverse=True)
-    gaps, is_due = _gaps(hashes.tolist())[position], rows["slack"] >= 0
+    hashes, position = np.unique(rows["timing"], return_inverse=True)
+    by_hash = np.array(_timings_of(hashes.tolist()), dtype=np.float64).reshape(-1, 2)
+    gaps, slack = by_hash[position].T
+    is_due = slack >= 0
     pairs = Series.objects.exclude(leader=None).order_by().values_list("pk", "leader")
     of_leaders = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     follower, leader = (latest.positions_of(keys, rows["series"]) for keys in of_leaders.T)
@@ -48,20 +60,17 @@ def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     follower, leader = follower[is_shown], leader[is_shown]
     gaps[follower] = latest.take(gaps, leader, UNSCHEDULED)
     is_due[follower] &= latest.take(is_due, leader, default=False)
-    return np.where(is_due, gaps + rows["slack"], UNSCHEDULED)
+    return np.where(is_due, gaps + slack, UNSCHEDULED)
 
 
-def _gaps(hashes: Collection[int]) -> NDArray[np.float64]:
-    """Return the allowed age, without slack, of the schedule with each of *hashes*."""
-    unknown = [each for each in hashes if each not in _gap_by_hash]
+def _timings_of(hashes: Collection[int]) -> list[_Timing]:
+    unknown = [each for each in hashes if each not in _timings]
     if unknown:
-        if len(_gap_by_hash) + len(unknown) > _MOST_KEPT:
-            _gap_by_hash.clear()
+        if len(_timings) + len(unknown) > _MOST_KEPT:
+            _timings.clear()
             unknown = list(hashes)
         with binary.cursor() as cursor:
-            found = cursor.execute(_SCHEDULES.encode(), [unknown], prepare=False).fetchall()
-        for number, text in found:
-            zone, _, schedule = text.partition("\n")
-            _gap_by_hash[number] = allowed_age_seconds(schedule, zone, limit_seconds=0)
-    # A series that was changed between the two statements is not stale yet.
-    return np.array([_gap_by_hash.get(each, UNSCHEDULED) for each in hashes], dtype=np.float64)
+            found = cursor.execute(_TIMINGS.encode(), [unknown], prepare=False).fetchall()
+        for number, schedule, zone, slack in found:
+            _timings[number] = _Timing(allowed_age_seconds(schedule, zone, limit_seconds=0), slack)
+    return [_timings.get(each, _UNKNOWN) for each in hashes]

@@ -88,5 +88,6 @@ def _outcomes(joined: str | None) -> NDArray[np.bytes_]:
     is_end = letters == SEPARATOR.encode()
     lengths = np.diff(np.flatnonzero(is_end), prepend=-1) - 1
     rows = np.full((len(lengths), TREND_RUNS), b" ")
-    rows[np.arange(TREND_RUNS) < lengths[:, np.newaxis]] = letters[~is_end]
+    longest = lengths.max()  # most rows have few outcomes: no larger mask than needed
+    rows[:, :longest][np.arange(longest) < lengths[:, np.newaxis]] = letters[~is_end]
     return rows

@@ -91,7 +91,12 @@ def outcomes_of_last_hour(states: SeriesStates, now: datetime) -> dict[str, int]
     """
     is_full = states.recent[:, -1] != b" "
     partial = states.recent[~is_full] if is_full.any() else states.recent
-    letters = np.bincount(partial[partial != b" "].view(np.uint8), minlength=256)
+    letters = np.zeros(256, np.int64)
+    for column in partial.T:  # a row begins with its outcomes: nothing follows a column of spaces
+        outcomes = column[column != b" "]
+        if not len(outcomes):
+            break
+        letters += np.bincount(outcomes.view(np.uint8), minlength=256)
     counts = Counter({state: int(letters[ord(letter)]) for letter, state in LETTERS.items()})
     if is_full.any():
         runs = Run.objects.filter(

@@ -170,7 +170,11 @@ def _written(names: Sequence[str]) -> Iterator[Callable[[], contextlib.AbstractC
     signals = _Signals(context.Event(), context.Event())
     ready = [context.Event() for _ in range(WRITERS)]
     writers = [
-        context.Process(target=_write, args=(names[number::WRITERS], signals, ready[number]))
+        context.Process(
+            target=_write,
+            # Senders know nothing of each other: in step, they would send 100 reports at once, then none.
+            args=(names[number::WRITERS], number * BATCH_SECONDS / WRITERS, signals, ready[number]),
+        )
         for number in range(WRITERS)
     ]
     writers.append(context.Process(target=_again, args=(signals, GATHER_SECONDS, gather)))
@@ -198,10 +202,12 @@ def _written(names: Sequence[str]) -> Iterator[Callable[[], contextlib.AbstractC
         raise AssertionError("a writer failed")
 
 
-def _again(signals: _Signals, every_seconds: float, work: Callable[[], object]) -> None:
+def _again(
+    signals: _Signals, every_seconds: float, work: Callable[[], object], after_seconds: float = 0.0
+) -> None:
     while not signals.stop.is_set():
         signals.go.wait()
-        due = time.monotonic() + every_seconds
+        due = time.monotonic() + every_seconds + after_seconds
         while not signals.stop.wait(max(due - time.monotonic(), 0)) and signals.go.is_set():
             work()
             due += every_seconds
@@ -211,8 +217,8 @@ def _roll_up() -> None:
     roll(datetime.now(UTC))
 
 
-def _write(names: Sequence[str], signals: _Signals, ready: Event) -> None:
-    """Ingest reports of the series in turn, slot after slot."""
+def _write(names: Sequence[str], after_seconds: float, signals: _Signals, ready: Event) -> None:
+    """Ingest reports of the series in turn, slot after slot; begin *after_seconds*."""
     first = datetime.now(UTC) - timedelta(days=1)
     reports = (
         circle_report(first + number * timedelta(seconds=SLOT_SECONDS), series=name)
@@ -225,7 +231,7 @@ def _write(names: Sequence[str], signals: _Signals, ready: Event) -> None:
         store([*itertools.islice(reports, size)])
         ready.set()
 
-    _again(signals, BATCH_SECONDS, batch)
+    _again(signals, BATCH_SECONDS, batch, after_seconds)
 
 
 def store(reports: Sequence[wire.Report]) -> None:
