@@ -11,8 +11,9 @@ import pytest
 
 from forecasting import state
 from forecasting.base import InvalidNumber
-from forecasting.queues.bounds import QueueBounds, QueueLevel
-from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState
+from forecasting.queues.bounds import QueueBounds
+from forecasting.queues.queue_state import QUEUE_SIGNALS, SIGNALS, QueuedJob, QueueState
+from forecasting.queues.regressed import QueueLevel
 from forecasting.queues.replay import score_queues
 from forecasting.reading import swf
 from forecasting.reading.swf import LoggedJob
@@ -145,7 +146,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
         if signal != other
     ]
     assert len(different) < SIGNALS / 4  # its capacity, and how long jobs usually wait
-    assert len(backlog.signals(newcomer, 99.0)) == SIGNALS
+    assert len(backlog.signals(newcomer, 99.0)) == SIGNALS + QUEUE_SIGNALS
 
 
 def overtaken(overtakes: int, queue: str) -> QueueState:
