@@ -46,11 +46,13 @@ class SignalScale:
 
     _sums: Numbers
     _powers: Numbers
+    _mean: Numbers
+    _spread: Numbers
     _n: int = 0
 
     @classmethod
     def of(cls, signals: int) -> Self:
-        return cls(np.zeros(signals), np.zeros(signals))
+        return cls(np.zeros(signals), np.zeros(signals), np.zeros(signals), np.ones(signals))
 
     def observe(self, signals: Sequence[float]) -> None:
         """Add *signals* to the means and standard deviations."""
@@ -58,17 +60,21 @@ class SignalScale:
         self._n += 1
         self._sums += numbers
         self._powers += numbers * numbers
+        self._mean = self._sums / self._n
+        variance = np.maximum(self._powers / self._n - self._mean * self._mean, 0.0)
+        self._spread = np.sqrt((self._n * variance + _PRIOR_COUNT) / (self._n + _PRIOR_COUNT))
 
     def scaled(self, signals: Sequence[float]) -> Numbers:
-        """Return 1 (for the level), then the distance of each signal from its mean in standard deviations."""
-        scaled = np.ones(1 + len(self._sums))
-        if not self._n:
+        """Return 1 (for the level), then the distance of each signal from its mean in standard deviations.
+
+        Before the first ``observe`` all distances are 0.
+        """
+        scaled = np.array([1.0, *signals])
+        if self._n:
+            distances = (scaled[1:] - self._mean) / self._spread
+            scaled[1:] = np.minimum(np.maximum(distances, -_FARTHEST), _FARTHEST)
+        else:
             scaled[1:] = 0.0
-            return scaled
-        mean = self._sums / self._n
-        variance = np.maximum(self._powers / self._n - mean * mean, 0.0)
-        spread = np.sqrt((self._n * variance + _PRIOR_COUNT) / (self._n + _PRIOR_COUNT))
-        scaled[1:] = np.clip((np.array(signals) - mean) / spread, -_FARTHEST, _FARTHEST)
         return scaled
 
 

@@ -93,7 +93,7 @@ class BoundEnsemble:
             least = max(least, bounds_seconds[0])
         if self._caution <= 1.0 or not is_short:
             return least + min(self._caution, 1.0) * (highest - least)
-        margin = _MARGIN ** min(self._caution - 1.0, 1.0)
+        margin = math.pow(_MARGIN, min(self._caution - 1.0, 1.0))
         return max(highest, min(highest * margin, limit_seconds))
 
     def score(self, missed: bool) -> None:
