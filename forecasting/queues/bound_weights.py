@@ -12,8 +12,10 @@ adaptive conformal inference (Gibbs, Candès, "Adaptive conformal inference unde
 Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023). Caution is no margin: a margin
 would grow without limit while hundreds of misses are found one after another. While there are more misses
 than the binomial distribution allows for the confidence, caution moves the bound from the blend towards the
-highest expert. While there are more misses than the quantile allows, caution moves the bound upwards from the
-bound of the first expert, at most to twice the longest wait of the queue so far.
+highest of the leading experts, which know the present situation. While there are more misses than the
+quantile allows, caution moves the bound upwards from the bound of the first expert, at most to half more than
+the highest leading expert. More would hardly be exceeded less often: a miss that is this far off comes from a
+job unlike all before.
 
 No record helps with jobs of a new kind that are submitted before the first of them has exceeded its bound.
 """
@@ -27,6 +29,7 @@ from dataclasses import dataclass, field
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, promised_share
 
 _STEP = 0.2  # increase of caution at a miss: about five misses raise it from 0 to 1
+_MARGIN = 1.5  # times the highest leading expert: the limit of caution
 _BEYOND = 2.0  # how far caution may exceed 1; more would only make it slower to fall
 _USUAL_MISSES = 0.05  # if a larger share may be missed, a miss tells less and the limit is lower
 _MIN_SQUARES = 1e-9
@@ -53,10 +56,11 @@ class BoundExpert:
 class BoundEnsemble:
     """The ensemble of at least two *experts* for one queue.
 
-    The first expert should be the expert that knows most about the present situation.
+    The first *leading* experts should be the experts that know the present situation.
     """
 
     experts: list[BoundExpert]
+    leading: int = 2
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
     _scored: int = field(default=0, init=False)
@@ -79,18 +83,18 @@ class BoundEnsemble:
     def bound(self, blended_seconds: float, bounds_seconds: Sequence[float], limit_seconds: float) -> float:
         """Return the bound to issue: *blended_seconds*, the result of ``blend``, raised by caution.
 
-        No expert exceeds *limit_seconds* by its caution.
+        Caution raises no bound above *limit_seconds*.
         """
         if not self._misses_too_often:
             return blended_seconds
         is_short = self._missed > (1.0 - self.quantile) * self._scored
-        least, highest = blended_seconds, max(blended_seconds, *bounds_seconds)
+        least, highest = blended_seconds, max(blended_seconds, *bounds_seconds[: self.leading])
         if is_short:
             least = max(least, bounds_seconds[0])
         if self._caution <= 1.0 or not is_short:
             return least + min(self._caution, 1.0) * (highest - least)
-        beyond = math.log1p(max(highest, limit_seconds)) - math.log1p(highest)
-        return math.expm1(math.log1p(highest) + min(self._caution - 1.0, 1.0) * beyond)
+        margin = math.pow(_MARGIN, min(self._caution - 1.0, 1.0))
+        return max(highest, min(highest * margin, limit_seconds))
 
     def score(self, missed: bool) -> None:
         """Learn whether a job *missed*: it waited for longer than its issued bound."""

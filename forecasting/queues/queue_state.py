@@ -24,7 +24,8 @@ _USER_RATE = 0.2  # the weight of the newest duration in the typical one of a us
 _RATE = 0.05  # the same weight for the typical duration of a class, or of all jobs
 LONGER = 2.0  # times the longest wait so far: the limit of all bounds
 _OVERTAKEN = 59  # with confidence 95 %, fewer than 5 % of jobs wait for longer than 59 others
-SIGNALS = 29  # the length of ``QueueState.signals``
+SIGNALS = 29  # of the machine, the class and the user
+QUEUE_SIGNALS = 4  # of the queue; the last ones of ``QueueState.signals``
 
 
 @dataclass(slots=True, frozen=True)
@@ -179,9 +180,10 @@ class QueueState:
         return max(LONGER * of_queue.longest_seconds, of_queue.oldest_seconds(at_seconds))
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
-        """Return the ``SIGNALS`` numbers from which the wait of *job* is predicted at its submission."""
+        """Return the numbers from which the wait of *job* is predicted at its submission."""
         active, log = self._with_demand(job), math.log1p
         whole, typical_log = self._whole, self._whole.waits.log or 0.0
+        of_queue = self._queues.get(job.queue) or JobLoad(TypicalDuration(_RATE))
         of_class = self._classes.get(class_of(job)) or JobLoad(TypicalDuration(_RATE))
         of_user = self._users.get(job.user) or JobLoad(TypicalDuration(_USER_RATE))
         capacity = max(self._capacity, active.processors)
@@ -214,6 +216,10 @@ class QueueState:
             float(of_user.waits.log is None),
             math.sin(angle),
             math.cos(angle),
+            log(of_queue.oldest_seconds(at_seconds)),
+            log(len(of_queue.waiting)),
+            typical_log if of_queue.waits.log is None else of_queue.waits.log,
+            typical_log if of_queue.waits.log is None else of_queue.waits.last_log,
         ]
 
     def _loads(self, job: QueuedJob) -> tuple[JobLoad, JobLoad, JobLoad, JobLoad]:

@@ -7,11 +7,11 @@ import pytest
 
 from forecasting.queues.bound_weights import BoundEnsemble, BoundExpert
 
-LOW, HIGH, LIMIT = 60.0, 6000.0, 48000.0
+LOW, HIGH, LIMIT = 60.0, 6000.0, 48_000.0
 
 
 def trust(*, ways: int = 2, quantile: float = 0.95) -> BoundEnsemble:
-    return BoundEnsemble([BoundExpert() for _ in range(ways)], quantile)
+    return BoundEnsemble([BoundExpert() for _ in range(ways)], quantile=quantile)
 
 
 def lived_through(
@@ -55,7 +55,7 @@ def test_consecutive_misses_raise_caution_at_once_and_hits_lower_it_slowly() -> 
         ensemble.score(missed=True)
     ensemble.learn((LOW, HIGH), blended, 4.0 * HIGH)
     after = ensemble.bound(blended, (LOW, HIGH), LIMIT)
-    assert HIGH < after < LIMIT
+    assert HIGH < after < 1.5 * HIGH
     for _ in range(300):
         ensemble.score(missed=False)
     assert ensemble.bound(blended, (LOW, HIGH), LIMIT) == blended
@@ -65,8 +65,15 @@ def test_any_number_of_consecutive_misses_leaves_the_bound_limited() -> None:
     ensemble = trust()
     for _ in range(500):
         ensemble.score(missed=True)
-    assert ensemble.bound(LOW, (LOW, HIGH), LIMIT) == pytest.approx(LIMIT)
-    assert ensemble.bound(LOW, (LOW, HIGH), 1e6) == pytest.approx(1e6)
+    assert ensemble.bound(LOW, (LOW, HIGH), LIMIT) == pytest.approx(1.5 * HIGH)
+    assert ensemble.bound(LOW, (LOW, HIGH), 1.2 * HIGH) == pytest.approx(1.2 * HIGH)
+
+
+def test_caution_never_raises_a_bound_to_an_expert_that_does_not_lead() -> None:
+    ensemble = trust(ways=3)
+    for _ in range(6):
+        ensemble.score(missed=True)
+    assert LOW < ensemble.bound(LOW, (LOW, LOW, HIGH), LIMIT) <= 1.5 * LOW
 
 
 def test_a_queue_with_too_many_misses_gets_at_least_the_bound_of_the_first_expert() -> None:
@@ -83,4 +90,4 @@ def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> N
     ensemble = trust(quantile=0.5)
     for _ in range(100):
         ensemble.score(missed=True)
-    assert HIGH < ensemble.bound(LOW, (LOW, HIGH), 200.0 * HIGH) < 20.0 * HIGH
+    assert HIGH < ensemble.bound(LOW, (LOW, HIGH), 200.0 * HIGH) < 1.3 * HIGH

@@ -11,8 +11,9 @@ import pytest
 
 from forecasting import state
 from forecasting.base import InvalidNumber
-from forecasting.queues.bounds import QueueBounds, QueueLevel
-from forecasting.queues.queue_state import SIGNALS, QueuedJob, QueueState
+from forecasting.queues.bounds import QueueBounds
+from forecasting.queues.queue_state import QUEUE_SIGNALS, SIGNALS, QueuedJob, QueueState
+from forecasting.queues.regressed import QueueLevel
 from forecasting.queues.replay import score_queues
 from forecasting.reading import swf
 from forecasting.reading.swf import LoggedJob
@@ -145,7 +146,7 @@ def test_when_all_have_left_nothing_is_in_the_backlog() -> None:
         if signal != other
     ]
     assert len(different) < SIGNALS / 4  # its capacity, and how long jobs usually wait
-    assert len(backlog.signals(newcomer, 99.0)) == SIGNALS
+    assert len(backlog.signals(newcomer, 99.0)) == SIGNALS + QUEUE_SIGNALS
 
 
 def overtaken(overtakes: int, queue: str) -> QueueState:
@@ -189,6 +190,28 @@ def test_a_job_that_never_starts_costs_no_queue_its_bounds(queue: str) -> None:
     for with_stuck, without in zip(score_queues([*jobs, stuck]), score_queues(jobs), strict=True):
         assert (with_stuck.bound.coverage or 0.0) > (without.bound.coverage or 0.0) - 0.01
         assert (with_stuck.bound.pinball_seconds or 1e9) < 1.3 * (without.bound.pinball_seconds or 0.0)
+
+
+def test_the_bounds_of_a_users_burst_rise_as_soon_as_the_first_of_its_jobs_has_waited_too_long() -> None:
+    machine, bounds, first = followed(400), list[float](), 400
+    for number in range(first, first + 300):
+        now = number * MINUTE
+        job = QueuedJob(number, now, "a", "burst", 1.0, 3600.0)
+        bounds.append(machine.submit(job) or 0.0)
+        if number % 3 == 0:  # a job starts every three minutes, so each waits two minutes longer
+            machine.start(first + (number - first) // 3, now)
+    assert bounds[0] == pytest.approx(5 * MINUTE, rel=0.5)
+    waits = [2 * MINUTE * place for place in range(300)]
+    missed = [wait > bound for wait, bound in zip(waits, bounds, strict=True)]
+    assert sum(missed[:60]) > 40
+    assert bounds[-1] > 10 * bounds[0]
+
+
+def test_a_job_of_a_new_class_or_user_has_a_bound_from_its_queue() -> None:
+    machine = followed(400)
+    bound = machine.bound(QueuedJob(999, 400 * MINUTE, "a", "nobody yet", 64.0, 90_000.0))
+    assert bound is not None
+    assert 5 * MINUTE <= bound <= 20 * MINUTE
 
 
 @pytest.mark.nightly
