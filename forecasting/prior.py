@@ -1,11 +1,11 @@
-"""What other series teach about a new one: a prior for the weights of experts and for the spread.
+"""What other series teach about a new one: a prior for the weights of experts.
 
 A new series has no record. Series of the same metric have one: how large the errors of each expert were
-relative to those of the other experts, and how large errors were relative to the values. The prior counts
-like a few values of the new series itself, so it fades (empirical Bayes: Robbins, "An empirical Bayes
-approach to statistics", Third Berkeley Symposium, 1956; for forecasts of many short series Montero-Manso,
-Hyndman, "Principles and algorithms for forecasting groups of time series", International Journal of
-Forecasting 37, 2021).
+relative to those of the other experts. The prior counts like a few values of the new series itself, so it
+fades (empirical Bayes: Robbins, "An empirical Bayes approach to statistics", Third Berkeley Symposium, 1956;
+for forecasts of many short series Montero-Manso, Hyndman, "Principles and algorithms for forecasting groups
+of time series", International Journal of Forecasting 37, 2021). The spread begins without a prior: errors
+relative to the values differ too much between series, and intervals that began with them were worse.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
-import numpy as np
-
 MIN_VALUES = 30  # of a series that teaches
 MAX_SERIES = 8  # that teach one prior
-ERRORS = 19  # quantiles of the relative errors
 
 LossesByExpert = Mapping[str, Sequence[float]]
 
@@ -31,13 +28,11 @@ class Prior:
     Attributes:
         absolute: the mean loss of each forecast of each expert, in median losses; for absolute errors.
         squared: the same for squared errors.
-        errors: errors of forecasts relative to the size of the values, sorted: quantiles at equal steps.
     """
 
     VERSION: ClassVar[int] = 1
     absolute: dict[str, list[float]]
     squared: dict[str, list[float]]
-    errors: list[float]
 
     @classmethod
     def pooled(cls, priors: Iterable[Prior]) -> Prior | None:
@@ -48,25 +43,7 @@ class Prior:
         return cls(
             _mean_losses([prior.absolute for prior in used]),
             _mean_losses([prior.squared for prior in used]),
-            [fmean(errors) for errors in zip(*(prior.errors for prior in used), strict=True)],
         )
-
-
-def relative_errors(errors: Sequence[float], values: Sequence[float]) -> list[float]:
-    """Return ``ERRORS`` quantiles of *errors*, relative to the median magnitude of *values* (0: zeros)."""
-    size = float(np.median(np.abs(values)))
-    if not size:
-        return [0.0] * ERRORS
-    return [float(error) for error in np.quantile(errors, _steps(ERRORS)) / size]
-
-
-def sample(prior_errors: Sequence[float], count: int) -> list[float]:
-    """Return *count* numbers that represent the distribution of the *prior_errors*."""
-    return [float(error) for error in np.interp(_steps(count), _steps(len(prior_errors)), prior_errors)]
-
-
-def _steps(count: int) -> list[float]:
-    return [(index + 0.5) / count for index in range(count)]
 
 
 def _mean_losses(losses: Sequence[LossesByExpert]) -> dict[str, list[float]]:

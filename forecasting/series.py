@@ -23,7 +23,7 @@ from forecasting.base import (
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
 from forecasting.methods import auto, blend
 from forecasting.prior import MIN_VALUES as PRIOR_VALUES
-from forecasting.prior import Prior, relative_errors
+from forecasting.prior import Prior
 from forecasting.state import MethodsByName
 from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, Residuals, finite
 from forecasting.uncertainty.spread import Spread
@@ -97,10 +97,8 @@ class Forecaster:
         """Return a new forecaster that begins with *prior*, if its method has experts; None: with nothing."""
         forecaster = cls(name)
         combined = forecaster._blend()
-        if prior is not None:
-            forecaster._spread.prior = list(prior.errors)
-            if combined is not None:
-                combined.start(prior)
+        if prior is not None and combined is not None:
+            combined.start(prior)
         return forecaster
 
     def prior(self) -> Prior | None:
@@ -108,8 +106,7 @@ class Forecaster:
         combined = self._blend()
         if combined is None or self._spread.n < PRIOR_VALUES:
             return None
-        errors, values = self._spread.errors()
-        return Prior(*combined.losses(), relative_errors(errors.tolist(), values.tolist()))
+        return Prior(*combined.losses())
 
     @classmethod
     def load(cls, kept: bytes | memoryview) -> Forecaster:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forecasting.base import Source
+from forecasting.reading import swf
 from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
 from monitor.imports.formats.base import ImportedRun
@@ -57,6 +58,20 @@ def _of_tokio(run: ImportedRun) -> Row:
     began = run.slot.timestamp()
     kind: Kind = "probe" if name.startswith("ior-") else "application"
     return run.resource, name, kind, Observation(began, began + run.seconds, run.seconds)
+
+
+@functools.cache
+def jobs() -> list[RunHistory]:
+    """The run times of the completed jobs of each user of two batch logs."""
+    return _histories(
+        (log.name, job.user, "application", Observation(start, start + run_seconds, run_seconds))
+        for log in QUEUES
+        for job, begin in swf.jobs(str(log))
+        if job.status in (swf.COMPLETED, swf.UNKNOWN_STATUS)
+        and None not in (job.submitted_seconds, job.wait_seconds, job.run_seconds)
+        for run_seconds in [job.run_seconds or 0.0]
+        for start in [begin + (job.submitted_seconds or 0.0) + (job.wait_seconds or 0.0)]
+    )
 
 
 @functools.cache

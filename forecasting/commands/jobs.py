@@ -46,20 +46,26 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     rows = csv.writer(sys.stdout, lineterminator="\n")
-    rows.writerow((*histories.COLUMNS, histories.RUN))
     group = "jobs" if arguments.file == STANDARD_INPUT else PurePath(arguments.file).name
     group = group.removesuffix(".gz").removesuffix(".swf")
     written = left_out = 0
     for job, start_seconds in swf.jobs(arguments.file):
-        if job.status not in _PASSED or None in (job.submitted_seconds, job.wait_seconds, job.run_seconds):
+        if not _is_measured(job):
             left_out += 1
             continue
+        if not written:
+            rows.writerow((*histories.COLUMNS, histories.RUN))
         rows.writerow((group, *_row(job, start_seconds, arguments.by)))
         written += 1
     if not written:
         raise UnreadableFile(f"{arguments.file}: expected jobs that completed, in SWF; got none")
     print(f"{arguments.file}: {written} jobs, {left_out} lines left out", file=sys.stderr)
     return 0
+
+
+def _is_measured(job: SwfJob) -> bool:
+    times = job.submitted_seconds, job.wait_seconds, job.run_seconds
+    return job.status in _PASSED and None not in times
 
 
 def _row(job: SwfJob, start_seconds: float, by: tuple[str, ...]) -> tuple[Any, ...]:

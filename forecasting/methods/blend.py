@@ -3,7 +3,8 @@
 The experts are the methods of this folder with ``EXPERT = True``. One set of weights is learned for absolute
 errors and blends the median. Another set is learned for squared errors and blends the mean
 (``forecasting.learning.aggregation``). If other runs ended while a run was under way, the experts are judged
-by the forecasts that they had issued before it started (``forecasting.learning.issued``).
+by the forecasts that they had issued before it started (``forecasting.learning.issued``). If the last value
+has been clearly better than the blend, it replaces the median (``forecasting.learning.safeguard``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from forecasting import methods
 from forecasting.base import Abstained, DataAge, ForecastMethod, ValueForecast
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
+from forecasting.learning.safeguard import Safeguard
 from forecasting.memo import Memo
 from forecasting.prior import LossesByExpert, Prior
 from forecasting.state import MethodsByName
@@ -49,6 +51,7 @@ class Method(ForecastMethod):
     _experts: MethodsByName = field(default_factory=_new_experts, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
+    _safeguard: Safeguard = field(default_factory=Safeguard, init=False)
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
     _expert_memo: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
     _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
@@ -71,6 +74,8 @@ class Method(ForecastMethod):
         if self._age.n > 1:
             present = self.all_forecasts(max(time_seconds, self._issued.used_until_seconds))
             if issued := self._answer_before(time_seconds):
+                last_value = float(issued.numbers[self._place_of_last_value()])
+                self._safeguard.update(self._median.blend(issued.numbers), last_value, value)
                 self._median.update(issued.numbers, value, issued.overlap)
                 self._mean.update(issued.numbers, value, issued.overlap)
         self._issued.keep(present, time_seconds, known_at_seconds)
@@ -85,7 +90,7 @@ class Method(ForecastMethod):
             return cached
         self._age.require(1)
         forecasts = self.all_forecasts(at_seconds)
-        mean, median = self._mean.blend(forecasts), self._median.blend(forecasts)
+        mean, median = self._mean.blend(forecasts), self._median_of(forecasts)
         return self._memo.keep(at_seconds, self._age.forecast(mean, "blend", at_seconds, median=median))
 
     def start(self, prior: Prior) -> None:
@@ -121,7 +126,7 @@ class Method(ForecastMethod):
             return self.forecast(at_seconds), 0
         if (issued := self._answer_before(at_seconds)) is None:
             return None
-        mean, median = self._mean.blend(issued.numbers), self._median.blend(issued.numbers)
+        mean, median = self._mean.blend(issued.numbers), self._median_of(issued.numbers)
         return self._age.forecast(mean, "blend", at_seconds, median=median), issued.overlap
 
     def parts(self) -> Mapping[str, ForecastMethod]:
@@ -139,6 +144,19 @@ class Method(ForecastMethod):
             for forecast in _forecasts_or_nan(expert, at_seconds)
         ]
         return self._expert_memo.keep(at_seconds, np.array(forecasts))
+
+    def _median_of(self, forecasts: NDArray[np.float64]) -> float:
+        last_value = float(forecasts[self._place_of_last_value()])
+        return self._safeguard.guarded(self._median.blend(forecasts), last_value)
+
+    def _place_of_last_value(self) -> int:
+        """Return the place of the last value among all forecasts: it is the first of the battery's."""
+        place = 0
+        for name, expert in self._experts.data.items():
+            if name == "nws":
+                break
+            place += expert.EXPERT_FORECASTS
+        return place
 
     def _answer_before(self, at_seconds: float) -> IssuedAnswer | None:
         if self._issued.is_current(at_seconds):

@@ -47,8 +47,7 @@ from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
 from forecasting.learning.issued import Evidence, IssuedAnswer
-from forecasting.prior import sample
-from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, quantiles_around
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]
 
@@ -81,7 +80,7 @@ _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
 _OVERLAP_STEPS = 3.0  # times the step for an outcome that overlaps
 _OVERLAP_ROOM = 0.98
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
-_WIDER, _WIDER_OUTSIDE = 0.16, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
+_WIDER, _WIDER_OUTSIDE = 0.18, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
@@ -108,7 +107,6 @@ class Spread:
     newest: Numbers = field(default_factory=lambda: np.zeros(_SHORTER), init=False)  # values, newest last
     overlap: float = field(default=0.0, init=False)  # usual logarithm of 1 + overlap
     sampling: Evidence = field(default_factory=lambda: Evidence(_KEPT_POWER), init=False)
-    prior: list[float] = field(default_factory=list, init=False)  # errors of other series, as in ``Prior``
     # of each expert and probability: the quantile, relative to the point of the expert; the loss
     quantiles: Numbers = field(
         default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False
@@ -160,7 +158,9 @@ class Spread:
             InvalidNumber: a probability is not inside (0, 1).
         """
         if self.n < _FIRST_USED:
-            return quantiles_around(point, sorted(self._first_errors(point)), probabilities)
+            return quantiles_around(
+                point, sorted(self.recent[_FORECAST, _LENGTH - self.kept :].tolist()), probabilities
+            )
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise InvalidNumber(f"expected probabilities between 0 and 1, got {list(probabilities)}")
         quantiles = np.interp(probabilities, _ALL_LEVELS, _continued(self._answer(point))).tolist()
@@ -168,18 +168,6 @@ class Spread:
             probability: _on_its_side(probability, quantile, point)
             for probability, quantile in zip(probabilities, quantiles, strict=True)
         }
-
-    def errors(self) -> tuple[Numbers, Numbers]:
-        """Return the errors of the last forecasts, and the values."""
-        first = _LENGTH - min(self.kept, _LENGTH)
-        return self.recent[_FORECAST, first:], self.recent[_VALUES, first:]
-
-    def _first_errors(self, point: float) -> list[float]:
-        """Return the errors while there are few: those of the prior stand for those still to come."""
-        own: list[float] = self.recent[_FORECAST, _LENGTH - self.kept :].tolist()
-        if not self.prior or len(own) < MIN_RESIDUALS:
-            return own
-        return own + [abs(point) * error for error in sample(self.prior, max(_FIRST_USED - 1 - len(own), 0))]
 
     def _answer(self, point: float) -> Numbers:
         """Return the corrected quantiles at ``QUANTILE_LEVELS``, given the forecast *point*."""

@@ -17,6 +17,7 @@ from monitor.forecasts.answer import ISSUED, compute, parameters, predictor_reco
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.input_digest import Input
 from monitor.forecasts.inputs_sql import METRIC_VALUES
+from monitor.forecasts.priors import new_forecaster
 from monitor.forecasts.prune import keep_newest
 from monitor.forecasts.score import score
 from monitor.forecasts.statements import execute, execute_each, fetch
@@ -114,7 +115,9 @@ class MetricUpdate(StateUpdate):
 
     def learn(self, inputs: Sequence[Input]) -> None:
         row = self.row
-        if row.state is not None:
+        if row.state is None:
+            self.forecaster = new_forecaster(self.metric)
+        else:
             self.forecaster = states.load(Forecaster, row.state)
         for value in inputs:
             source = self.sources[value.key]

@@ -2054,6 +2054,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(db_default=False, help_text="a client asked before it was computed"),
                 ),
                 ("n", models.PositiveIntegerField(default=0)),
+                ("prior", models.BinaryField(null=True)),
                 ("last_time", models.DateTimeField(null=True)),
                 ("last_value", models.FloatField(null=True)),
                 ("stale_at", models.DateTimeField(null=True)),

@@ -39,6 +39,8 @@ class ForecastState(LearnedState):
     """The state of a metric, and the current *forecast* of its value in the next run.
 
     Attributes:
+        prior: what other metrics taught when the first value was learned (``forecasting.prior``); empty if
+            there were none. A reset keeps it.
         is_requested: a client asked while inputs were unread; until they are used, the metric comes first.
         last_value: the newest value of the metric that was used.
         last_time: the slot of this value.
@@ -55,6 +57,7 @@ class ForecastState(LearnedState):
     metric = models.OneToOneField(Metric, models.CASCADE, primary_key=True, related_name="forecast_state")
     is_new = models.BooleanField(db_default=False, help_text="its predictors have not been chosen yet")
     is_requested = models.BooleanField(db_default=False, help_text="a client asked before it was computed")
+    prior = models.BinaryField(null=True)
     last_time = models.DateTimeField(null=True)
     last_value = models.FloatField(null=True)
 

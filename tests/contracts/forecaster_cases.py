@@ -25,6 +25,18 @@ def hourly(values: Sequence[float]) -> list[Observation]:
     return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
 
 
+def overlapping(values: Sequence[float]) -> list[Observation]:
+    """Return runs that start every quarter of an hour and take hours, so that about eight are under way."""
+    starts = [index * HOUR_SECONDS / 4 for index in range(len(values))]
+    return [Observation(at, at + 350.0 * value, value) for at, value in zip(starts, values, strict=True)]
+
+
+def a_burst(start_seconds: float, values: Sequence[float]) -> list[Observation]:
+    """Return runs that start together and take as many seconds as their values."""
+    ordered = sorted(values)
+    return [Observation(start_seconds, start_seconds + value, value) for value in ordered]
+
+
 def assert_is_sound(forecast: ValueForecast) -> None:
     lower, upper = (forecast.quantiles[probability] for probability in (0.1, 0.9))
     assert math.isfinite(forecast.mean)

@@ -222,3 +222,20 @@ def test_any_predictor_values_give_a_sound_forecast_or_an_abstention(
         return
     assert math.isfinite(forecast.median)
     assert_is_sound(forecast)
+
+
+@every_method_with_predictors
+def test_a_probe_known_a_second_after_the_start_of_a_run_never_moves_its_forecast(name: str) -> None:
+    values = a_noisy_series(60)
+    starts = [index * HOUR_SECONDS for index in range(60)]
+
+    def medians(probe: Sequence[float], moment: int) -> float:
+        probes = [
+            (PROBE, Observation(at - 60.0, at + 1.0, number))
+            for at, number in zip(starts, probe, strict=True)
+        ]
+        forecaster = with_predictors(name, values, all_predictor_values(values, probes))
+        return forecaster.forecast(starts[moment]).median
+
+    probe = a_noisy_series(60, seed=9)
+    assert medians(probe, 50) == medians([*probe[:50], *(9.0 * number for number in probe[50:])], 50)

@@ -18,10 +18,12 @@ from tests.by_night import by_night, mostly_by_night
 from tests.contracts.forecaster_cases import (
     HARD_SERIES,
     HOUR_SECONDS,
+    a_burst,
     a_noisy_series,
     any_observation,
     assert_is_sound,
     hourly,
+    overlapping,
 )
 
 every_method = pytest.mark.parametrize("name", methods.names())
@@ -251,3 +253,60 @@ def test_any_history_gets_a_sound_answer_or_an_abstention(
     lower, upper = forecast.quantiles.values()
     assert math.isfinite(forecast.mean)
     assert (floor if floor is not None else -math.inf) <= lower <= upper < math.inf
+
+
+@every_method
+def test_overlapping_runs_get_sound_answers_in_whatever_order_they_arrive(name: str) -> None:
+    history = overlapping(a_noisy_series(90))
+    forecaster, late = Forecaster(name), Forecaster(name)
+    for observation in history:
+        forecaster.observe(observation)
+    for observation in random.Random(4).sample(history, len(history)):
+        late.observe(observation)
+    for observation in history[20:]:
+        assert_is_sound(forecaster.forecast(observation.time_seconds))
+        assert forecaster.forecast(observation.time_seconds) == late.forecast(observation.time_seconds)
+    for each in (forecaster, late):
+        each.learn_until(999 * HOUR_SECONDS)
+    assert forecaster.dump() == late.dump()
+
+
+@every_method
+def test_of_overlapping_runs_the_future_never_moves_a_past_forecast(name: str) -> None:
+    history = overlapping(a_noisy_series(90))
+    now = history[60].time_seconds
+    other = [
+        seen if seen.known_at_seconds <= now else Observation(seen.time_seconds, seen.known_at_seconds, 1.0)
+        for seen in history
+    ]
+    moments = [seen.time_seconds for seen in history[20:61]]
+    assert forecasts_with_all_at_hand(name, history, moments) == forecasts_with_all_at_hand(
+        name, other, moments
+    )
+
+
+@every_method
+def test_a_burst_of_equal_starts_gets_a_sound_answer(name: str) -> None:
+    series = hourly(a_noisy_series(60))
+    burst = a_burst(60 * HOUR_SECONDS, [500.0 + value for value in a_noisy_series(40)])
+    forecaster = Forecaster(name)
+    for observation in [*series, *burst]:
+        forecaster.observe(observation)
+    for observation in burst:
+        assert_is_sound(forecaster.forecast(observation.known_at_seconds))
+
+
+@every_method
+def test_an_outcome_thirty_days_late_is_used_and_distorts_no_answer(name: str) -> None:
+    values = a_noisy_series(30 * 24)
+    steady, late = Forecaster(name), Forecaster(name)
+    for forecaster in (steady, late):
+        for observation in hourly(values):
+            forecaster.observe(observation)
+    month = len(values) * HOUR_SECONDS
+    late.observe(Observation(HOUR_SECONDS + 60.0, month, 25.0))
+    answer, usual = late.forecast(month + HOUR_SECONDS), steady.forecast(month + HOUR_SECONDS)
+    assert_is_sound(answer)
+    assert answer.n == usual.n + 1
+    assert min(values) <= answer.median <= max(values)
+    assert answer.quantiles[0.9] - answer.quantiles[0.1] < 1.5 * (usual.quantiles[0.9] - usual.quantiles[0.1])
