@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LEAST_FAILURES = 3  # in a row, of all series together
 EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
 
+_RESULT_AT = f"""CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}')
+            THEN latest.slot ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END"""
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
 # decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
 # outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
@@ -28,8 +30,7 @@ WITH visible AS MATERIALIZED (
     SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
 ), evidence AS MATERIALIZED (
     SELECT resource.name, latest.series_id, trail, latest.ended_at,
-        CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}') THEN latest.slot
-            ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END AS result_at,
+        {_RESULT_AT} AS result_at,
         CASE WHEN failed_resources <> '{{}}' THEN (
             SELECT max(run.slot) FROM unnest(slots, failed_resources) AS run (slot, failed)
             WHERE failed = resource.name) END AS failed_at,
@@ -60,6 +61,23 @@ WITH visible AS MATERIALIZED (
 SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_ended_at, passed_at, failed_at,
     result_at
 FROM results LEFT JOIN failing ON failing.name = results.name
+"""  # noqa: S608  # constants of this module
+
+# The resources at which enough newest runs failed, of all series: those that ``_RESULTS`` may find failing.
+_SUSPECTS = f"""
+SELECT failed_resource FROM monitor_latestrun
+WHERE state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND failed_resource = ANY (%(resources)b)
+GROUP BY 1 HAVING sum(length(replace(substring(outcomes FROM '[fts]+$'), 's', ''))) >= {LEAST_FAILURES}
+"""  # noqa: S608  # constants of this module
+# OFFSET 0 keeps EXISTS from becoming a join of all series: the first newest result of a resource is enough.
+_KNOWN = f"""
+SELECT resource.name FROM monitor_resource AS resource
+WHERE resource.name = ANY (%(resources)b) AND EXISTS (
+    SELECT FROM monitor_binding AS binding
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
+    WHERE binding.resource_id = resource.id AND {_RESULT_AT} > %(since)b AND {VISIBLE} OFFSET 0
+)
 """  # noqa: S608  # constants of this module
 
 
@@ -115,3 +133,23 @@ def resource_results(
         # Not prepared: the best plan for one resource is not that for all of them.
         rows = cursor.execute(_RESULTS.encode(), parameters, binary=True, prepare=False).fetchall()
     return {row.name: row for row in rows}
+
+
+def suspects(resources: Collection[str]) -> set[str]:
+    """Return those of *resources* at which ``resource_results`` may find failures in a row."""
+    with binary.cursor() as cursor:
+        rows = cursor.execute(
+            _SUSPECTS.encode(), {"resources": list(resources)}, binary=True, prepare=False
+        ).fetchall()
+    return {name for (name,) in rows}
+
+
+def known_resources(
+    user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
+    """Return those of *resources* with a result that ``ResourceResults.is_known`` counts at *now*."""
+    parameters = {"resources": list(resources), "since": now - EXPIRES}
+    parameters |= visibility(user) if user else OF_THE_PUBLIC
+    with binary.cursor() as cursor:
+        rows = cursor.execute(_KNOWN.encode(), parameters, binary=True, prepare=False).fetchall()
+    return {name for (name,) in rows}

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models import Count
 
-from monitor.availability.site_states import site_states
-from monitor.models import Resource, Series, Site
+from monitor.availability.site_states import operational_states
+from monitor.models import Binding, Resource, Series, Site
 from monitor.overview import allowed_ages, latest
 from monitor.overview.series_states import BY_GRID, SeriesStates, series_states, stale_rows
 
@@ -66,10 +67,10 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
     The number of queries does not depend on the number of sites or series.
     """
     sites = list(Site.objects.visible_to(user).order_by("name"))
-    states = site_states(user, [site.name for site in sites], now)
+    states = operational_states(user, [site.name for site in sites], now)
     return SiteMap(
         [
-            MapSite(site.name, site.title, states[site.name].state, site.latitude, site.longitude)
+            MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude)
             for site in sites
         ],
         _links(user, sites, now),
@@ -77,7 +78,8 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
 
 
 def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: datetime) -> list[MapLink]:
-    source = Series.objects.visible_to(user).filter(enabled=True)
+    several = Binding.objects.order_by().values("series").annotate(places=Count("pk")).filter(places__gt=1)
+    source = Series.objects.visible_to(user).filter(enabled=True, pk__in=several.values("series"))
     rows = latest.series_columns(source, allowed_ages.COLUMNS)
     states = series_states(source, rows["series"], np.zeros(len(rows["series"]), dtype=np.int64), now)
     is_stale = stale_rows(states, allowed_ages.allowed_ages(rows), now)
