@@ -63,11 +63,31 @@ SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_e
 FROM results LEFT JOIN failing ON failing.name = results.name
 """  # noqa: S608  # constants of this module
 
-# The resources at which enough newest runs failed, of all series: those that ``_RESULTS`` may find failing.
-_SUSPECTS = f"""
-SELECT failed_resource FROM monitor_latestrun
-WHERE state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND failed_resource = ANY (%(resources)b)
-GROUP BY 1 HAVING sum(length(replace(substring(outcomes FROM '[fts]+$'), 's', ''))) >= {LEAST_FAILURES}
+# What ``ResourceResults.is_failing`` decides, from the series that fail now: they are few, and have an index.
+_FAILING = f"""
+SELECT failing.name FROM (
+    SELECT name, id, min(failing_since) AS failing_since FROM (
+        SELECT DISTINCT ON (resource.id, latest.series_id) resource.name, resource.id, latest.ended_at,
+            length(replace(trail, 's', '')) AS failures,
+            slots[length(outcomes) - length(trail) + 1] AS failing_since
+        FROM monitor_latestrun AS latest
+        JOIN monitor_resource AS resource ON resource.name = latest.failed_resource
+        JOIN monitor_binding AS binding
+            ON binding.resource_id = resource.id AND binding.series_id = latest.series_id
+        JOIN monitor_series AS series ON series.id = latest.series_id
+        CROSS JOIN LATERAL substring(outcomes FROM '[fts]+$') AS trail
+        WHERE latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND trail IS NOT NULL
+            AND failed_resource = ANY (%(resources)b) AND {VISIBLE}
+    ) AS failed
+    GROUP BY name, id HAVING sum(failures) >= {LEAST_FAILURES} AND max(ended_at) > %(since)b
+) AS failing
+WHERE NOT EXISTS (
+    SELECT FROM monitor_binding AS binding
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
+    WHERE binding.resource_id = failing.id AND latest.state = '{State.PASSED}'
+        AND latest.ended_at >= failing_since AND {VISIBLE} OFFSET 0
+)
 """  # noqa: S608  # constants of this module
 # OFFSET 0 keeps EXISTS from becoming a join of all series: the first newest result of a resource is enough.
 _KNOWN = f"""
@@ -135,21 +155,25 @@ def resource_results(
     return {row.name: row for row in rows}
 
 
-def suspects(resources: Collection[str]) -> set[str]:
-    """Return those of *resources* at which ``resource_results`` may find failures in a row."""
-    with binary.cursor() as cursor:
-        rows = cursor.execute(
-            _SUSPECTS.encode(), {"resources": list(resources)}, binary=True, prepare=False
-        ).fetchall()
-    return {name for (name,) in rows}
+def failing_resources(
+    user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
+    """Return those of *resources* that ``ResourceResults.is_failing`` finds failing at *now*."""
+    return _names(_FAILING, user, resources, now)
 
 
 def known_resources(
     user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
 ) -> set[str]:
     """Return those of *resources* with a result that ``ResourceResults.is_known`` counts at *now*."""
+    return _names(_KNOWN, user, resources, now)
+
+
+def _names(
+    query: str, user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
     parameters = {"resources": list(resources), "since": now - EXPIRES}
     parameters |= visibility(user) if user else OF_THE_PUBLIC
     with binary.cursor() as cursor:
-        rows = cursor.execute(_KNOWN.encode(), parameters, binary=True, prepare=False).fetchall()
+        rows = cursor.execute(query.encode(), parameters, binary=True, prepare=False).fetchall()
     return {name for (name,) in rows}

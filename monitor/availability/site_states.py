@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from monitor.availability.resource_results_sql import (
     ResourceResults,
+    failing_resources,
     known_resources,
     resource_results,
-    suspects,
 )
 from monitor.ledger import maintenance
 from monitor.ledger.holds import describe_hold, last_ends_at_sites
@@ -112,12 +112,11 @@ def operational_states(
 ) -> dict[str, OperationalState]:
     """Return the states of ``site_states`` without their times and reasons: cheap for all sites of a grid.
 
-    Only resources at which several newest runs failed are read in detail.
+    Of each resource only the series that fail are read, and one that has a result.
     """
     by_site = _resources_by_site(Resource.objects.filter(site__name__in=sites))
     names = [name for each in by_site.values() for name in each]
-    details = resource_results(user, suspects(names))
-    failing = {name for name, result in details.items() if result.is_failing(now)}
+    failing = failing_resources(user, names, now)
     working = known_resources(user, names, now) - failing
     closures = closures_at(sites, now, now)
     states = {}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 MOST_LINKS = 2000  # that are drawn: the failing ones first
+MOST_LISTED = 5000  # series that are read by key
 MOST_SITES_OF_A_LINK = 8  # a series over more sites says little about a single link
 
 
@@ -78,8 +79,7 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
 
 
 def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: datetime) -> list[MapLink]:
-    several = Binding.objects.order_by().values("series").annotate(places=Count("pk")).filter(places__gt=1)
-    source = Series.objects.visible_to(user).filter(enabled=True, pk__in=several.values("series"))
+    source = _with_links(Series.objects.visible_to(user).filter(enabled=True))
     rows = latest.series_columns(source, allowed_ages.COLUMNS)
     states = series_states(source, rows["series"], np.zeros(len(rows["series"]), dtype=np.int64), now)
     is_stale = stale_rows(states, allowed_ages.allowed_ages(rows), now)
@@ -99,6 +99,13 @@ def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: d
             links[order].tolist(), totals[order].tolist(), failing[order].tolist(), strict=True
         )
     ]
+
+
+def _with_links(source: SeriesQuerySet) -> SeriesQuerySet:
+    """Return those of *source* that use several resources, if these are few; else all."""
+    several = Binding.objects.order_by().values("series").annotate(places=Count("pk")).filter(places__gt=1)
+    keys = list(several.values_list("series", flat=True)[: MOST_LISTED + 1])
+    return source.filter(pk__in=keys) if len(keys) <= MOST_LISTED else source
 
 
 def _pairs(
