@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NOT_PASSED, IN_PROGRESS = "not_passed", "in_progress"  # outcomes that stand for several states
 MOST_LISTED_SERIES = 500  # so many are looked up by series, and more by time
-MOST_COUNTED = 5_000  # newest failed runs whose causes are counted
+MOST_COUNTED = 2_000  # newest failed runs whose causes are counted
 MOST_DAYS = 92  # in which runs at a time of day are searched, as each is a query
 _DAY = timedelta(days=1)
 

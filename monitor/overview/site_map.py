@@ -70,10 +70,7 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
     sites = list(Site.objects.visible_to(user).order_by("name"))
     states = operational_states(user, [site.name for site in sites], now)
     return SiteMap(
-        [
-            MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude)
-            for site in sites
-        ],
+        [MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude) for site in sites],
         _links(user, sites, now),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -11,10 +13,11 @@ from django.utils import timezone
 
 from monitor.failures.attribute import recent
 from monitor.failures.breakdown import BreakdownKind, break_down
-from monitor.failures.by_hour import count_by_hour
+from monitor.failures.by_hour import HourCount, count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
     RANGES,
+    FailureCounts,
     FailureRange,
     count_failures,
     judged_runs,
@@ -22,7 +25,8 @@ from monitor.failures.counts import (
     runs_of,
 )
 from monitor.failures.episodes import mean_to_repair
-from monitor.failures.repair_times import repair_times
+from monitor.failures.kept_results import counted_over
+from monitor.failures.repair_times import RepairTimes, repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -35,13 +39,17 @@ MOST_EPISODES = 50
 def page(request: HttpRequest) -> HttpResponse:
     """Show the causes that the query string selects, so that the address is a permalink."""
     now, range_, site = timezone.now(), _range(request), _site(request)
-    runs = runs_at_site(request.user, site)
-    counts = count_failures(runs, range_, now)
+    runs = judged_runs(runs_at_site(request.user, site), range_, now)
+    counted = counted_over(
+        runs, request.user, ("causes", range_.key, site), now, lambda: _counted(request, range_, site, now)
+    )
+    counts, times, by_hour = counted.result
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         "counts": counts,
-        "repair_times": repair_times(judged_runs(runs, range_, now)),
-        "by_hour": count_by_hour(judged_runs(runs, range_, now)) if counts.causes else (),
+        "repair_times": times,
+        "by_hour": by_hour,
+        "counted_at": counted.at if counted.at < now else None,
         "unknown": unknown,
         "at_fault": recent(Attribution.objects.visible_to(request.user), counts.starts[0], site),
         "range": range_,
@@ -59,8 +67,17 @@ def page(request: HttpRequest) -> HttpResponse:
 def breakdown(request: HttpRequest) -> HttpResponse:
     """Show failures by series, site, path or stage, worst first."""
     now, range_, site, kind = timezone.now(), _range(request), _site(request), _kind(request)
+    runs = runs_at_site(request.user, site)
+    counted = counted_over(
+        judged_runs(runs, range_, now),
+        request.user,
+        (kind, range_.key, site),
+        now,
+        lambda: break_down(runs, range_, now, kind),
+    )
     context = {
-        "breakdown": break_down(runs_at_site(request.user, site), range_, now, kind),
+        "breakdown": counted.result,
+        "counted_at": counted.at if counted.at < now else None,
         "by": kind,
         "kinds": list(BreakdownKind),
         "range": range_,
@@ -96,6 +113,14 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
         "now": now,
     }
     return render(request, "pages/failure.html", context)
+
+
+def _counted(
+    request: HttpRequest, range_: FailureRange, site: str, now: datetime
+) -> tuple[FailureCounts, RepairTimes, Sequence[Sequence[HourCount]]]:
+    runs = runs_at_site(request.user, site)
+    judged, counts = judged_runs(runs, range_, now), count_failures(runs, range_, now)
+    return counts, repair_times(judged), count_by_hour(judged) if counts.causes else ()
 
 
 def _range(request: HttpRequest) -> FailureRange:

@@ -21,6 +21,7 @@ from monitor.reports.periods import InvalidPeriod, PeriodKind, ReportPeriod, mon
 
 MOST_SITES = 100  # on the page
 
+
 @members_only
 def listing(request: HttpRequest, kind: str) -> HttpResponse:
     """List the past periods of *kind*, newest first."""
