@@ -23,6 +23,7 @@ from monitor.failures.counts import (
     judged_runs,
     runs_at_site,
     runs_of,
+    runs_of_cause,
 )
 from monitor.failures.episodes import mean_to_repair
 from monitor.failures.kept_results import counted_over
@@ -94,7 +95,7 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     """Show one cause: what it is, what helps, and its failed runs."""
     signature = get_object_or_404(FailureSignature, name=name)
     now, range_, site = timezone.now(), _range(request), _site(request)
-    runs = runs_at_site(request.user, site)
+    runs = runs_of_cause(request.user, site)
     counts = count_failures(runs.filter(signature=signature), range_, now)
     episodes = episodes_of(runs, signature, counts.starts[0], now)
     context = {
