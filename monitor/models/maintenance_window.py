@@ -46,7 +46,8 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
 
     def at_site(self, site: Site) -> MaintenanceWindowQuerySet:
         """Return the windows at *site*, and at every site."""
-        return self.filter(models.Q(sites=None) | models.Q(sites=site)).distinct()
+        at_sites = MaintenanceWindow.sites.through.objects.filter(maintenancewindow=models.OuterRef("pk"))
+        return self.filter(~models.Exists(at_sites) | models.Exists(at_sites.filter(site=site)))
 
     def configured(self) -> MaintenanceWindowQuerySet:
         """Return the windows of grid files and users, without those of feeds and declarations."""
