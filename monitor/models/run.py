@@ -56,7 +56,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(series__in=Series.objects.visible_to(user))
 
     def each_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-        """As ``visible_to``, decided for each run: faster where few runs are read, such as those of a page."""
+        """As ``visible_to``, decided for each run: faster where a query reads few runs."""
         if user.is_authenticated and user.is_active and sees_all(user):
             return self
         return self.filter(has_row(Series.objects.visible_to(user).filter(pk=models.OuterRef("series"))))
