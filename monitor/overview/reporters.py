@@ -216,7 +216,7 @@ def _summaries(
 def _latest(series: SeriesQuerySet) -> Mapping[int, Counter[str]]:
     """Return the number of *series* by the primary key of the reporter and the state of the newest run.
 
-    The state is empty if there is no such run.
+    The state is empty if there is no such run. Runs of the last seconds may not count yet.
     """
     counted = series.order_by().values_list("reporter", "latestrun__state").annotate(Count("pk"))
     latest: dict[int, Counter[str]] = defaultdict(Counter)
