@@ -26,9 +26,8 @@ from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
-from monitor.overview.reporters import ReporterState, ReporterSummary
+from monitor.overview.reporters import ReporterState, ReporterSummary, run_counts
 from monitor.overview.reporters import list_reporters as summaries
-from monitor.overview.reporters import run_counts
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

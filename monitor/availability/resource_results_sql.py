@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LEAST_FAILURES = 3  # in a row, of all series together
 EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may work again
 
+_RESULT_AT = f"""CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}')
+            THEN latest.slot ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END"""
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
 # decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
 # outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
@@ -28,8 +30,7 @@ WITH visible AS MATERIALIZED (
     SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
 ), evidence AS MATERIALIZED (
     SELECT resource.name, latest.series_id, trail, latest.ended_at,
-        CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}') THEN latest.slot
-            ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END AS result_at,
+        {_RESULT_AT} AS result_at,
         CASE WHEN failed_resources <> '{{}}' THEN (
             SELECT max(run.slot) FROM unnest(slots, failed_resources) AS run (slot, failed)
             WHERE failed = resource.name) END AS failed_at,
@@ -60,6 +61,43 @@ WITH visible AS MATERIALIZED (
 SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_ended_at, passed_at, failed_at,
     result_at
 FROM results LEFT JOIN failing ON failing.name = results.name
+"""  # noqa: S608  # constants of this module
+
+# What ``ResourceResults.is_failing`` decides, from the series that fail now: they are few, and have an index.
+_FAILING = f"""
+SELECT failing.name FROM (
+    SELECT name, id, min(failing_since) AS failing_since FROM (
+        SELECT DISTINCT ON (resource.id, latest.series_id) resource.name, resource.id, latest.ended_at,
+            length(replace(trail, 's', '')) AS failures,
+            slots[length(outcomes) - length(trail) + 1] AS failing_since
+        FROM monitor_latestrun AS latest
+        JOIN monitor_resource AS resource ON resource.name = latest.failed_resource
+        JOIN monitor_binding AS binding
+            ON binding.resource_id = resource.id AND binding.series_id = latest.series_id
+        JOIN monitor_series AS series ON series.id = latest.series_id
+        CROSS JOIN LATERAL substring(outcomes FROM '[fts]+$') AS trail
+        WHERE latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND trail IS NOT NULL
+            AND failed_resource = ANY (%(resources)b) AND {VISIBLE}
+    ) AS failed
+    GROUP BY name, id HAVING sum(failures) >= {LEAST_FAILURES} AND max(ended_at) > %(since)b
+) AS failing
+WHERE NOT EXISTS (
+    SELECT FROM monitor_binding AS binding
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
+    WHERE binding.resource_id = failing.id AND latest.state = '{State.PASSED}'
+        AND latest.ended_at >= failing_since AND {VISIBLE} OFFSET 0
+)
+"""  # noqa: S608  # constants of this module
+# OFFSET 0 keeps EXISTS from becoming a join of all series: the first newest result of a resource is enough.
+_KNOWN = f"""
+SELECT resource.name FROM monitor_resource AS resource
+WHERE resource.name = ANY (%(resources)b) AND EXISTS (
+    SELECT FROM monitor_binding AS binding
+    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
+    WHERE binding.resource_id = resource.id AND {_RESULT_AT} > %(since)b AND {VISIBLE} OFFSET 0
+)
 """  # noqa: S608  # constants of this module
 
 
@@ -115,3 +153,27 @@ def resource_results(
         # Not prepared: the best plan for one resource is not that for all of them.
         rows = cursor.execute(_RESULTS.encode(), parameters, binary=True, prepare=False).fetchall()
     return {row.name: row for row in rows}
+
+
+def failing_resources(
+    user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
+    """Return those of *resources* that ``ResourceResults.is_failing`` finds failing at *now*."""
+    return _names(_FAILING, user, resources, now)
+
+
+def known_resources(
+    user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
+    """Return those of *resources* with a result that ``ResourceResults.is_known`` counts at *now*."""
+    return _names(_KNOWN, user, resources, now)
+
+
+def _names(
+    query: str, user: AbstractBaseUser | AnonymousUser | None, resources: Collection[str], now: datetime
+) -> set[str]:
+    parameters = {"resources": list(resources), "since": now - EXPIRES}
+    parameters |= visibility(user) if user else OF_THE_PUBLIC
+    with binary.cursor() as cursor:
+        rows = cursor.execute(query.encode(), parameters, binary=True, prepare=False).fetchall()
+    return {name for (name,) in rows}

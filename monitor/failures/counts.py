@@ -191,6 +191,14 @@ def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQueryS
     )
 
 
+def runs_of_cause(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQuerySet:
+    """As ``runs_at_site``, for the runs of one cause, which are few."""
+    runs = Run.objects.each_visible_to(user)
+    return (
+        runs.filter(series__in=Series.objects.filter(bindings__resource__site__name=site)) if site else runs
+    )
+
+
 def judged_runs(runs: RunQuerySet, range_: FailureRange, now: datetime) -> RunQuerySet:
     """Return those of *runs* with slots in *range_*, which ends *now*, that passed or failed."""
     return runs.filter(slot__gte=range_.begin(now), slot__lte=now, state__in=JUDGED).order_by()

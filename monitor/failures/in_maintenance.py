@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from django.db.models import BooleanField, Case, F, Func, Q, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    Expression,
+    F,
+    Func,
+    OuterRef,
+    Q,
+    TextField,
+    Value,
+    When,
+)
 
 from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding
@@ -22,19 +35,22 @@ Period = tuple[datetime, datetime]  # from its start until just before its end
 def failed_in_maintenance(since: datetime, until: datetime) -> Case:
     """Return the expression of runs with slots from *since* to *until* that tells whether each is one.
 
-    The sites of a series are those of its present bindings. Windows that overlap or meet are joined, and
-    sites with the same windows share a condition: one search in sorted periods for each failed run.
+    The sites of a series are those of its present bindings. Windows that overlap or meet are joined: for each
+    site of a failed run, its periods are looked up by the name of the site, and the slot is searched in them.
     """
     everywhere, by_site = joined_periods(planned_windows(since, until))
-    sites_by_periods: dict[tuple[Period, ...], list[str]] = defaultdict(list)
-    for site, periods in by_site.items():
-        sites_by_periods[tuple(periods)].append(site)
-    in_window = Q(pk__in=[])  # never
-    if everywhere:
-        in_window |= Q(_slot_within(everywhere))
-    for shared_periods, sites in sites_by_periods.items():
-        at_sites = Binding.objects.filter(resource__site__name__in=sites).order_by()
-        in_window |= Q(_slot_within(shared_periods)) & Q(series__in=at_sites.values("series"))
+    in_window = Q(_slot_within(F("slot"), Value(_text(everywhere))))
+    if by_site:
+        texts = {site: _text(periods) for site, periods in by_site.items()}
+        periods = Func(
+            Value(json.dumps(texts)),
+            F("resource__site__name"),
+            template="(%(expressions)s)",
+            arg_joiner="::jsonb ->> ",
+            output_field=TextField(),
+        )
+        bound = Binding.objects.filter(series=OuterRef("series")).order_by()
+        in_window |= Q(Exists(bound.filter(_slot_within(OuterRef("slot"), periods))))
     return Case(
         When(Q(state__in=WITH_SIGNATURE) & in_window, then=Value(value=True)),
         default=Value(value=False),
@@ -62,11 +78,15 @@ def _join(periods: Iterable[Period]) -> list[Period]:
     return joined
 
 
-def _slot_within(periods: Iterable[Period]) -> Func:
-    text = ",".join(f"[{start.isoformat()},{end.isoformat()})" for start, end in periods)
+def _text(periods: Iterable[Period]) -> str:
+    """Return *periods* as PostgreSQL writes a multirange."""
+    return "{" + ",".join(f"[{start.isoformat()},{end.isoformat()})" for start, end in periods) + "}"
+
+
+def _slot_within(slot: F, periods: Expression) -> Func:
     return Func(
-        F("slot"),
-        Value(f"{{{text}}}"),
+        slot,
+        periods,
         template="(%(expressions)s::tstzmultirange)",
         arg_joiner=" <@ ",
         output_field=BooleanField(),

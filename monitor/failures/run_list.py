@@ -13,7 +13,7 @@ from django.db.models import OuterRef, Q
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE
 from monitor.models.selected_time import SelectedTime
-from monitor.models.visibility import has_row, sees_all
+from monitor.models.visibility import has_row
 from reporters.fields import parse_time
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NOT_PASSED, IN_PROGRESS = "not_passed", "in_progress"  # outcomes that stand for several states
 MOST_LISTED_SERIES = 500  # so many are looked up by series, and more by time
-MOST_COUNTED = 5_000  # newest failed runs whose causes are counted
+MOST_COUNTED = 2_000  # newest failed runs whose causes are counted
 MOST_DAYS = 92  # in which runs at a time of day are searched, as each is a query
 _DAY = timedelta(days=1)
 
@@ -141,18 +141,17 @@ def causes_of(parts: Iterable[RunQuerySet]) -> tuple[list[CauseShare], int]:
 
 
 def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-    if not chosen.site and not chosen.series and sees_all(user):
-        return runs
+    if not chosen.site and not chosen.series:
+        return runs.each_visible_to(user)
     visible: SeriesQuerySet = Series.objects.visible_to(user).order_by()
     if chosen.series:
         visible = visible.filter(name__icontains=chosen.series)
     if chosen.site:
         visible = visible.filter(bindings__resource__site__name=chosen.site)
-    if chosen.site or chosen.series:
-        keys = list(visible.values_list("pk", flat=True).distinct()[: MOST_LISTED_SERIES + 1])
-        if len(keys) <= MOST_LISTED_SERIES:
-            return runs.filter(series__in=keys)
-    return runs.filter(has_row(visible.filter(pk=OuterRef("series"))))  # for each run, the newest first
+    keys = list(visible.values_list("pk", flat=True).distinct()[: MOST_LISTED_SERIES + 1])
+    if len(keys) > MOST_LISTED_SERIES:  # looked up for each run, the newest first
+        return runs.filter(has_row(visible.filter(pk=OuterRef("series"))))
+    return runs.filter(series__in=keys)
 
 
 def _cursor(run: Run) -> str:

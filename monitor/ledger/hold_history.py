@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import OuterRef, QuerySet
 
-from monitor.models import Binding, Hold, Reporter, Series, Site, Suite
+from monitor.models import Hold, Reporter, Series, Site, Suite
 from monitor.models.hold import HoldKind, HoldMode, HoldQuerySet, Scope
 from monitor.models.visibility import has_row
 
@@ -61,12 +61,12 @@ def holdable_scopes(
 ) -> dict[HoldKind, HoldableScopes]:
     """Return, by kind, *at_most* sites, suites and reporters of the series that *user* may see, by name."""
     holds = {hold.scope: hold for hold in Hold.objects.at(now)}
-    visible = Series.objects.visible_to(user).order_by()
-    at_site = Binding.objects.filter(resource__site=OuterRef("pk"), series__in=visible)
+    of_reporter = Series.objects.visible_to(user).filter(reporter=OuterRef("pk"))
+    of_suite = Series.objects.filter(suite=OuterRef("pk"))
     found: Mapping[HoldKind, QuerySet[Any]] = {
-        HoldKind.SITE: Site.objects.filter(has_row(at_site)),
-        HoldKind.SUITE: Suite.objects.filter(has_row(visible.filter(suite=OuterRef("pk")))),
-        HoldKind.REPORTER: Reporter.objects.filter(has_row(visible.filter(reporter=OuterRef("pk")))),
+        HoldKind.SITE: Site.objects.with_series_visible_to(user),
+        HoldKind.SUITE: Suite.objects.visible_to(user).filter(has_row(of_suite)),
+        HoldKind.REPORTER: Reporter.objects.filter(has_row(of_reporter)),
     }
     shown = {}
     for kind, rows in found.items():

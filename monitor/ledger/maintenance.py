@@ -115,7 +115,7 @@ def _last_ends(now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the open windows that *user* may see, sorted by start."""
     windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
-    sites = visible_sites(user) if windows else ()
+    sites = visible_sites(user, {name for window, _ in windows for name in _sites(window)})
     return _by_start(_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
 
 
@@ -128,10 +128,19 @@ def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
     return _by_start(window for window in shown if window.covers(sites))
 
 
-def open_and_planned(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
-    """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start."""
-    sites, shown = visible_sites(user), []
-    for window in MaintenanceWindow.objects.visible_to(user).not_over(now).prefetch_related("sites"):
+def open_and_planned(
+    user: AbstractBaseUser | AnonymousUser, now: datetime, site: Site | None = None
+) -> list[ShownWindow]:
+    """Return the windows that *user* may see, if they are open or have a next occurrence, sorted by start.
+
+    With *site*, only those that cover it.
+    """
+    windows = MaintenanceWindow.objects.visible_to(user).not_over(now)
+    windows = windows.at_site(site) if site else windows
+    planned = list(windows.prefetch_related("sites"))
+    sites = visible_sites(user, {name for window in planned for name in _sites(window)})
+    shown = []
+    for window in planned:
         current = occurrence_of(open_at, window, now)
         occurrence = current or occurrence_of(next_after, window, now)
         if occurrence is not None:
@@ -180,5 +189,8 @@ def _sites(window: MaintenanceWindow) -> list[str]:
     return [site.name for site in window.sites.all()]
 
 
-def visible_sites(user: AbstractBaseUser | AnonymousUser) -> set[str]:
-    return set(Site.objects.visible_to(user).values_list("name", flat=True))
+def visible_sites(user: AbstractBaseUser | AnonymousUser, names: Collection[str] | None = None) -> set[str]:
+    """Return the names of the sites that *user* may see, of *names* only if given."""
+    sites = Site.objects.visible_to(user)
+    sites = sites if names is None else sites.filter(name__in=names)
+    return set(sites.values_list("name", flat=True))

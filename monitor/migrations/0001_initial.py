@@ -1053,6 +1053,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "latest runs",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["failed", "timed_out"])),
+                        fields=["failed_resource"],
+                        name="latestrun_failing",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

@@ -12,7 +12,7 @@ from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
-from monitor.models.series import Series, Suite
+from monitor.models.series import Series, Suite, visible_suites
 from monitor.models.site import OPERATE, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
@@ -125,8 +125,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         if sees_all(user):
             return self
         # By suite, so that the open alerts are read with their series, not all series for some alerts.
-        suites = Suite.objects.visible_to(user).order_by().values("pk")
-        is_visible = models.Q(series__suite__in=suites)
+        is_visible = models.Q(series__suite__in=visible_suites(user))
         return self.filter(
             is_visible | models.Q(reporter__in=Reporter.objects.manageable_or_visible_to(user))
         )

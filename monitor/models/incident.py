@@ -8,7 +8,7 @@ from django.db import models
 
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.reporter import Reporter
-from monitor.models.series import Series
+from monitor.models.series import Series, visible_suites
 from monitor.models.site import OPERATE, may_manage_everywhere
 from monitor.models.visibility import has_row, sees_all
 
@@ -24,12 +24,14 @@ REPORTER, SERIES = "reporter", "series"  # the kinds of incidents of alerts
 class IncidentQuerySet(models.QuerySet["Incident"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentQuerySet:
         """Return the incidents of series, or of alerts of series and reporters, that *user* may see."""
-        if user.is_authenticated and user.is_active and sees_all(user):
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if sees_all(user):
             return self
-        visible = Series.objects.visible_to(user).order_by()
-        affected = IncidentSeries.objects.filter(incident=models.OuterRef("pk"), series__in=visible)
-        reporters = Reporter.objects.manageable_or_visible_to(user)
-        of_alert = models.Q(alerts__series__in=visible) | models.Q(alerts__reporter__in=reporters)
+        suites = visible_suites(user)
+        affected = IncidentSeries.objects.filter(incident=models.OuterRef("pk"), series__suite__in=suites)
+        reporters = Reporter.objects.manageable_or_visible_to(user).order_by().values("pk")
+        of_alert = models.Q(alerts__series__suite__in=suites) | models.Q(alerts__reporter__in=reporters)
         alerted = Incident.objects.filter(of_alert, pk=models.OuterRef("pk"))
         return self.filter(has_row(affected) | has_row(alerted))
 
@@ -168,8 +170,12 @@ class IncidentAction(models.TextChoices):
 class IncidentEventQuerySet(models.QuerySet["IncidentEvent"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentEventQuerySet:
         """Return the entries without those about series that *user* may not see."""
-        visible = Series.objects.visible_to(user).order_by()
-        return self.filter(models.Q(series=None) | models.Q(series__in=visible))
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        if sees_all(user):
+            return self
+        suites = visible_suites(user)
+        return self.filter(models.Q(series=None) | models.Q(series__suite__in=suites))
 
 
 class IncidentEvent(models.Model):

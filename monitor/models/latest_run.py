@@ -53,6 +53,14 @@ class LatestRun(models.Model):
 
     class Meta:
         verbose_name_plural = "latest runs"
+        indexes = [
+            # The state of a series seldom changes, so its row seldom needs a new entry.
+            models.Index(
+                fields=["failed_resource"],
+                condition=models.Q(state__in=["failed", "timed_out"]),
+                name="latestrun_failing",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.series_id}: {self.state or 'no run'}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 from monitor.models.site import Site, may_manage_everywhere
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,8 +24,9 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
             return self.none()
         if sees_all(user):
             return self
-        visible = Site.objects.visible_to(user).order_by()
-        return self.filter(models.Q(sites=None) | models.Q(sites__in=visible)).distinct()
+        at_sites = MaintenanceWindow.sites.through.objects.filter(maintenancewindow=models.OuterRef("pk"))
+        visible = Site.objects.visible_to(user).order_by().values("pk")
+        return self.filter(~models.Exists(at_sites) | models.Q(has_row(at_sites.filter(site__in=visible))))
 
     def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> MaintenanceWindowQuerySet:
         """Return the configured windows that *user* may change; of a site admin, those only at its sites."""
@@ -45,7 +46,8 @@ class MaintenanceWindowQuerySet(models.QuerySet["MaintenanceWindow"]):
 
     def at_site(self, site: Site) -> MaintenanceWindowQuerySet:
         """Return the windows at *site*, and at every site."""
-        return self.filter(models.Q(sites=None) | models.Q(sites=site)).distinct()
+        at_sites = MaintenanceWindow.sites.through.objects.filter(maintenancewindow=models.OuterRef("pk"))
+        return self.filter(~models.Exists(at_sites) | models.Exists(at_sites.filter(site=site)))
 
     def configured(self) -> MaintenanceWindowQuerySet:
         """Return the windows of grid files and users, without those of feeds and declarations."""

@@ -9,7 +9,6 @@ from django.db import models
 
 from monitor.models.availability_profile import ProfileVersion
 from monitor.models.hold import MAX_REASON_CHARACTERS
-from monitor.models.series import Series
 from monitor.models.site import Site
 from monitor.models.visibility import has_row, sees_all
 

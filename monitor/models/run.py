@@ -10,7 +10,7 @@ from django.db import models
 from monitor.db import partitions
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.series import REPORTED_PROBE, Series
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     import uuid
@@ -54,6 +54,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         if sees_all(user):
             return self
         return self.filter(series__in=Series.objects.visible_to(user))
+
+    def each_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
+        """As ``visible_to``, decided for each run: faster where a query reads few runs."""
+        if user.is_authenticated and user.is_active and sees_all(user):
+            return self
+        return self.filter(has_row(Series.objects.visible_to(user).filter(pk=models.OuterRef("series"))))
 
     def of_workers(self) -> RunQuerySet:
         """Return the runs of Celery workers; ``monitor.ledger.agent_runs`` has those of agents."""

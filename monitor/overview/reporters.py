@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Count, Exists, Max, OuterRef, Q
 
 from monitor.fleet.exchange import EXCHANGE_SECONDS
 from monitor.ledger import heartbeats
@@ -23,6 +23,7 @@ from monitor.models.hold import HoldKind
 from monitor.models.reporter import PolicyStatus
 from monitor.models.run import ENDED
 from monitor.models.series import REPORTED_PROBE
+from monitor.models.visibility import has_row
 from reporters.remote import archive
 
 if TYPE_CHECKING:
@@ -166,10 +167,10 @@ def reporter_standings(reporters: ReporterQuerySet, now: datetime) -> list[Repor
 
 def _last_reports(reporters: Sequence[int]) -> dict[int, datetime | None]:
     """Return the end of the last run of those *reporters* whose series are all reported from outside."""
-    series = Series.objects.filter(reporter__in=reporters).order_by()
-    workers = series.exclude(probe=REPORTED_PROBE).values("reporter")
-    last = series.exclude(reporter__in=workers).values_list("reporter")
-    return dict(last.annotate(Max("latestrun__ended_at")))
+    own = Series.objects.filter(reporter=OuterRef("pk"))
+    outside = Reporter.objects.filter(~Q(has_row(own.exclude(probe=REPORTED_PROBE))), pk__in=reporters)
+    series = Series.objects.filter(reporter__in=list(outside.values_list("pk", flat=True)))
+    return dict(series.order_by().values_list("reporter").annotate(Max("latestrun__ended_at")))
 
 
 def _outside(row: Reporter, reported_at: datetime | None) -> ReporterStanding:
@@ -215,7 +216,7 @@ def _summaries(
 def _latest(series: SeriesQuerySet) -> Mapping[int, Counter[str]]:
     """Return the number of *series* by the primary key of the reporter and the state of the newest run.
 
-    The state is empty if there is no such run.
+    The state is empty if there is no such run. Runs of the last seconds may not count yet.
     """
     counted = series.order_by().values_list("reporter", "latestrun__state").annotate(Count("pk"))
     latest: dict[int, Counter[str]] = defaultdict(Counter)

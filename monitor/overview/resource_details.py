@@ -18,7 +18,7 @@ from monitor.performance.stage_durations_sql import StageDuration
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-MOST_SERIES = 200
+MOST_SERIES = 100
 LATEST_FAILURES = 20
 ACCESS = ("shell", "transfer", "batch")
 

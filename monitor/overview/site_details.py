@@ -120,14 +120,13 @@ def site_status(
     user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, *, order: str, page: int
 ) -> SiteStatus:
     """Return the status of *site*, with a *page* of its series in the *order* of ``series_list``."""
-    windows = open_and_planned(user, now)
     return SiteStatus(
         site=site,
         state=site_states(user, [site.name], now)[site.name],
         hold=Hold.objects.at(now).filter(kind=HoldKind.SITE, name=site.name).first(),
         resources=_resources(user, site, now),
         reporters=_reporters(user, site, now),
-        maintenance=[window for window in windows if window.covers([site.name])],
+        maintenance=open_and_planned(user, now, site),
         incidents=list(_incidents(user, site).open().order_by("-since")),
         series=list_series(user, now, SeriesChoice(site=site.name), order=order, page=page),
     )

@@ -28,7 +28,7 @@ from monitor.series.staleness import UNSCHEDULED, Staleness, allowed_age_seconds
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-SITES_A_PAGE = 30
+SITES_A_PAGE = 15
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
 FAILING, HELD, MAINTENANCE = FILTERS = ("failing", "held", "maintenance")

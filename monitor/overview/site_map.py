@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
+from django.db.models import Count
 
-from monitor.availability.site_states import site_states
-from monitor.models import Resource, Series, Site
+from monitor.availability.site_states import operational_states
+from monitor.models import Binding, Resource, Series, Site
 from monitor.overview import allowed_ages, latest
 from monitor.overview.series_states import BY_GRID, SeriesStates, series_states, stale_rows
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 MOST_LINKS = 2000  # that are drawn: the failing ones first
+MOST_LISTED = 5000  # series that are read by key
 MOST_SITES_OF_A_LINK = 8  # a series over more sites says little about a single link
 
 
@@ -66,18 +68,15 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
     The number of queries does not depend on the number of sites or series.
     """
     sites = list(Site.objects.visible_to(user).order_by("name"))
-    states = site_states(user, [site.name for site in sites], now)
+    states = operational_states(user, [site.name for site in sites], now)
     return SiteMap(
-        [
-            MapSite(site.name, site.title, states[site.name].state, site.latitude, site.longitude)
-            for site in sites
-        ],
+        [MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude) for site in sites],
         _links(user, sites, now),
     )
 
 
 def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: datetime) -> list[MapLink]:
-    source = Series.objects.visible_to(user).filter(enabled=True)
+    source = _with_links(Series.objects.visible_to(user).filter(enabled=True))
     rows = latest.series_columns(source, allowed_ages.COLUMNS)
     states = series_states(source, rows["series"], np.zeros(len(rows["series"]), dtype=np.int64), now)
     is_stale = stale_rows(states, allowed_ages.allowed_ages(rows), now)
@@ -97,6 +96,13 @@ def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: d
             links[order].tolist(), totals[order].tolist(), failing[order].tolist(), strict=True
         )
     ]
+
+
+def _with_links(source: SeriesQuerySet) -> SeriesQuerySet:
+    """Return those of *source* that use several resources, if these are few; else all."""
+    several = Binding.objects.order_by().values("series").annotate(places=Count("pk")).filter(places__gt=1)
+    keys = list(several.values_list("series", flat=True)[: MOST_LISTED + 1])
+    return source.filter(pk__in=keys) if len(keys) <= MOST_LISTED else source
 
 
 def _pairs(

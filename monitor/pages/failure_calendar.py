@@ -33,7 +33,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if site:
         incidents = incidents.filter(name__icontains=site)
     month = month_of(spans_during(incidents, first, clock), first, clock, now)
-    listed = incidents.select_related("signature").in_bulk(month.listed)
+    listed = Incident.objects.select_related("signature").in_bulk(month.listed)  # of the visible ones
     causes = FailureSignature.objects.order_by("title").values_list("name", "title")
     context = {
         "month": month,

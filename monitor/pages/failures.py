@@ -14,18 +14,21 @@ from django.utils import timezone
 from monitor.charts.week_table import hour_rows
 from monitor.failures.attribute import recent
 from monitor.failures.breakdown import BreakdownKind, break_down
-from monitor.failures.by_hour import count_by_hour
+from monitor.failures.by_hour import HourCount, count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
+    FailureCounts,
     FailureRange,
     count_failures,
     failure_range,
     judged_runs,
     runs_at_site,
     runs_of,
+    runs_of_cause,
 )
 from monitor.failures.episodes import mean_to_repair
-from monitor.failures.repair_times import repair_times
+from monitor.failures.kept_results import counted_over
+from monitor.failures.repair_times import RepairTimes, repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
@@ -34,9 +37,11 @@ from monitor.pages.http.reader import time_range, zone
 from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
+    from datetime import datetime, tzinfo
 
     from monitor.charts.time_range import PageRange
+    from monitor.models.run import RunQuerySet
 
 MOST_RUNS = 100
 MOST_EPISODES = 50
@@ -58,6 +63,11 @@ class _Selection:
     def begin(self) -> datetime:
         return self.intervals.begin(self.end)
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What was asked for: equal for the same relative range at another time."""
+        return self.chosen.query_string, self.site
+
     def context(self) -> dict[str, Any]:
         """Return what every page of failures needs."""
         sites = Site.objects.order_by("name").values_list("name", flat=True)
@@ -78,17 +88,25 @@ def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     selected = _selection(request, now)
     runs = runs_at_site(request.user, selected.site)
-    counts = count_failures(runs, selected.intervals, selected.end)
     judged = judged_runs(runs, selected.intervals, selected.end)
+    reader_zone = zone(request)
+    counted = counted_over(
+        judged,
+        request.user,
+        ("causes", selected.key, str(reader_zone)),
+        now,
+        lambda: _counted(runs, selected, reader_zone),
+    )
+    counts, times, by_hour = counted.result
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
-    by_hour = count_by_hour(judged, zone(request)) if counts.causes else ()
     context = {
         **selected.context(),
         "counts": counts,
-        "repair_times": repair_times(judged),
+        "repair_times": times,
         "by_hour": by_hour,
         "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
         "hour_rows": hour_rows(by_hour),
+        "counted_at": counted.at if counted.at < now else None,
         "unknown": unknown,
         "at_fault": recent(Attribution.objects.visible_to(request.user), selected.begin, selected.site),
         "now": now,
@@ -99,11 +117,20 @@ def page(request: HttpRequest) -> HttpResponse:
 @members_only
 def breakdown(request: HttpRequest) -> HttpResponse:
     """Show failures by series, site, path or stage, worst first."""
-    selected, kind = _selection(request, timezone.now()), _kind(request)
+    now = timezone.now()
+    selected, kind = _selection(request, now), _kind(request)
     runs = runs_at_site(request.user, selected.site)
+    counted = counted_over(
+        judged_runs(runs, selected.intervals, selected.end),
+        request.user,
+        (kind, selected.key),
+        now,
+        lambda: break_down(runs, selected.intervals, selected.end, kind),
+    )
     context = {
         **selected.context(),
-        "breakdown": break_down(runs, selected.intervals, selected.end, kind),
+        "breakdown": counted.result,
+        "counted_at": counted.at if counted.at < now else None,
         "by": kind,
     }
     return render(request, "pages/failure_breakdown.html", context)
@@ -115,7 +142,7 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     signature = get_object_or_404(FailureSignature, name=name)
     now = timezone.now()
     selected = _selection(request, now)
-    runs = runs_at_site(request.user, selected.site)
+    runs = runs_of_cause(request.user, selected.site)
     counts = count_failures(runs.filter(signature=signature), selected.intervals, selected.end)
     count = counts.causes[0] if counts.causes else None
     episodes = episodes_of(runs, signature, selected.begin, selected.end)
@@ -138,6 +165,14 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
         "now": now,
     }
     return render(request, "pages/failure.html", context)
+
+
+def _counted(
+    runs: RunQuerySet, selected: _Selection, reader_zone: tzinfo
+) -> tuple[FailureCounts, RepairTimes, Sequence[Sequence[HourCount]]]:
+    judged = judged_runs(runs, selected.intervals, selected.end)
+    counts = count_failures(runs, selected.intervals, selected.end)
+    return counts, repair_times(judged), count_by_hour(judged, reader_zone) if counts.causes else ()
 
 
 def _selection(request: HttpRequest, now: datetime) -> _Selection:

@@ -19,6 +19,8 @@ from monitor.reports.availability_report import MOST_EPISODES, availability_repo
 from monitor.reports.pdf import PdfUnavailable, pdf_renderer
 from monitor.reports.periods import InvalidPeriod, PeriodKind, ReportPeriod, month_of, parse_period, week_of
 
+MOST_SITES = 100  # on the page
+
 
 @members_only
 def listing(request: HttpRequest, kind: str) -> HttpResponse:
@@ -39,7 +41,7 @@ def page(request: HttpRequest, period: str) -> HttpResponse:
     chosen, now = _period(period), timezone.now()
     later = chosen.after
     context = {
-        **_content(request, chosen),
+        **_content(request, chosen, MOST_SITES),
         "later": later if later.start <= now else None,
         "has_links": True,
         "crumbs": [(chosen.kind.capitalize() + " reports", reverse(f"reports-{chosen.kind}"))],
@@ -76,14 +78,16 @@ def _period(text: str) -> ReportPeriod:
         raise Http404(str(error)) from error
 
 
-def _content(request: HttpRequest, period: ReportPeriod) -> dict[str, Any]:
+def _content(request: HttpRequest, period: ReportPeriod, at_most: int | None = None) -> dict[str, Any]:
+    """Return the context of the tables, with the worst *at_most* sites (None: all)."""
     report = availability_report(request.user, period, timezone.now())
     return {
         "report": report,
         "period": period,
         "columns": tables.COLUMNS,
         "figures": list(zip(tables.COLUMNS, tables.cells(report.total), strict=True)),
-        "sites": tables.lines(report.sites),
+        "sites": tables.lines(report.sites[:at_most]),
+        "site_count": len(report.sites),
         "suites": tables.lines(report.suites),
         "definitions": tables.DEFINITIONS,
         "most_episodes": MOST_EPISODES,

@@ -33,7 +33,7 @@ from monitor.pages.http.reader import zone
 if TYPE_CHECKING:
     from monitor.models import Resource, Run
 
-PAGE_SIZE = 10
+PAGE_SIZE = 5
 NEXT, LAST = "next", "last"
 VIEWS = ((NEXT, "Next 24 h"), (LAST, "Last 24 h"))
 LABEL_EVERY = 3  # hours

@@ -22,7 +22,6 @@ from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import EntryForm, Submission
-from monitor.pages.http.paging import page_number
 from monitor.pages.http.series_form import completed, effects, loaded, series_fields
 from monitor.series.next_slots import NextSlot, next_slots
 from reporters.schedule import InvalidSchedule
@@ -49,14 +48,13 @@ def page(request: HttpRequest) -> HttpResponse:
     rows = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
     rows = rows.filter(name__icontains=wanted["q"]) if wanted["q"] else rows
     rows = rows.filter(suite__name=wanted["suite"]) if wanted["suite"] else rows
-    number = page_number(request.GET.get("page", ""))
-    first = (number - 1) * SERIES_A_PAGE
-    listed = list(rows[first : first + SERIES_A_PAGE + 1])
+    after = request.GET.get("after", "").replace("\x00", "")  # by name: a late page costs no more
+    listed = list(rows.filter(name__gt=after).order_by("name")[: SERIES_A_PAGE + 1])
     context = {
         "crumbs": crumbs_of("settings"),
         "series": listed[:SERIES_A_PAGE],
         "has_more": len(listed) > SERIES_A_PAGE,
-        "page": number,
+        "after": after,
         "wanted": wanted,
         "may_add": request.user.has_perm(ADD),
         "may_change": request.user.has_perm(CHANGE),

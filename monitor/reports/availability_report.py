@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
-from monitor.models import Binding, Incident, IncidentSeries, Series, Site, SiteDay, SiteMonth
+from monitor.models import Binding, Incident, IncidentSeries, Resource, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
 
@@ -142,7 +142,8 @@ def availability_report(
     user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
 ) -> AvailabilityReport:
     """Return the report of *period* about what *user* may see."""
-    totals, before = _totals(user, period, now), _totals(user, period.before, now)
+    visible = list(Site.objects.with_series_visible_to(user).order_by().values_list("pk", flat=True))
+    totals, before = _totals(visible, period, now), _totals(visible, period.before, now)
     sites = Site.objects.in_bulk({*totals, *before})
     incidents = list(_incidents(user, period, now))
     repairs = repairs_by_name(incidents, period, now)
@@ -228,11 +229,9 @@ def _from_row(row: Mapping[str, Any], whole: float) -> StatusTotals:
     return StatusTotals(up, unknown, scheduled, down, whole)
 
 
-def _totals(
-    user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
-) -> dict[int, StatusTotals]:
-    """Return the totals of each site (primary key) with stored days in *period*."""
-    days = SiteDay.objects.visible_to(user).of_sites().filter(day__gte=period.first, day__lt=period.end)
+def _totals(sites: Collection[int], period: ReportPeriod, now: datetime) -> dict[int, StatusTotals]:
+    """Return the totals of each of *sites* (primary keys) with stored days in *period*."""
+    days = SiteDay.objects.of_sites().filter(day__gte=period.first, day__lt=period.end, site__in=sites)
     rows = days.order_by().values("site").annotate(**_sums())
     whole = (period.until(now) - period.start).total_seconds()
     return {row["site"]: _from_row(row, whole) for row in rows}
@@ -240,15 +239,16 @@ def _totals(
 
 def _suites(user: AbstractBaseUser | AnonymousUser, rows: Mapping[int, ReportRow]) -> list[ReportRow]:
     """Return a row for each suite that *user* may see, over the sites that its series use."""
-    visible = Series.objects.visible_to(user).order_by()
-    bindings = Binding.objects.filter(series__in=visible).order_by()
-    pairs = bindings.values_list("series__suite__name", "series__suite__title", "resource__site").distinct()
-    sites: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for name, title, site in pairs:
-        sites[name, title].add(site)
+    suites = Suite.objects.visible_to(user).in_bulk()
+    bindings = Binding.objects.filter(series__suite__in=list(suites)).order_by()
+    pairs = bindings.values_list("series__suite", "resource").distinct()
+    site_of = dict(Resource.objects.values_list("pk", "site"))
+    sites: dict[int, set[int]] = defaultdict(set)
+    for suite, resource in pairs:
+        sites[suite].add(site_of[resource])
     return [
-        combined(name, title, (rows[key] for key in sorted(keys) if key in rows))
-        for (name, title), keys in sorted(sites.items())
+        combined(suites[key].name, suites[key].title, (rows[site] for site in sorted(own) if site in rows))
+        for key, own in sorted(sites.items(), key=lambda item: suites[item[0]].name)
     ]
 
 

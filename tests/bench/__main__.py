@@ -36,6 +36,7 @@ NOT_BENCHMARKS = {
     "insert",
     "one_row",
     "web",
+    "wide_grid",
     "years",
 }
 NIGHTLY = {"growth"}

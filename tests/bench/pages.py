@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection
 from django.test import Client, override_settings
@@ -23,16 +23,13 @@ from monitor.models.run import State
 from tests.bench import wide_grid
 from tests.bench.base import Result
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
 ROUNDS = 5
 TARGET_MS = 100.0
 BARE = "/help/"  # reads nothing of the grid
 # Query strings by route, beside none at all.
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "": ("q=login-7", "site=site-7", "suite=suite-3", "probe=login", "category=transfer", "order=name"),
-    "alerts/": (),
+    "alerts/": ("page=9",),
     "audit/": ("user=user-7", "outcome=denied", "page=40", "q=holds"),
     "availability/": ("month=2026-10", "page=2"),
     "compare/": ("series=site-7-login-11&with=site-8-login-11",),
@@ -41,34 +38,33 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "failures/calendar/": ("range=90d", "site=site-7"),
     "failures/causes/<slug:name>/": ("range=90d",),
     "failures/signatures/": ("q=cause",),
-    "forecasts/accuracy/": ("site=site-7", "suite=suite-3", "range=7d", "by=site", "by=series", "part=series"),
+    "forecasts/accuracy/": ("site=site-7", "suite=suite-3", "range=7d", "by=site", "by=series"),
     "forecasts/rank/": ("application=login&paths=target%3Dhost-of-site-7",),
-    "incidents/": ("site=site-7", "state=all", "q=cause", "state=resolved", "page=2"),
-    "map/": ("site=site-7",),
-    "reports/<slug:period>/": ("suite=suite-3",),
-    "reporters/": ("q=agent",),
     "runs/": (
-        "site=site-7", "series=site-7-login-11", "series=login-7", "outcome=not_passed", "outcome=in_progress",
-        "stage=run", "stage=nothing", "signature=cause-1", "range=90d", "range=90d&stage=init",
-        "from_time=03:00&to_time=03:59",
+        "site=site-7", "series=site-7-login-11", "series=login-7", "outcome=not_passed",
+        "outcome=in_progress", "stage=run", "stage=nothing", "signature=cause-1", "range=90d",
+        "range=90d&stage=init", "from_time=03:00&to_time=03:59",
     ),
-    "runs/runs.csv": ("outcome=not_passed",),
-    "schedule/": ("q=site-7", "site=site-7", "page=2"),
+    "schedule/": ("text=site-7", "view=last", "page=2"),
     "search/": ("q=site-7", "q=login-7", "q=cause", "q=e&all=1"),
     "series/": ("q=login-7", "site=site-7", "suite=suite-3", "state=failing", "order=name", "page=900"),
     "series/<slug:name>/": ("range=30d", "range=all"),
     "series/<slug:name>/runs/": ("outcome=failed",),
-    "settings/series/": ("q=login-7", "suite=suite-3", "page=900"),
+    "settings/series/": ("q=login-7", "suite=suite-3", "after=site-463"),
     "settings/ping-keys/": ("q=login-7",),
     "sites/": ("q=site-7", "state=failing", "state=held", "state=maintenance", "order=name", "page=9"),
 }  # fmt: skip
 
 
 class Cost(NamedTuple):
-    """The milliseconds of processor time and of the clock that a request takes at least."""
+    """The milliseconds of processor time and of the clock that a request takes at least.
+
+    *first* is what the first one took by the clock: some results are kept for minutes.
+    """
 
     processor: float
     clock: float
+    first: float
 
 
 def measure() -> list[Result]:
@@ -88,6 +84,7 @@ def _result(kind: str, costs: Mapping[str, Cost]) -> Result:
     figures = {f"{address}, ms": cost.processor for address, cost in costs.items()}
     figures["slowest page / bare page"] = costs[slowest].processor / costs[BARE].processor
     figures["slowest page by the clock, ms"] = max(cost.clock for cost in costs.values())
+    figures["slowest first request by the clock, ms"] = max(cost.first for cost in costs.values())
     return Result(
         name=f"slowest page of 100,000 series, {kind} / 100 ms",
         ratio=costs[slowest].processor / TARGET_MS,
@@ -105,16 +102,15 @@ def addresses() -> Iterator[str]:
         filled = route
         for part in sorted(known, key=len, reverse=True):
             filled = filled.replace(part, re.sub(r"<.*", "", part) + str(known[part]))
-        if "<" not in filled:
-            yield from (
-                f"/{filled}{query}" for query in ("", *(f"?{each}" for each in QUERIES.get(route, ())))
-            )
+        if "<" not in filled and (not filled or filled.endswith("/")):  # others are downloads
+            yield f"/{filled}"
+            yield from (f"/{filled}?{query}" for query in QUERIES.get(route, ()))
 
 
 def _arguments() -> Mapping[str, object]:
     """Return an object by the part of a route that has an argument."""
     failed = Run.objects.filter(state=State.FAILED, series__name__contains="-login-").latest("slot")
-    incident = Incident.objects.open().order_by("pk").last()
+    incident, site = Incident.objects.open().order_by("pk").last(), wide_grid.OWN_SITE
     return {
         "runs/<uuid:pk>": failed.pk,
         "series/<slug:name>": "site-7-login-11",
@@ -129,38 +125,34 @@ def _arguments() -> Mapping[str, object]:
         "alerts/<int:pk>": Alert.objects.latest("pk").pk,
         "reporters/<slug:name>": "agent-20",
         "reports/<slug:period>": f"{timezone.now():%Y-%m}",
-        "sites/<slug:name>": wide_grid.OWN_SITE,
-        "availability/sites/<slug:name>": wide_grid.OWN_SITE,
-        "sites/<slug:site>/resources/<slug:name>": f"{wide_grid.OWN_SITE}/resources/host-of-{wide_grid.OWN_SITE}",
+        "sites/<slug:name>": site,
+        "availability/sites/<slug:name>": site,
+        "sites/<slug:site>/resources/<slug:name>": f"{site}/resources/host-of-{site}",
         "failures/causes/<slug:name>": "cause-1",
-        "holds/<slug:kind>/<slug:name>": f"site/{wide_grid.OWN_SITE}",
+        "holds/<slug:kind>/<slug:name>": f"site/{site}",
         "help/api/<slug:operation>": "rank_forecasts",
         "help/guides/<slug:guide>": "pages",
-        "forecasts/accuracy/<slug:part>": "methods",
-        "samples.<slug:form>": "csv",
-        "chart.<slug:form>": "csv",
-        "pairs.<slug:form>": "csv",
     }
 
 
 def cost_of(client: Client, address: str, rounds: int = ROUNDS) -> Cost | None:
     """Return what the page at *address* costs, warm; None if it does not answer with a page."""
-    answer = client.get(address)
-    if answer.status_code != 200:
+    began = time.perf_counter()
+    if client.get(address).status_code != 200:
         return None
+    first = 1000 * (time.perf_counter() - began)
     costs = [_once(client, address) for _ in range(rounds)]
-    return Cost(min(cost.processor for cost in costs), min(cost.clock for cost in costs))
+    return Cost(min(each for each, _ in costs), min(each for _, each in costs), first)
 
 
-def _once(client: Client, address: str) -> Cost:
+def _once(client: Client, address: str) -> tuple[float, float]:
+    """Return the milliseconds of processor time and of the clock that a request takes."""
     with connection.cursor() as cursor:
         backend = cursor.connection.info.backend_pid
     began, used = time.perf_counter(), time.process_time() + _seconds_of(backend)
-    answer = client.get(address)
-    if answer.streaming:
-        b"".join(answer.streaming_content)  # type: ignore[arg-type]
+    client.get(address)
     used = time.process_time() + _seconds_of(backend) - used
-    return Cost(1000 * used, 1000 * (time.perf_counter() - began))
+    return 1000 * used, 1000 * (time.perf_counter() - began)
 
 
 def _seconds_of(process: int) -> float:

@@ -11,7 +11,7 @@ from monitor.gridfile.format import SeriesEntry
 from monitor.models import Reporter, Resource, Series, Suite
 from monitor.models.series import REPORTED_PROBE, STARTS_RUNS
 from monitor.pages.http.entry_form import NAME, Entries, rows_field
-from monitor.pages.http.form_fields import FormField, model_fields, parameter_field
+from monitor.pages.http.form_fields import MOST_CHOICES, FormField, model_fields, parameter_field
 from monitor.series.planned_changes import MeasuredConfiguration, segment_effect
 from probes.base import Probe, ProbeError
 
@@ -123,4 +123,5 @@ def _measured(series: SeriesDefinition) -> MeasuredConfiguration:
 
 
 def _names(rows: Any) -> list[str]:
-    return list(rows.order_by("name").values_list("name", flat=True))
+    """Return the names of *rows*; of more than a field offers, enough to tell."""
+    return list(rows.order_by("name").values_list("name", flat=True)[: MOST_CHOICES + 1])

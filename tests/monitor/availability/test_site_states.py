@@ -8,7 +8,13 @@ from datetime import datetime, timedelta
 import pytest
 from django.contrib.auth.models import Group, User
 
-from monitor.availability.site_states import CurrentState, OperationalState, resource_states, site_states
+from monitor.availability.site_states import (
+    CurrentState,
+    OperationalState,
+    operational_states,
+    resource_states,
+    site_states,
+)
 from monitor.depot.rollups.worker import gather
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
@@ -36,7 +42,9 @@ def failed(noon: datetime, times: int) -> list[wire.Report]:
 
 
 def state_at(now: datetime, site: str = "site-of-there", user: User = OPERATOR) -> CurrentState:
-    return site_states(user, [site], now)[site]
+    state = site_states(user, [site], now)[site]
+    assert operational_states(user, [site], now) == {site: state.state}  # the short way to it
+    return state
 
 
 def maintain(name: str, starts_at: datetime, ends_at: datetime, sites: Sequence[str] = ()) -> None:

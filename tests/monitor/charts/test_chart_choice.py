@@ -39,6 +39,13 @@ def test_a_chosen_interval_is_kept_while_a_trace_has_room(chosen: str) -> None:
     assert 300 * 365 * DAY / LENGTHS["year"] < MOST_POINTS
 
 
+@pytest.mark.parametrize("chosen", ["", *EVERY])
+def test_no_trace_has_more_points_than_it_may(chosen: str) -> None:
+    for days in range(1, 100 * 365, 97):
+        interval = interval_for(days * DAY, has_more_runs=True, chosen=chosen)
+        assert days * DAY / LENGTHS[interval] < MOST_POINTS  # type: ignore[index]
+
+
 def test_runs_are_shown_if_the_reader_chooses_runs() -> None:
     assert interval_for(365 * DAY, has_more_runs=True, chosen="run") == "run"
 

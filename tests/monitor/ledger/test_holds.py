@@ -131,6 +131,17 @@ def test_a_drain_lets_claimed_runs_run(circle: Series, noon: datetime) -> None:
     assert ended_at(noon + MINUTE) == (State.CLAIMED, "")
 
 
+def test_a_running_run_counts_for_each_hold_over_it(circle: Series, noon: datetime) -> None:
+    expand(noon)
+    (claim,) = claim_due(noon + MINUTE)
+    transitions.move(
+        Run.objects.all(), [claim.run_id], State.RUNNING, cause="it began", started_at=noon + MINUTE
+    )
+    series = Scope(HoldKind.SERIES, circle.name)
+    holds = [held(scope, noon + MINUTE, HoldMode.DRAIN) for scope in (SITE, series)]
+    assert [progress.left for progress in hold_progress(holds)] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("mode", "before", "after"),
     [(HoldMode.DRAIN, "draining, 1 left", "drained"), (HoldMode.PAUSE, "paused, 1 still to end", "paused")],

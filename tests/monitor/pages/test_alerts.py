@@ -12,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from monitor.models import Alert, AlertRule, Notification, Reporter, Run, Series
 from monitor.models.alert import Event
 from monitor.models.run import State
+from monitor.pages import alerts as alerts_page
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -55,6 +56,18 @@ def test_without_open_alerts_the_page_says_so(grid: Grid, client: Client, rule: 
     shown = text(client)
     assert "1 rule enabled" in shown
     assert "No open alerts" in shown
+
+
+def test_many_open_alerts_have_pages(
+    grid: Grid, client: Client, rule: AlertRule, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts_page, "OPEN_A_PAGE", 1)
+    alert(rule, grid.gather, now, "the first")
+    alert(rule, grid.circle, now - timedelta(minutes=1), "the second")
+    first, second = text(client), text(client, f"{PATH}?page=2")
+    assert "2 open" in first
+    assert ("The first" in first, "The second" in first) == (True, False)
+    assert ("The first" in second, "The second" in second) == (False, True)
 
 
 def test_open_alerts_come_first_with_reason_start_and_run(
@@ -212,5 +225,5 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
             opened = alert(other, grid.gather, now)
             Notification.objects.create(alert=opened, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)
-        with django_assert_num_queries(15):  # three for the roles and permissions of the user
+        with django_assert_num_queries(16):  # three for the roles and permissions of the user
             client.get(PATH, headers=HTMX)

@@ -23,6 +23,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.run import State
+from monitor.pages import availability as availability_page
 from reporters import report as wire
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
@@ -79,10 +80,18 @@ def test_each_site_has_its_figures_and_days(march: Grid, client: Client) -> None
     assert 'href="?month=2005-04"' in shown
 
 
+def test_many_sites_have_pages(march: Grid, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability_page, "SITES_A_PAGE", 1)
+    first, second = (text(client, f"/availability/{MONTH}&page={number}") for number in (1, 2))
+    assert 'href="/sites/site1/' in first
+    assert 'href="/sites/site1/' not in second
+    assert 'href="/sites/site2/' in second
+
+
 def test_the_number_of_queries_does_not_depend_on_the_sites(
     march: Grid, client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         text(client, f"/availability/{MONTH}")
 
 

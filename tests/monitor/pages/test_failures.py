@@ -193,7 +193,7 @@ def test_the_number_of_queries_does_not_depend_on_the_failures(
     for minutes in range(6):
         failed(grid, now - timedelta(minutes=minutes), f"{FULL} {minutes}")
     classify_runs(timezone.now())
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(17):
         text(client, "/failures/")
 
 

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from monitor.failures import run_list
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.run_list import RunFilter, page_of_runs, selected_runs
 from monitor.models import Run
@@ -66,6 +67,14 @@ def test_the_query_string_selects_the_runs(
         query = {"signature": runs["failed"].signature.name}
     page = text(client, **query)
     assert {name for name, run in runs.items() if f"/runs/{run.pk}/" in page} == shown
+
+
+def test_a_part_of_many_names_selects_the_same_runs(
+    runs: dict[str, Run], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_list, "MOST_LISTED_SERIES", 0)
+    page = text(client, series="RING")
+    assert {name for name, run in runs.items() if f"/runs/{run.pk}/" in page} == {"failed"}
 
 
 def test_causes_are_counted_and_skipped_runs_say_why(runs: dict[str, Run], client: Client) -> None:
