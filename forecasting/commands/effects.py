@@ -11,7 +11,7 @@ from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, whole_number
 from forecasting.reading import sweeps
 from forecasting.sweeps import effects
-from forecasting.sweeps.effects import Effects, TermEffect
+from forecasting.sweeps.effects import SweepEffects, TermEffect
 
 DESCRIPTION = """\
 Estimates the effect of each factor and of each pair of factors on a measured value, in per cent, with 95 %
@@ -23,7 +23,7 @@ each combination of levels once, in a random order. Not all combinations are nee
 
 The first pass is compared with the others, reported, and set aside. Values that stand out by Chauvenet's
 criterion stay; they have little influence, because a combination is represented by the median of the means of
-all pairs of its values. Effects are ratios: +10 % means 1.10 times the mean over all levels of the factor."""
+all pairs of its values. SweepEffects are ratios: +10 % means 1.10 times the mean over all levels of the factor."""
 SHOWN_LEVELS = 8
 
 
@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _document(found: Effects) -> dict[str, object]:
+def _document(found: SweepEffects) -> dict[str, object]:
     claimed = {":".join(effect.term): effect.is_claimed for effect in found.terms}
     document = asdict(found)
     for effect in document["terms"]:
@@ -74,7 +74,7 @@ def _document(found: Effects) -> dict[str, object]:
     return document
 
 
-def _lines(file: str, found: Effects, most_levels: int) -> Iterator[str]:
+def _lines(file: str, found: SweepEffects, most_levels: int) -> Iterator[str]:
     yield (
         f"{file}: {found.cells} of {found.possible_cells} combinations, {found.passes} passes; "
         f"noise of one value {found.noise:.1%}"
@@ -93,7 +93,7 @@ def _lines(file: str, found: Effects, most_levels: int) -> Iterator[str]:
     yield f"  expected value {found.choice.value:.6g}, {_per_cent(found.choice.over_mean)} against the mean"
 
 
-def _passes(found: Effects) -> Iterator[str]:
+def _passes(found: SweepEffects) -> Iterator[str]:
     first = found.first_pass
     if first is None:
         yield "first pass: set aside; too few combinations were measured in it to compare it"

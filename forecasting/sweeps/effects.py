@@ -91,7 +91,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Effects:
+class SweepEffects:
     cells: int
     possible_cells: int
     passes: int
@@ -104,7 +104,7 @@ class Effects:
     choice: Choice
 
 
-def effects_of(sweep: Sweep, better: Better = "higher") -> Effects:
+def effects_of(sweep: Sweep, better: Better = "higher") -> SweepEffects:
     """Estimate the effects of all factors and pairs of factors of *sweep*; values act by their logarithms.
 
     The first pass is compared with the others and set aside. A cell is represented by the Hodges-Lehmann
@@ -123,7 +123,7 @@ def effects_of(sweep: Sweep, better: Better = "higher") -> Effects:
     design = design_of(levels, list(cells))
     fit = _fit(design, logarithms)
     sign = 1.0 if better == "higher" else -1.0
-    return Effects(
+    return SweepEffects(
         cells=len(cells),
         possible_cells=math.prod(len(names) for names in levels.values()),
         passes=max(map(len, sweep.cells.values())),
@@ -147,7 +147,7 @@ class _Fit:
 def _fit(design: Design, logarithms: Sequence[NDArray[np.float64]]) -> _Fit:
     """Fit the locations of cells by least squares.
 
-    Effects of three and more factors are part of the error, as the residuals of cells contain them. If fewer
+    SweepEffects of three and more factors are part of the error, as the residuals of cells contain them. If fewer
     than ten degrees of freedom are left between cells, the error within the cells is pooled with it.
     """
     targets = np.array([location(values) for values in logarithms])

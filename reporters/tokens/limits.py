@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class TokenLimits:
     """The tokens of an area. With an *off_reason* there is no limit, as one does not help there."""
 
     readers: int = 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reporters.tokens.bank import ASK, GIVE_BACK, TokenBank
-from reporters.tokens.limits import Limits
+from reporters.tokens.limits import TokenLimits
 
 STATUS = "s"
 _STATUS_SECONDS = 5.0
@@ -31,7 +31,7 @@ class Area:
 
     directory: Path
     socket: Path
-    limits: Limits
+    limits: TokenLimits
 
 
 class TokenServer:

@@ -15,7 +15,7 @@ from typing import Any
 from reporters.remote.errors import UsageFault
 from reporters.tokens import server
 from reporters.tokens.library import library, unreachable
-from reporters.tokens.limits import BadVerdict, Limits, from_sweep
+from reporters.tokens.limits import BadVerdict, TokenLimits, from_sweep
 from reporters.tokens.server import Area, TokensUnavailable
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -44,7 +44,7 @@ class Command:
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
-    defaults = Limits()
+    defaults = TokenLimits()
     parser.add_argument("area", type=Path, help="the directory of the storage area")
     parser.add_argument("--socket", type=Path, default=_default_socket(), help="(default: %(default)s)")
     parser.add_argument("--mode", type=_octal, default=0o600, help="permissions of the socket (600)")
@@ -78,16 +78,16 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _limits(options: argparse.Namespace) -> Limits:
+def _limits(options: argparse.Namespace) -> TokenLimits:
     times = {"quantum_bytes": options.quantum_bytes, "linger_seconds": options.linger_seconds}
     if options.from_sweep is not None:
         if options.readers or options.writers:
             raise UsageFault("give --from-sweep, or --readers and --writers, not both")
         readers, writers, off_reason = from_sweep(options.from_sweep)
-        return Limits(readers, writers, off_reason=off_reason, **times)
+        return TokenLimits(readers, writers, off_reason=off_reason, **times)
     if not (options.readers and options.writers):
         raise UsageFault("give --readers and --writers, or --from-sweep")
-    return Limits(options.readers, options.writers, **times)
+    return TokenLimits(options.readers, options.writers, **times)
 
 
 async def _serve_until_signal(area: Area, mode: int) -> None:

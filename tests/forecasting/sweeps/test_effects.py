@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forecasting.reading.sweeps import Sweep, SweepValue
-from forecasting.sweeps.effects import Effects, TooFewCells, effects_of
+from forecasting.sweeps.effects import SweepEffects, TooFewCells, effects_of
 from tests.forecasting.sweeps.planted import FACTORS, planted
 
 
@@ -29,7 +29,7 @@ def swept(
     )
 
 
-def claimed(effects: Effects) -> set[tuple[str, ...]]:
+def claimed(effects: SweepEffects) -> set[tuple[str, ...]]:
     return {effect.term for effect in effects.terms if effect.is_claimed}
 
 

@@ -48,7 +48,7 @@ def test_few_runs_have_an_axis(times: list[float], labels: list[str]) -> None:
 
 
 def test_the_days_of_an_axis_begin_at_midnight_of_its_zone() -> None:
-    scale = TimeScale.of_runs(np.arange(0, 48) * HOUR, ZoneInfo("America/Chicago"))
+    scale = TimeScale.of_runs(np.array(range(48)) * HOUR, ZoneInfo("America/Chicago"))
     position, label, day = next(scale.ticks())
     assert (label, day) == ("00:00", "01-01")
     assert position == pytest.approx(scale.position(6 * HOUR))
