@@ -97,6 +97,7 @@ def _bands(bands: Bands, places: NDArray[np.int64], x: Floats, y: ValueScale) ->
         yield plot.path("value-dots", plot.dots(x, median))
         return
     yield plot.path("percentiles", plot.band(x, upper, lower))
+    yield plot.path("percentile-edge", plot.line(x, upper) + plot.line(x, lower))
     yield plot.path("line", plot.line(x, median))
 
 

@@ -164,6 +164,7 @@ def _forecasts(columns: RunColumns) -> Iterator[SafeString]:
         x = columns.x.positions(times)
         lower, median, upper = map(columns.y.positions, values)
         yield plot.path("forecast-band", plot.band(x, upper, lower))
+        yield plot.path("forecast-edge", plot.line(x, upper) + plot.line(x, lower))
         yield plot.path("forecast-line", plot.line(x, median))
 
 
