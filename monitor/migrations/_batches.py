@@ -26,7 +26,7 @@ class CreateModels(Operation):
 
     reversible = False
 
-    def __init__(self, operations: list[CreateModel]) -> None:
+    def __init__(self, operations: list[Operation]) -> None:
         self.operations = operations
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:

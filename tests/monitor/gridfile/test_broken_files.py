@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 from django.contrib.auth.models import Group
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from monitor.gridfile import depot
-from monitor.gridfile.definition import GridDefinition
 from monitor.models import Site
 from monitor.yamlfile.reading import MAX_BYTES
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
-EMPTY = GridDefinition()
+CHANGES = ("INSERT", "UPDATE", "DELETE", "COPY")
 BROKEN = yaml.load((DATA / "broken.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 NOT_GRID_FILES = {
@@ -46,8 +46,9 @@ def test_a_broken_file_is_refused_with_its_error_and_changes_nothing(
     assert case["replace"] in whole
     file = tmp_path / "grid.yaml"
     file.write_text(whole.replace(case["replace"], case["by"], 1), encoding="utf-8")
-    assert grid("apply", file) == (1, f"{file}:{case['says']}\n")
-    assert depot.read() == EMPTY
+    with CaptureQueriesContext(connection) as queries:
+        assert grid("apply", file) == (1, f"{file}:{case['says']}\n")
+    assert [query["sql"] for query in queries if query["sql"].startswith(CHANGES)] == []
 
 
 def test_the_broken_files_cover_a_hundred_distinct_errors() -> None:
