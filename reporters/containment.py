@@ -6,7 +6,7 @@ by a tag in their environment as soon as the guardian is gone. If the reporter i
 next reporter of the same user finds them at its start. Where the reporter's control group is delegated, the
 run has a scope there, which no process can leave. A *survivor* is a process that had to be killed by SIGKILL.
 
-TokenLimits apply to the programs of the local shell: CPU seconds of each process, so that a process that escapes
+Limits apply to the programs of the local shell: CPU seconds of each process, so that a process that escapes
 everything ends some day; optionally the size of a file; no core dumps. The number of processes has no limit:
 the kernel counts all processes of the user, so a limit would hit the user's other work.
 """
@@ -35,7 +35,7 @@ _first_calls = threading.Semaphore(1)  # taken by the first call of ``end_earlie
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """TokenLimits of each process of a program; None: no limit."""
+    """Limits of each process of a program; None: no limit."""
 
     cpu_seconds: int | None = None
     file_bytes: int | None = None

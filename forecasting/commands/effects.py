@@ -23,7 +23,8 @@ each combination of levels once, in a random order. Not all combinations are nee
 
 The first pass is compared with the others, reported, and set aside. Values that stand out by Chauvenet's
 criterion stay; they have little influence, because a combination is represented by the median of the means of
-all pairs of its values. SweepEffects are ratios: +10 % means 1.10 times the mean over all levels of the factor."""
+all pairs of its values. Effects are ratios: +10 % means 1.10 times the mean over all levels of the
+factor."""
 SHOWN_LEVELS = 8
 
 

@@ -138,17 +138,17 @@ def effects_of(sweep: Sweep, better: Better = "higher") -> SweepEffects:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _SweepFit:
     coefficients: NDArray[np.float64]
     covariance: Matrix
     degrees: int  # of freedom of the error
 
 
-def _fit(design: Design, logarithms: Sequence[NDArray[np.float64]]) -> _Fit:
+def _fit(design: Design, logarithms: Sequence[NDArray[np.float64]]) -> _SweepFit:
     """Fit the locations of cells by least squares.
 
-    SweepEffects of three and more factors are part of the error, as the residuals of cells contain them. If fewer
-    than ten degrees of freedom are left between cells, the error within the cells is pooled with it.
+    Effects of three and more factors are part of the error, as the residuals of cells contain them. If
+    fewer than ten degrees of freedom are left between cells, the error within the cells is pooled with it.
     """
     targets = np.array([location(values) for values in logarithms])
     inverse = np.linalg.inv(design.matrix.T @ design.matrix)
@@ -164,7 +164,7 @@ def _fit(design: Design, logarithms: Sequence[NDArray[np.float64]]) -> _Fit:
             f"{len(targets)} combinations of levels, each measured once after pass 1, leave nothing to "
             "estimate the error from: measure more combinations or more passes"
         )
-    return _Fit(coefficients, inverse * squares / degrees, degrees)
+    return _SweepFit(coefficients, inverse * squares / degrees, degrees)
 
 
 def _within(logarithms: Sequence[NDArray[np.float64]]) -> tuple[float, int]:
@@ -174,7 +174,7 @@ def _within(logarithms: Sequence[NDArray[np.float64]]) -> tuple[float, int]:
     return (squares / degrees if degrees else 0.0), degrees
 
 
-def _terms(design: Design, fit: _Fit, sign: float) -> list[TermEffect]:
+def _terms(design: Design, fit: _SweepFit, sign: float) -> list[TermEffect]:
     p_values = [_f_test(fit, columns) for columns in design.columns.values()]
     q_values = scipy.stats.false_discovery_control(p_values) if p_values else []
     terms = []
@@ -186,7 +186,7 @@ def _terms(design: Design, fit: _Fit, sign: float) -> list[TermEffect]:
     return sorted(terms, key=lambda term: (len(term.term), -term.size))
 
 
-def _f_test(fit: _Fit, columns: slice) -> float:
+def _f_test(fit: _SweepFit, columns: slice) -> float:
     """Return the probability of coefficients this far from 0 by chance."""
     coefficients, covariance = fit.coefficients[columns], fit.covariance[columns, columns]
     if not covariance.any():  # values without any noise
@@ -195,7 +195,7 @@ def _f_test(fit: _Fit, columns: slice) -> float:
     return float(scipy.stats.f.sf(statistic, len(coefficients), fit.degrees))
 
 
-def _level_effects(design: Design, fit: _Fit, term: Term, columns: slice) -> list[LevelEffect]:
+def _level_effects(design: Design, fit: _SweepFit, term: Term, columns: slice) -> list[LevelEffect]:
     reach = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, fit.degrees))
     effects = []
     for levels, weights in contrasts(term, design.levels):
@@ -206,7 +206,7 @@ def _level_effects(design: Design, fit: _Fit, term: Term, columns: slice) -> lis
     return effects
 
 
-def _best(design: Design, fit: _Fit, term: Term, columns: slice, sign: float) -> tuple[str, ...]:
+def _best(design: Design, fit: _SweepFit, term: Term, columns: slice, sign: float) -> tuple[str, ...]:
     """Return the best level of a factor and those that cannot be told from it, the best first.
 
     Source: J. C. Hsu, Multiple Comparisons (1996), comparisons with the best; here with Bonferroni's bound.
@@ -226,7 +226,9 @@ def _best(design: Design, fit: _Fit, term: Term, columns: slice, sign: float) ->
     return tuple(sorted(chosen, key=lambda level: -estimates[level]))
 
 
-def _choice(design: Design, fit: _Fit, sign: float, cells: Mapping[Levels, NDArray[np.float64]]) -> Choice:
+def _choice(
+    design: Design, fit: _SweepFit, sign: float, cells: Mapping[Levels, NDArray[np.float64]]
+) -> Choice:
     """Return the best combination of all levels; of the measured ones if there are over a million."""
     possible = math.prod(len(names) for names in design.levels.values())
     candidates = list(product(*design.levels.values())) if possible <= _MOST_COMBINATIONS else list(cells)

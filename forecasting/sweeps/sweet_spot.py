@@ -120,7 +120,7 @@ def _check(later: Sequence[StreamRow], settings: Sequence[Streams], unlimited: S
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _StreamFit:
     """Mean logarithms of the settings' times, *errors* of all differences, and *degrees* of freedom."""
 
     means: NDArray[np.float64]
@@ -138,7 +138,7 @@ def _tukey(confidence: float, settings: int, degrees: int) -> float:
     return float(scipy.stats.studentized_range.ppf(confidence, settings, degrees))
 
 
-def _fit(runs: Sequence[StreamRow], settings: Sequence[Streams]) -> _Fit:
+def _fit(runs: Sequence[StreamRow], settings: Sequence[Streams]) -> _StreamFit:
     """Fit settings and passes by least squares to the logarithms of the times."""
     passes = sorted({run.number for run in runs})
     of_setting = np.zeros((len(runs), len(settings)))
@@ -156,10 +156,11 @@ def _fit(runs: Sequence[StreamRow], settings: Sequence[Streams]) -> _Fit:
     variance = float(residuals @ residuals) / degrees
     own = inverse[: len(settings), : len(settings)]
     spread = np.diag(own)[:, None] + np.diag(own)[None, :] - own - own.T
-    return _Fit(coefficients[: len(settings)], np.sqrt(np.maximum(variance * spread, 0.0)), degrees, variance)
+    errors = np.sqrt(np.maximum(variance * spread, 0.0))
+    return _StreamFit(coefficients[: len(settings)], errors, degrees, variance)
 
 
-def _best_gain(fit: _Fit, settings: Sequence[Streams], unlimited: int) -> Gain:
+def _best_gain(fit: _StreamFit, settings: Sequence[Streams], unlimited: int) -> Gain:
     """Return the gain of the fastest limited setting over the *unlimited* one."""
     reach = fit.reach(GAIN_CONFIDENCE)
     limited = [number for number in range(len(settings)) if number != unlimited]
@@ -175,7 +176,7 @@ def _verdict(gain: Gain) -> Verdict:
     return "does not help" if gain.high < SMALLEST_GAIN else "undecided"
 
 
-def _passes_needed(fit: _Fit, gain: Gain) -> int | None:
+def _passes_needed(fit: _StreamFit, gain: Gain) -> int | None:
     """Return how many passes after the first would leave the smallest gain outside of the interval, if it
     stays."""
     distance = abs(math.log1p(-gain.saved) - math.log1p(-SMALLEST_GAIN))
@@ -190,7 +191,7 @@ def _passes_needed(fit: _Fit, gain: Gain) -> int | None:
 
 
 def _setting(
-    runs: Sequence[StreamRow], settings: Sequence[Streams], fit: _Fit, number: int, fastest: int
+    runs: Sequence[StreamRow], settings: Sequence[Streams], fit: _StreamFit, number: int, fastest: int
 ) -> SettingTime:
     streams = settings[number]
     own = [run for run in runs if (run.readers, run.writers) == streams]
