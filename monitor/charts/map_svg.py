@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from monitor.charts.world import outlines
 WIDTH = 960
 _LEAST_DEGREES = 8  # of the part of the world that is drawn
 _STEPS = (30, 15, 10, 5, 2, 1)  # degrees between lines
+_LETTER_WIDTH, _LETTER_HEIGHT, _BASELINE = 7.6, 17, 5  # of labels; the baseline is below their middle
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     marks = format_html_join(
         "",
         '<a href="{}" aria-label="{}: {}"><circle class="m-{}" cx="{}" cy="{}" r="{}"/>'
-        '<text x="{}" y="{}" text-anchor="middle">{}</text></a>',
-        (_mark(place, *by_name[place.name]) for place in places),
+        '<text x="{}" y="{}" text-anchor="{}">{}</text></a>',
+        _marks(places, by_name),
     )
     return format_html(
         '<svg class="map" viewBox="0 0 {} {}" role="group" aria-label="Map of sites">'
@@ -109,9 +110,59 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     )
 
 
-def _mark(place: Place, x: float, y: float) -> tuple[object, ...]:
-    label = round(y - 14, 1)  # above the mark
-    return place.url, place.name, place.words, place.kind, x, y, _radius(place.kind), x, label, place.name
+def _marks(
+    places: Sequence[Place], points: Mapping[str, tuple[float, float]]
+) -> Iterator[tuple[object, ...]]:
+    """Yield the mark of each place, with its label where it covers no other mark or label, if possible."""
+    circles = {
+        place.name: _Box.around(*points[place.name], _radius(place.kind), _radius(place.kind))
+        for place in places
+    }
+    taken: list[_Box] = []
+    for place in places:
+        x, y = points[place.name]
+        others = [*taken, *(box for name, box in circles.items() if name != place.name)]
+        labels = list(_labels(place.name, x, y, _radius(place.kind)))
+        label, box = next(
+            ((label, box) for label, box in labels if not any(box.meets(other) for other in others)),
+            labels[0],
+        )
+        taken.append(box)
+        yield (place.url, place.name, place.words, place.kind, x, y, _radius(place.kind), *label, place.name)
+
+
+@dataclass(frozen=True)
+class _Box:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def around(cls, x: float, y: float, half_width: float, half_height: float) -> _Box:
+        return cls(x - half_width, y - half_height, x + half_width, y + half_height)
+
+    def meets(self, other: _Box) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+def _labels(name: str, x: float, y: float, radius: float) -> Iterator[tuple[tuple[float, float, str], _Box]]:
+    """Yield where a label may stand (x, y, anchor), the best place first, each with the box that it fills."""
+    width, beside = len(name) * _LETTER_WIDTH, radius + 5
+    middle = _LETTER_HEIGHT / 2
+    for left, centre, anchor_x, anchor in (
+        (x - width / 2, y - radius - middle, x, "middle"),  # above
+        (x - width / 2, y + radius + middle, x, "middle"),
+        (x + beside, y, x + beside, "start"),
+        (x - beside - width, y, x - beside, "end"),
+    ):
+        box = _Box.around(left + width / 2, centre, width / 2, middle)
+        yield (round(anchor_x, 1), round(centre + _BASELINE, 1), anchor), box
 
 
 def _radius(kind: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -66,3 +67,12 @@ def test_every_place_lies_within_the_frame_and_names_are_escaped() -> None:
     assert drawn.count("l-failing") == 1
     assert "100\N{DEGREE SIGN} W" in drawn
     assert "ncsa<" not in drawn
+
+
+def test_the_labels_of_neighbours_cover_neither_each_other_nor_a_mark() -> None:
+    close = [Place(f"site{number}", 40.0 + number, -100.0, "up", "up", f"/{number}") for number in range(3)]
+    far = Place("far", 20.0, -60.0, "up", "up", "/far")
+    drawn = draw_map([*close, far], [])
+    anchors = re.findall(r'text-anchor="(\w+)">(site\d)', drawn)
+    assert sorted(name for _, name in anchors) == ["site0", "site1", "site2"]
+    assert {anchor for anchor, _ in anchors} != {"middle"}  # some stand beside their marks
