@@ -37,6 +37,7 @@ def _postgres_micros(time: datetime) -> int:
 _TYPES = {
     "bool": _ItemType(16, 1000, "?"),
     "int2": _ItemType(21, 1005, "h"),
+    "int4": _ItemType(23, 1007, "i"),
     "int8": _ItemType(20, 1016, "q"),
     "float8": _ItemType(701, 1022, "d"),
     "timestamptz": _ItemType(1184, 1185, "q", _postgres_micros),

@@ -14,14 +14,13 @@ from psycopg.errors import UniqueViolation
 from monitor.db import binary
 from monitor.db.array_parameters import Arrays
 
-# A run is sent once, not with each of its samples: *number* is its position.
-_RUNS, _VALUES = Arrays("timestamptz", "timestamptz", "bool"), Arrays("int8", "float8", "int8")
+# What the samples of a run share is sent once: *run* is the position of the run.
+_VALUES = Arrays("int8", "float8", "int4")
+_RUNS = Arrays("timestamptz", "timestamptz", "bool")
 _INSERT = f"""
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
-SELECT metric, time, known_at, value, passed
+SELECT metric, (%b::timestamptz[])[run], (%b::timestamptz[])[run], value, (%b::bool[])[run]
 FROM unnest({_VALUES.placeholders}) AS sample (metric, value, run)
-JOIN unnest({_RUNS.placeholders}) WITH ORDINALITY AS run (time, known_at, passed, number)
-    ON run.number = sample.run
 ON CONFLICT (metric_id, time) DO NOTHING
 """  # noqa: S608  # constants
 _COPY = "COPY monitor_sample (metric_id, time, known_at, value, passed) FROM STDIN (FORMAT binary)"
@@ -94,7 +93,7 @@ def _insert(runs: Sequence[RunSamples]) -> None:
     numbers = [number for number, run in enumerate(runs, start=1) for _ in run.values]
     of_runs = zip(*((run.time, run.known_at, run.passed) for run in runs), strict=True)
     with binary.cursor() as cursor:
-        cursor.execute(_INSERT, [*_VALUES.pack([metrics, values, numbers]), *_RUNS.pack(of_runs)])
+        cursor.execute(_INSERT, [*_RUNS.pack(of_runs), *_VALUES.pack([metrics, values, numbers])])
 
 
 def _copy_rows(runs: Sequence[RunSamples]) -> np.ndarray[Any, Any]:

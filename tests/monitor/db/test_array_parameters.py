@@ -22,6 +22,7 @@ EARLY, LATE = datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 2, 27, 12, 30, 0,
     [
         ("bool", [True, False, None]),
         ("int2", [-(2**15), 2**15 - 1]),
+        ("int4", [-(2**31), 2**31 - 1]),
         ("int8", [-(2**63), 2**63 - 1, None]),
         ("float8", [0.1, -1e300, None]),
         ("timestamptz", [EARLY, LATE]),
