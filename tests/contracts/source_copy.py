@@ -26,7 +26,8 @@ def copy_source(directory: Path) -> None:
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, directory / name)  # with byte code, which is valid in the copy
+            # With byte code, which is valid in the copy, but for that being written by another process.
+            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.pyc.*"))
         else:
             shutil.copy(source, directory / name)
 
