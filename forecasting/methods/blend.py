@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, takewhile
 from typing import ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ class Method(ForecastMethod):
     _experts: MethodsByName = field(default_factory=_new_experts, init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
+    _last_value: int = field(default=0, init=False)  # its place among all forecasts: first of the battery's
     _safeguard: Safeguard = field(default_factory=Safeguard, init=False)
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
     _expert_memo: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
@@ -64,6 +65,8 @@ class Method(ForecastMethod):
             count = sum(expert.EXPERT_FORECASTS for expert in self._experts.values())
             self._median.widen(count)
             self._mean.widen(count)
+        earlier = takewhile(lambda name: name != "nws", self._experts)
+        self._last_value = sum(self._experts[name].EXPERT_FORECASTS for name in earlier)
 
     def update(self, time_seconds: float, value: float) -> None:
         self.learn(time_seconds, time_seconds, value)
@@ -74,7 +77,7 @@ class Method(ForecastMethod):
         if self._age.n > 1:
             present = self.all_forecasts(max(time_seconds, self._issued.used_until_seconds))
             if issued := self._answer_before(time_seconds):
-                last_value = float(issued.numbers[self._place_of_last_value()])
+                last_value = float(issued.numbers[self._last_value])
                 self._safeguard.update(self._median.blend(issued.numbers), last_value, value)
                 self._median.update(issued.numbers, value, issued.overlap)
                 self._mean.update(issued.numbers, value, issued.overlap)
@@ -146,17 +149,7 @@ class Method(ForecastMethod):
         return self._expert_memo.keep(at_seconds, np.array(forecasts))
 
     def _median_of(self, forecasts: NDArray[np.float64]) -> float:
-        last_value = float(forecasts[self._place_of_last_value()])
-        return self._safeguard.guarded(self._median.blend(forecasts), last_value)
-
-    def _place_of_last_value(self) -> int:
-        """Return the place of the last value among all forecasts: it is the first of the battery's."""
-        place = 0
-        for name, expert in self._experts.data.items():
-            if name == "nws":
-                break
-            place += expert.EXPERT_FORECASTS
-        return place
+        return self._safeguard.guarded(self._median.blend(forecasts), float(forecasts[self._last_value]))
 
     def _answer_before(self, at_seconds: float) -> IssuedAnswer | None:
         if self._issued.is_current(at_seconds):
