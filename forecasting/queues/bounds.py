@@ -32,7 +32,8 @@ def _linear_bounds() -> RegressedBounds:
 
 
 def _partitioned_bounds() -> RegressedBounds:
-    return RegressedBounds(QuantileRegression.of(1 + SIGNALS + QUEUE_SIGNALS, _PARTITIONS))
+    regression = QuantileRegression.of(1 + SIGNALS + QUEUE_SIGNALS, _PARTITIONS)
+    return RegressedBounds(regression, learns_from_other_queues=True)
 
 
 @dataclass(slots=True)
