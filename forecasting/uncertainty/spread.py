@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
-from forecasting.learning.issued import OutcomeSampling, IssuedAnswer
+from forecasting.learning.issued import IssuedAnswer, OutcomeSampling
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import state
-from forecasting.learning.issued import OutcomeSampling, IssuedAnswers
+from forecasting.learning.issued import IssuedAnswers, OutcomeSampling
 from forecasting.predictor_values import MAX_ROWS
 
 
