@@ -97,7 +97,7 @@ class IssuedAnswers:
 
 
 @dataclass(slots=True)
-class OverlapThinning:
+class OutcomeSampling:
     """Thins outcomes that overlap: of n outcomes of one burst, about n to the power 1 - *power* count."""
 
     power: float = 1.0

@@ -37,7 +37,7 @@ from forecasting import predictor_values
 from forecasting.base import ForecastMethod, Source, ValueForecast
 from forecasting.learning.aggregation import Aggregation
 from forecasting.learning.innovations import Innovation, InnovationTracker
-from forecasting.learning.issued import OverlapThinning
+from forecasting.learning.issued import OutcomeSampling
 from forecasting.learning.predictors import DECAY, LIMIT, PENALTY, REACH, Predictor
 from forecasting.learning.regression import Ridge
 from forecasting.learning.scale import TypicalSize
@@ -137,7 +137,7 @@ class Method(ForecastMethod):
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _has_values: bool = field(default=False, init=False)
-    _evidence: OverlapThinning = field(default_factory=OverlapThinning, init=False)
+    _evidence: OutcomeSampling = field(default_factory=OutcomeSampling, init=False)
     _memo: Memo[ExpertForecasts] = field(default_factory=Memo, init=False, compare=False)
 
     def observe_predictor(

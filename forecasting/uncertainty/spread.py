@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE, InvalidNumber, is_usable
-from forecasting.learning.issued import IssuedAnswer, OverlapThinning
+from forecasting.learning.issued import IssuedAnswer, OutcomeSampling
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS, quantiles_around
 
 Numbers = NDArray[np.float64]
@@ -106,7 +106,7 @@ class Spread:
     recent: Numbers = field(default_factory=lambda: np.zeros((4, _LENGTH)), init=False)  # newest last
     newest: Numbers = field(default_factory=lambda: np.zeros(_SHORTER), init=False)  # values, newest last
     overlap: float = field(default=0.0, init=False)  # usual logarithm of 1 + overlap
-    sampling: OverlapThinning = field(default_factory=lambda: OverlapThinning(_KEPT_POWER), init=False)
+    sampling: OutcomeSampling = field(default_factory=lambda: OutcomeSampling(_KEPT_POWER), init=False)
     # of each expert and probability: the quantile, relative to the point of the expert; the loss
     quantiles: Numbers = field(
         default_factory=lambda: np.zeros((len(_WINDOWS), len(QUANTILE_LEVELS))), init=False

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from forecasting import state
-from forecasting.learning.issued import IssuedAnswers, OverlapThinning
+from forecasting.learning.issued import IssuedAnswers, OutcomeSampling
 from forecasting.predictor_values import MAX_ROWS
 
 
@@ -57,6 +57,6 @@ def test_old_answers_are_dropped_unless_runs_take_so_long() -> None:
 
 
 def test_of_a_burst_only_few_outcomes_count() -> None:
-    assert sum(OverlapThinning().counts(overlap) for overlap in range(100)) <= 6
-    assert sum(OverlapThinning(0.5).counts(overlap) for overlap in range(100)) <= 20
-    assert all(OverlapThinning().counts(0) for _ in range(10))
+    assert sum(OutcomeSampling().counts(overlap) for overlap in range(100)) <= 6
+    assert sum(OutcomeSampling(0.5).counts(overlap) for overlap in range(100)) <= 20
+    assert all(OutcomeSampling().counts(0) for _ in range(10))
