@@ -126,18 +126,20 @@ class Command(BaseCommand):
         for line in manual_changes.report(directory or _wan_directory()):
             self._say(line)
 
-    def _storage(self, *, directory: Path, profile: str, capacity: float | None, seed: int, **_: Any) -> None:
-        chosen = replace(storage_profiles.load(profile), seed=seed)
+    def _storage(
+        self, *, place: Path, storage: str, capacity: float | None, storage_seed: int, **_: Any
+    ) -> None:
+        chosen = replace(storage_profiles.load(storage), seed=storage_seed)
         if capacity is not None:
             chosen = replace(chosen, capacity_bytes=int(capacity * GIB))
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        with mounted(build.emulator(env.var_directory() / "storage"), directory, chosen) as emulator:
-            self._say(f"{profile} is mounted at {directory}. Its data are lost when this command ends.")
+        with mounted(build.emulator(env.var_directory() / "storage"), place, chosen) as emulator:
+            self._say(f"{storage} is mounted at {place}. Its data are lost when this command ends.")
             while not stop.wait(_KEEP_SECONDS):
                 if emulator.poll() is not None:
-                    raise CommandError(f"the storage at {directory} was unmounted, or its emulator has ended")
+                    raise CommandError(f"the storage at {place} was unmounted, or its emulator has ended")
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
@@ -170,10 +172,11 @@ def _add_up(parser: ArgumentParser) -> None:
 def _add_storage(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="storage_action", required=True)
     up = actions.add_parser("up", help="mount a device until SIGINT or SIGTERM")
-    up.add_argument("directory", type=Path, metavar="DIR", help="an empty directory")
-    up.add_argument("--profile", required=True, choices=storage_profiles.names())
+    # Names of their own: Django's call_command knows the options of a command by name, whatever their action.
+    up.add_argument("place", type=Path, metavar="DIR", help="an empty directory")
+    up.add_argument("--profile", dest="storage", required=True, choices=storage_profiles.names())
     up.add_argument("--capacity", type=_positive, metavar="GIB", help="default: as the profile says")
-    up.add_argument("--seed", type=int, default=1, help="equal seeds give equal times")
+    up.add_argument("--seed", dest="storage_seed", type=int, default=1, help="equal seeds give equal times")
 
 
 def _add_references(parser: ArgumentParser) -> None:
