@@ -45,18 +45,27 @@ def run_command(argv: list[str]) -> tuple[int, str]:
 
     SIGTERM and SIGHUP are passed on to it.
     """
+    running: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []  # signals that came before the command ran
+
+    def pass_on(number: int, _: object) -> None:
+        if running:
+            running[0].send_signal(number)
+        else:
+            early.append(number)
+
+    # Set before the command starts: it may be told to end as soon as it runs. It does not inherit handlers.
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        process = subprocess.Popen(argv)
+        running.append(subprocess.Popen(argv))
+        for number in early:
+            running[0].send_signal(number)
+        # The terminal sends it to both. The command would inherit that it is ignored: it is set afterwards.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        status = running[0].wait()
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         return 127 if is_missing else 126, f"cannot run {argv[0]}: {error.strerror}"
-    passed_on = (signal.SIGTERM, signal.SIGHUP)
-    before = {
-        number: signal.signal(number, lambda each, _: process.send_signal(each)) for number in passed_on
-    }
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
-    try:
-        status = process.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

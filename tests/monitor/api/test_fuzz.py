@@ -117,6 +117,7 @@ def caller(db: None) -> Iterator[DirectCaller]:
 def test_no_request_causes_an_internal_error_or_a_leak(caller: DirectCaller) -> None:
     chance = random.Random(SEED)
     answers: Counter[int] = Counter()
+    of_other_tests = held_memory().requests
     for number in range(REQUESTS):
         request = drawn(chance)
         answer = caller.send(request)
@@ -131,7 +132,7 @@ def test_no_request_causes_an_internal_error_or_a_leak(caller: DirectCaller) -> 
     assert {200, 404, 422} <= answers.keys()
     after = held_memory()
     print(f"seed {SEED}: {sorted(answers.items())}, {before} at half, {after} at the end")
-    assert after.requests == 0
+    assert after.requests <= of_other_tests
     assert after.blocks - before.blocks < MOST_LEAKED_BLOCKS
     assert after.resident_bytes - before.resident_bytes < MOST_LEAKED_BYTES
 
