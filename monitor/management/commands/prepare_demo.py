@@ -16,7 +16,7 @@ from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
-from monitor.models import ApiToken, DemoWeather, Reporter, Series, UserRole
+from monitor.models import ApiToken, DemoWeather, Reporter, Series, Site, UserRole
 from monitor.models.token import READ
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
@@ -53,6 +53,8 @@ class Command(BaseCommand):
         define(list(grid.resources.values()), series, definition.alerts())
         if not wan:
             _define_remote_series(grid)
+        for name, (latitude, longitude) in definition.PLACES.items():
+            Site.objects.filter(name=name, latitude=None).update(latitude=latitude, longitude=longitude)
 
 
 def _define_remote_series(grid: GridDescription) -> None:

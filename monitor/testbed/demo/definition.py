@@ -18,6 +18,15 @@ RESULT_BYTES = 5_000_000
 PROJECTIONS, PROJECTION_SIZE = 61, 64
 LIMIT_SECONDS = 90.0
 SITES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc")
+PLACES = {  # latitude and longitude of the sites, in degrees
+    "anl": (41.7, -88.0),
+    "iu": (39.2, -86.5),
+    "ornl": (35.9, -84.3),
+    "tacc": (30.4, -97.7),
+    "purdue": (40.4, -86.9),
+    "ncsa": (40.1, -88.2),
+    "sdsc": (32.9, -117.2),
+}
 REMOTE_REPORTERS = ("ornl", "tacc")  # sites with a reporter of their own, of the same name
 DISK_BYTES = 4_000_000
 
