@@ -32,8 +32,7 @@ def _linear_bounds() -> RegressedBounds:
 
 
 def _partitioned_bounds() -> RegressedBounds:
-    regression = QuantileRegression.of(1 + SIGNALS + QUEUE_SIGNALS, _PARTITIONS)
-    return RegressedBounds(regression, learns_from_other_queues=True)
+    return RegressedBounds(QuantileRegression.of(1 + SIGNALS + QUEUE_SIGNALS, _PARTITIONS))
 
 
 @dataclass(slots=True)

@@ -24,7 +24,6 @@ from forecasting.queues.binomial import CONFIDENCE, QUANTILE, promised_share
 _RATE = 0.1  # step size of a queue's level
 _FIRST_SQUARES = 0.03  # initial value, so that the hits before the first miss lower the level only a little
 _HALF_WAY = 100.0  # scored jobs: then the bound of the queue and the regression have equal weights
-_KNOWN = 1000  # scored jobs of other queues: then their levels are evidence for a new queue
 _NEXT_CHECK = 1.05  # a waiting job is checked again at this multiple of its age, at the earliest
 _MAX_LOG = 100.0  # logarithm of seconds: longer than any wait, but its exponential is finite
 
@@ -62,7 +61,6 @@ class RegressedBounds:
     """One regression with its levels by queue, and the waiting jobs that it will learn from."""
 
     regression: QuantileRegression
-    learns_from_other_queues: bool = False
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
     _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)
@@ -83,7 +81,8 @@ class RegressedBounds:
     def submit(self, number: int, job: RegressedJob) -> None:
         """Add a job to the waiting jobs."""
         if job.queue not in self._levels:
-            self._levels[job.queue] = QueueLevel(self._first_raise(job))
+            raised = math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
+            self._levels[job.queue] = QueueLevel(raised)
         self._waiting[number] = job
         heappush(self._due, (job.submitted_seconds + job.bound_seconds, number))
 
@@ -113,17 +112,6 @@ class RegressedBounds:
                 else:
                     due_seconds = max(math.expm1(bound_log), _NEXT_CHECK * age_seconds)
                     heappush(self._due, (job.submitted_seconds + due_seconds, number))
-
-    def _first_raise(self, job: RegressedJob) -> float:
-        """Return the first level of the queue of *job*: by its bound, or half-way to the other queues'."""
-        by_bound = math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
-        scored = sum(level.scored for level in self._levels.values())
-        if not self.learns_from_other_queues or scored <= _KNOWN:
-            return by_bound
-        return (
-            0.5 * by_bound
-            + 0.5 * sum(level.scored * level.raised for level in self._levels.values()) / scored
-        )
 
     def _log(self, queue: str, scaled: Numbers) -> float:
         """Return log(1 + seconds) of the present bound for a job."""
