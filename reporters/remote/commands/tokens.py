@@ -30,7 +30,7 @@ class Command:
         _add_serve(actions.add_parser("serve", help="grant the tokens of a storage area, until SIGTERM"))
         run = actions.add_parser("run", help="run a program, limited by tokens")
         run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
-        shown = actions.add_parser("status", help="show who has tokens and how many wait")
+        shown = actions.add_parser("status", help="show which tokens are held, and how many processes wait")
         shown.add_argument("--json", action="store_true")
         for action in (run, shown):
             action.add_argument("--socket", type=Path, default=_default_socket())

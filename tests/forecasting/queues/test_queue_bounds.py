@@ -209,7 +209,7 @@ def test_the_bounds_of_a_users_burst_rise_as_soon_as_the_first_of_its_jobs_has_w
 
 def test_a_job_of_a_new_class_or_user_has_a_bound_from_its_queue() -> None:
     machine = followed(400)
-    bound = machine.bound(QueuedJob(999, 400 * MINUTE, "a", "nobody yet", 64.0, 90_000.0))
+    bound = machine.bound(QueuedJob(999, 400 * MINUTE, "a", "new-user", 64.0, 90_000.0))
     assert bound is not None
     assert 5 * MINUTE <= bound <= 20 * MINUTE
 
