@@ -10,12 +10,15 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import Permission, User
 from django.db import models
+from django.test import Client
 
 import probes
+from monitor.access import roles
+from monitor.access.roles import Grant
 from monitor.depot.rollups import mark_dirty
 from monitor.forecasts import refresh
 from monitor.ingest.service import ingest
-from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite
+from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite, UserRole
 from monitor.models.run import State
 from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
@@ -237,6 +240,14 @@ def user(name: str = "reader", *, may_run: bool = False, password: str | None = 
     if may_run:
         user.user_permissions.add(Permission.objects.get(codename="run_series"))
     return user
+
+
+def browser_of(name: str, role: UserRole, site: str | None = None) -> Client:
+    """Create a user with *role*, everywhere or at *site*, and return a browser with that login."""
+    account, browser = user(name), Client()
+    roles.grant(account, Grant(role, site))
+    browser.force_login(account)
+    return browser
 
 
 def _stages(typical: Mapping[str, tuple[str, float]], slowness: float) -> tuple[wire.StageTiming, ...]:

@@ -9,8 +9,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.ledger.maintenance_times import WindowTimes, next_occurrences
 from monitor.ledger.weekly_schedules import parse_weekly, weekly_cron
 from monitor.models import MaintenanceChange, MaintenanceWindow
@@ -32,17 +30,10 @@ WEEKLY: dict[str, Any] = {
 }
 
 
-def browser_of(name: str, role: UserRole, site: str | None = None) -> Client:
-    user, browser = builders.user(name), Client()
-    roles.grant(user, Grant(role, site))
-    browser.force_login(user)
-    return browser
-
-
 @pytest.fixture
 def admin(grid: Grid) -> Client:
     """A browser of the admin of site1."""
-    return browser_of("sam", UserRole.SITE_ADMIN, "site1")
+    return builders.browser_of("sam", UserRole.SITE_ADMIN, "site1")
 
 
 def test_a_site_admin_previews_and_announces_a_weekly_window(admin: Client) -> None:
@@ -112,7 +103,7 @@ def test_a_window_is_changed_ended_and_deleted_with_reasons(admin: Client) -> No
 
 
 def test_an_operator_announces_maintenance_everywhere_and_declares_what_is_over(grid: Grid) -> None:
-    operator = browser_of("olga", UserRole.OPERATOR)
+    operator = builders.browser_of("olga", UserRole.OPERATOR)
     now = timezone.now().replace(second=0, microsecond=0)
     once = {"repeats": "once", "title": "Grid upgrade", "reason": "upgrade", "verb": "save"}
     ahead = {

@@ -10,8 +10,6 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.alerts import channels, conditions, reporter_conditions, try_channel
 from monitor.alerts.replay import replay_rule
 from monitor.models import Alert, AlertRule, Notification, Run, Series
@@ -35,16 +33,9 @@ FORM: dict[str, Any] = {
 }
 
 
-def browser_of(name: str, role: UserRole, site: str | None = None) -> Client:
-    user, browser = builders.user(name), Client()
-    roles.grant(user, Grant(role, site))
-    browser.force_login(user)
-    return browser
-
-
 @pytest.fixture
 def operator(grid: Grid) -> Client:
-    return browser_of("operator", UserRole.OPERATOR)
+    return builders.browser_of("operator", UserRole.OPERATOR)
 
 
 def seen(client: Client, path: str = NEW) -> str:
@@ -106,7 +97,7 @@ def test_a_rule_about_reporters_is_previewed_as_of_now(operator: Client) -> None
 
 
 def test_a_site_admin_defines_rules_about_its_sites_only(grid: Grid) -> None:
-    admin = browser_of("sally", UserRole.SITE_ADMIN, "site1")
+    admin = builders.browser_of("sally", UserRole.SITE_ADMIN, "site1")
     shown = admin.get(NEW).content.decode()
     assert 'value="site1"' in shown
     assert 'value="site2"' not in shown
