@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from forecasting.reading.tables import CsvRow, UnreadableFile, rows
 
 PASS = "pass"  # noqa: S105 - a column
-_LARGEST_PASS = 1_000_000
+_LARGEST_COUNT = 1_000_000
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 
 Levels = tuple[str, ...]  # one level for each factor, in the order of ``Sweep.factors``
@@ -54,7 +54,7 @@ def read(file: str, value: str = "value", factors: Sequence[str] | None = None) 
     names: tuple[str, ...] = ()
     for row in rows(file, (PASS, value, *(factors or ()))):
         names = names or _factors(row, value, factors)
-        number, measured = _pass(row), _positive(row, value)
+        number, measured = _count(row, PASS), _positive(row, value)
         values = cells.setdefault(tuple(row.text(name) for name in names), {})
         if number in values:
             raise UnreadableFile(f"{row.place}: pass {number} already has a value for these levels")
@@ -77,10 +77,10 @@ def _factors(row: CsvRow, value: str, factors: Sequence[str] | None) -> tuple[st
     return names
 
 
-def _pass(row: CsvRow) -> int:
-    number = row.number(PASS)
-    if not (1 <= number <= _LARGEST_PASS and number == int(number)):
-        raise row.error(PASS, f"a whole number from 1 to {_LARGEST_PASS}", row.cells[PASS])
+def _count(row: CsvRow, column: str) -> int:
+    number = row.number(column)
+    if not (1 <= number <= _LARGEST_COUNT and number == int(number)):
+        raise row.error(column, f"a whole number from 1 to {_LARGEST_COUNT}", row.cells[column])
     return int(number)
 
 
@@ -125,7 +125,7 @@ def read_streams(file: str) -> list[StreamRow]:
     """
     found: dict[tuple[int, int, int], StreamRow] = {}
     for row in rows(file, STREAM_COLUMNS):
-        number, readers, writers = _pass(row), _streams(row, "readers"), _streams(row, "writers")
+        number, readers, writers = _count(row, PASS), _count(row, "readers"), _count(row, "writers")
         if (number, readers, writers) in found:
             raise UnreadableFile(
                 f"{row.place}: pass {number} already has a run with readers {readers} and writers {writers}"
@@ -135,10 +135,3 @@ def read_streams(file: str) -> list[StreamRow]:
             number, readers, writers, _positive(row, "seconds"), prices
         )
     return list(found.values())
-
-
-def _streams(row: CsvRow, column: str) -> int:
-    number = row.number(column)
-    if not (1 <= number <= _LARGEST_PASS and number == int(number)):
-        raise row.error(column, "a whole number from 1", row.cells[column])
-    return int(number)

@@ -112,7 +112,11 @@ STREAMS = "readers,writers,pass,seconds"
         ),
         ("effects", [EFFECTS, "a,1,1", "b,2,2"], "1 combinations of levels"),
         ("effects", [EFFECTS], "expected rows below the header, got none"),
-        ("sweet-spot", [STREAMS, "1,0,1,2"], "line 2, writers: expected a whole number from 1, got '0'"),
+        (
+            "sweet-spot",
+            [STREAMS, "1,0,1,2"],
+            "writers: expected a whole number from 1 to 1000000, got '0'",
+        ),
         ("sweet-spot", [STREAMS, "1,1,1,-2"], "line 2, seconds: expected a positive number, got '-2'"),
         (
             "sweet-spot",
