@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import struct
-import subprocess
-import tempfile
 from pathlib import Path
 
 from probes.common.kernels import kernel_source
+from reporters.compiled import CannotCompile, compiled
 from reporters.tokens.server import TokensUnavailable
 
-_COMPILER_SECONDS = 120.0
 _PROGRAM_HEADER_INTERPRETER = 3
 
 
@@ -23,30 +20,11 @@ def library(cache: Path) -> Path:
     Raises:
         TokensUnavailable: there is no C compiler, or it fails.
     """
-    source = kernel_source("iotokens")
-    target = cache / f"iotokens-{hashlib.sha256(source.encode()).hexdigest()[:16]}-{os.uname().machine}.so"
-    if target.exists():
-        return target
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise TokensUnavailable("cannot compile the library of tokens: there is no C compiler, cc")
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        file, made = Path(scratch, "iotokens.c"), Path(scratch, "iotokens.so")
-        file.write_text(source, encoding="utf-8")
-        result = subprocess.run(
-            [compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", "-o", made, file, "-ldl", "-lpthread"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMPILER_SECONDS,
-            check=False,
-        )
-        if result.returncode:
-            last_line = (result.stderr.strip() or "cc failed").splitlines()[-1]
-            raise TokensUnavailable(f"cannot compile the library of tokens: {last_line}")
-        made.replace(target)
-    return target
+    options = ("-std=gnu11", "-shared", "-fPIC", "-ldl", "-lpthread")
+    try:
+        return compiled(cache, "iotokens.so", {"iotokens.c": kernel_source("iotokens")}, options)
+    except CannotCompile as error:
+        raise TokensUnavailable(str(error)) from None
 
 
 def unreachable(program: str) -> str:

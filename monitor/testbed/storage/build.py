@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from monitor.testbed.errors import MissingProgram, TestbedError
+from reporters.compiled import CannotCompile, NoCompiler, compiled
 
 SOURCES = Path(__file__).parent
-_COMPILER_SECONDS = 120.0
-_OPTIONS = ("-O2", "-std=c11", "-Wall", "-Wextra")
 
 
 def emulator(cache: Path) -> Path:
@@ -33,35 +30,22 @@ def model_library(cache: Path) -> Path:
 
 
 def _fuse_options() -> list[str]:
-    program = shutil.which("pkg-config")
-    found = _run([program, "--cflags", "--libs", "fuse3"]) if program else None
-    if found is None or found.returncode:
-        raise MissingProgram("cannot compile: libfuse3 is not installed (Debian: libfuse3-dev, pkg-config)")
+    try:
+        found = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise MissingProgram(
+            "cannot compile: libfuse3 is not installed (Debian: libfuse3-dev, pkg-config)"
+        ) from None
     return found.stdout.split()
 
 
 def _compiled(cache: Path, name: str, sources: Sequence[str], options: Sequence[str]) -> Path:
-    """Return *name* in *cache*, under the hash of all sources and options. Concurrent callers may all
-    compile it."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise MissingProgram("cannot compile: there is no C compiler, cc (Debian: gcc, libc6-dev)")
-    digest = hashlib.sha256(" ".join([compiler, *options]).encode())
-    for source in ("model.h", *sources):
-        digest.update((SOURCES / source).read_bytes())
-    target = cache / f"{digest.hexdigest()[:16]}-{name}"
-    if target.exists():
-        return target
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        made = Path(scratch, name)
-        paths = [str(SOURCES / source) for source in sources]
-        result = _run([compiler, *_OPTIONS, "-o", str(made), *paths, *options])
-        if result.returncode:
-            raise TestbedError(f"cannot compile {name}: {result.stderr.strip() or 'cc failed'}")
-        made.replace(target)
-    return target
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=_COMPILER_SECONDS, check=False)
+    texts = {source: (SOURCES / source).read_text(encoding="utf-8") for source in ("model.h", *sources)}
+    try:
+        return compiled(cache, name, texts, ["-std=c11", "-Wall", "-Wextra", *options])
+    except NoCompiler as error:
+        raise MissingProgram(str(error)) from None
+    except CannotCompile as error:
+        raise TestbedError(str(error)) from None

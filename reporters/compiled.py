@@ -1,0 +1,58 @@
+"""Compile C sources on this machine, once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_SECONDS = 120.0
+
+
+class CannotCompile(Exception):
+    """The compiler refused the sources; the message has its last line."""
+
+
+class NoCompiler(CannotCompile):
+    """There is no C compiler."""
+
+
+def compiled(cache: Path, name: str, sources: Mapping[str, str], options: Sequence[str]) -> Path:
+    """Return *name*, compiled from *sources* (texts by file name) into *cache* unless it is there.
+
+    It is kept under the hash of all that it depends on. Concurrent callers may each compile it.
+
+    Raises:
+        NoCompiler: there is no ``cc``.
+        CannotCompile: ``cc`` fails.
+    """
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise NoCompiler(f"cannot compile {name}: there is no C compiler, cc (Debian: gcc, libc6-dev)")
+    parts = [os.uname().machine, compiler, *options, *(part for item in sources.items() for part in item)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    target = cache / f"{digest[:16]}-{name}"
+    if target.exists():
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        for file, text in sources.items():
+            Path(scratch, file).write_text(text, encoding="utf-8")
+        result = subprocess.run(
+            [compiler, "-O2", "-o", name, *(file for file in sources if file.endswith(".c")), *options],
+            cwd=scratch,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+        if result.returncode:
+            last_line = (result.stderr.strip() or "cc failed").splitlines()[-1]
+            raise CannotCompile(f"cannot compile {name}: {last_line}")
+        Path(scratch, name).replace(target)
+    return target
