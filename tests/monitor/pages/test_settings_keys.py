@@ -13,7 +13,6 @@ from monitor.models.role import UserRole
 from monitor.webhooks.signature import secrets_in
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
-from tests.monitor.pages.test_settings_alerts import browser_of
 from tests.monitor.pages.test_settings_series import fields_of, seen_of, sent
 
 NEW = "/settings/webhooks/new/"
@@ -30,7 +29,7 @@ FORM: dict[str, Any] = {
 
 @pytest.fixture
 def operator(grid: Grid) -> Client:
-    return browser_of("operator", UserRole.OPERATOR)
+    return builders.browser_of("operator", UserRole.OPERATOR)
 
 
 @pytest.fixture
