@@ -1,8 +1,8 @@
 """Clients of the broker's server (Valkey) for what processes share there: counters, limits, the cache.
 
 Nothing waits for that server: a client neither retries nor waits for longer than its caller can. While the
-server is unavailable (any ``redis.RedisError``), a process goes on by itself, and asks again after
-``PAUSE_SECONDS``.
+server is unavailable (any ``redis.RedisError``), each process uses its own state, and tries the server again
+after ``PAUSE_SECONDS``.
 """
 
 from __future__ import annotations
