@@ -13,6 +13,7 @@ HEADER_BYTES = 4096
 _MAGIC = b"GRIDIOT\0"
 _HEAD = struct.Struct("<8sIIIIqqqqqqqQ")
 _COUNTER = struct.Struct("<QQQ")
+COUNTERS_BYTES = _HEAD.size + _COUNTER.size * len(OPERATIONS)  # of the header: what is read
 
 
 class BadCounters(ValueError):
@@ -37,8 +38,8 @@ class ProcessCounters:
 
 
 def parse_counters(data: bytes) -> ProcessCounters:
-    """Return the counters in *data*, the first 4,096 bytes of the file of a process. Raises BadCounters."""
-    if len(data) < _HEAD.size + _COUNTER.size * len(OPERATIONS):
+    """Return the counters in *data*, the first bytes of the file of a process. Raises BadCounters."""
+    if len(data) < COUNTERS_BYTES:
         raise BadCounters("a process has no header")
     magic, version, header_bytes, _, operations, process, _, task, _, began, ended, _, lost = _HEAD.unpack_from(data)
     if magic != _MAGIC:

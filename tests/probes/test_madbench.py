@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(built: Path, phase: str, file: object, task: int = 0, tasks: int = 1) -> list[object]:
     locks = [f"{built}/readers", f"{built}/writers"]
-    return [built / "madbench", phase, file, NO_PIX, NO_BIN, task, tasks, 1.0, *locks]
+    return [built / "madbench", phase, file, "own", NO_PIX, NO_BIN, task, tasks, 1.0, *locks]
 
 
 def written_matrix(matrix: int) -> npt.NDArray[np.float64]:
