@@ -3,7 +3,7 @@
  *
  * Environment: GRIDCAST_IOTRACE (a directory that exists: each process writes a file there), GRIDCAST_IOTRACE_SALT
  * (a number), GRIDCAST_IOTRACE_AREAS (directories, separated by colons: only files below them; otherwise all but
- * those of the system), GRIDCAST_IOTRACE_BYTES (limit for the file of a process), GRIDCAST_IOTRACE_TASK (a number
+ * those of the system), GRIDCAST_IOTRACE_ONLY (names of programs, separated by colons), GRIDCAST_IOTRACE_BYTES (limit for the file of a process), GRIDCAST_IOTRACE_TASK (a number
  * for the process; of MPI programs it is the rank).
  *
  * A process's file is a header and chunks of records, each of them of one thread. It is mapped into memory, so that
@@ -125,10 +125,19 @@ static int64_t number_of(const char *const *names) {
     return -1;
 }
 
+/* Return whether *programs*, names separated by colons, has this one; without any, all are wanted. */
+static int is_wanted(const char *programs) {
+    size_t length = strlen(program_invocation_short_name);
+    for (const char *name = programs; name && *name; name += strcspn(name, ":") + (name[strcspn(name, ":")] == ':'))
+        if (strcspn(name, ":") == length && strncmp(name, program_invocation_short_name, length) == 0)
+            return 1;
+    return programs == NULL || !*programs;
+}
+
 static void set_up(void) { /* the lock is held */
     const char *directory = getenv("GRIDCAST_IOTRACE"), *limited = getenv("GRIDCAST_IOTRACE_BYTES");
     const char *salted = getenv("GRIDCAST_IOTRACE_SALT"), *below = getenv("GRIDCAST_IOTRACE_AREAS");
-    if (directory == NULL) {
+    if (directory == NULL || !is_wanted(getenv("GRIDCAST_IOTRACE_ONLY"))) {
         __atomic_store_n(&state, OFF, __ATOMIC_RELEASE);
         return;
     }

@@ -28,10 +28,11 @@ class CannotTrace(Exception):
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """Which files are recorded (below *areas*; without any, all but the system's), and how many bytes a process
-    may write."""
+    """Which files are recorded (below *areas*; without any, all but the system's) of which programs (without any
+    name, of all), and how many bytes the trace of a process may have."""
 
     areas: Sequence[Path] = ()
+    programs: Sequence[str] = ()
     limit_bytes: int = 64 << 20
 
 
@@ -76,6 +77,7 @@ def _environment(directory: Path, options: TraceOptions) -> dict[str, str]:
         "GRIDCAST_IOTRACE": str(directory.resolve()),
         "GRIDCAST_IOTRACE_SALT": str(secrets.randbits(63)),
         "GRIDCAST_IOTRACE_AREAS": ":".join(str(area.resolve()) for area in options.areas),
+        "GRIDCAST_IOTRACE_ONLY": ":".join(options.programs),
         "GRIDCAST_IOTRACE_BYTES": str(options.limit_bytes),
     }
 

@@ -60,6 +60,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="record only files below it; may be repeated (default: all files but the system's)",
     )
     parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="record only programs called so, such as the one that mpirun starts; may be repeated",
+    )
+    parser.add_argument(
         "--limit-bytes",
         type=int,
         default=defaults.limit_bytes,
@@ -75,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     reason = unreachable(program[0])
     if reason:
         _warn(f"{program[0]} is traced by strace, as {reason}: each call takes about 70 us longer")
-    status = run_traced(program, options.output, TraceOptions(options.area, options.limit_bytes))
+    status = run_traced(program, options.output, TraceOptions(options.area, options.only, options.limit_bytes))
     trace = TraceFile(options.output)
     calls = sum(part.counters.all_calls for part in trace.parts)
     lost = f"; {trace.lost:,} of them are only counted: raise --limit-bytes" if trace.lost else ""
