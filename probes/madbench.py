@@ -114,7 +114,9 @@ class Probe:
             1.0, "busy work per matrix: no_pix ** (2 busy_exponent) operations", 0.0, 2.0
         ),
         "tasks": Parameter(2, "processes that share every matrix", 1, 256),
-        "io_method": Parameter("posix", "POSIX calls, or MPI-IO by mpicc and mpirun", choices=("posix", "mpiio")),
+        "io_method": Parameter(
+            "posix", "POSIX calls, or MPI-IO by mpicc and mpirun", choices=("posix", "mpiio")
+        ),
         "sharing": Parameter("own", "a file for each task, or one shared file", choices=("own", "shared")),
         "edition": Parameter(
             2, "of MADbench: 2 (phases S, W, C: write, rewrite, read) or 1 (S, I, R: write, read, read)", 1, 2

@@ -123,7 +123,9 @@ class Probe:
         for name, expected in (("read", self.signature.bytes_read), ("write", self.signature.bytes_written)):
             moved = sum(task.bytes[name] for task in tasks)
             if abs(moved - expected) > 0.01 * expected:
-                self.grid.log(f"the replay's {name} bytes are {moved:,}, the application's {expected:,}", "warning")
+                self.grid.log(
+                    f"the replay's {name} bytes are {moved:,}, the application's {expected:,}", "warning"
+                )
 
 
 def parse_times(text: str, tasks: int, resource: str) -> tuple[list[TaskTimes], float]:

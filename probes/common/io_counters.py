@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from probes.common.io_classes import CLASS_OF, OPERATIONS, TaskTimes
@@ -41,7 +41,9 @@ def parse_counters(data: bytes) -> ProcessCounters:
     """Return the counters in *data*, the first bytes of the file of a process. Raises BadCounters."""
     if len(data) < COUNTERS_BYTES:
         raise BadCounters("a process has no header")
-    magic, version, header_bytes, _, operations, process, _, task, _, began, ended, _, lost = _HEAD.unpack_from(data)
+    magic, version, header_bytes, _, operations, process, _, task, _, began, ended, _, lost = (
+        _HEAD.unpack_from(data)
+    )
     if magic != _MAGIC:
         raise BadCounters("the header of a process is damaged")
     if version != VERSION or operations != len(OPERATIONS):
@@ -54,9 +56,14 @@ def parse_counters(data: bytes) -> ProcessCounters:
     return ProcessCounters(header_bytes, process, task, began, ended, lost, counters)
 
 
-def written_counters(process: int, began: int, ended: int, operations: dict[str, tuple[int, int, int]]) -> bytes:
+def written_counters(
+    process_and_task: tuple[int, int], began: int, ended: int, operations: Mapping[str, tuple[int, int, int]]
+) -> bytes:
     """Return a header of 4,096 bytes for a process that was traced in another way."""
-    head = _HEAD.pack(_MAGIC, VERSION, HEADER_BYTES, 64, len(OPERATIONS), process, 0, -1, -1, began, ended, 0, 0)
+    process, task = process_and_task
+    head = _HEAD.pack(
+        _MAGIC, VERSION, HEADER_BYTES, 64, len(OPERATIONS), process, 0, task, -1, began, ended, 0, 0
+    )
     counters = [_COUNTER.pack(*operations.get(name, (0, 0, 0))) for name in OPERATIONS]
     return b"".join([head, *counters]).ljust(HEADER_BYTES, b"\0")
 

@@ -148,7 +148,9 @@ class _Checked:
     def _check_figures(self) -> None:
         document = self._document
         if document["source"] not in SOURCES:
-            raise BadSignature(f"the signature has the source {document['source']!r}, known are {', '.join(SOURCES)}")
+            raise BadSignature(
+                f"the signature has the source {document['source']!r}, known are {', '.join(SOURCES)}"
+            )
         for name in IO_CLASSES:
             _whole(document["calls"][name], f"calls of {name}", 0, _LARGEST)
             _number(document["seconds"][name], f"seconds of {name}", 1e12)
@@ -162,7 +164,9 @@ class _Checked:
         """Return the lines of the plan. Counts the calls on the way."""
         files = [*self._files()]
         programs = [line for program in self._document["programs"] for line in self._program(program)]
-        first = f"plan {VERSION} {self.tasks} {self._file_count} {len(files)} {len(self._document['programs'])}"
+        first = (
+            f"plan {VERSION} {self.tasks} {self._file_count} {len(files)} {len(self._document['programs'])}"
+        )
         _whole(self.calls, "calls", 1, MAX_CALLS)
         return "\n".join([first, *files, *programs]) + "\n"
 
@@ -172,7 +176,9 @@ class _Checked:
         for family in self._document["files"]:
             name = family["name"]
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise BadSignature(f"the signature names a file outside of the scratch directory: {name!r:.80}")
+                raise BadSignature(
+                    f"the signature names a file outside of the scratch directory: {name!r:.80}"
+                )
             if name in names:
                 raise BadSignature(f"the signature names {name!r} twice")
             names.add(name)
@@ -236,7 +242,9 @@ class _Checked:
         """Return a slot, and its steps in the loops around the call."""
         slots = file if isinstance(file, list) else [file]
         if not 1 <= len(slots) <= 1 + len(loops):
-            raise BadSignature(f"the signature has {file!r:.80} for file, expected a slot and the steps of its loops")
+            raise BadSignature(
+                f"the signature has {file!r:.80} for file, expected a slot and the steps of its loops"
+            )
         steps = [_whole(slot, "file", -MAX_FILES, MAX_FILES) for slot in slots]
         reach = [step * (times - 1) for step, times in zip(steps[1:], loops)]
         for end in (min, max):
@@ -249,10 +257,14 @@ class _Checked:
         if isinstance(at, dict):
             low, high, align = (_whole(value, "random", 0, _LARGEST) for value in at["random"])
             if not low <= high or align < 1:
-                raise BadSignature(f"the signature has {at['random']!r} for random, expected [low, high, align]")
+                raise BadSignature(
+                    f"the signature has {at['random']!r} for random, expected [low, high, align]"
+                )
             return f"r {low} {high} {align}"
         if not isinstance(at, list) or not 1 <= len(at) <= 1 + len(loops):
-            raise BadSignature(f"the signature has {at!r:.80} for at, expected an offset and the steps of its loops")
+            raise BadSignature(
+                f"the signature has {at!r:.80} for at, expected an offset and the steps of its loops"
+            )
         steps = [_whole(value, "at", -_LARGEST, _LARGEST) for value in at]
         reach = [steps[0], by_task * (self._program_tasks - 1)]
         reach += [step * (times - 1) for step, times in zip(steps[1:], loops)]

@@ -10,7 +10,9 @@ from probes.common.io_classes import io_metrics
 from probes.common.io_counters import COUNTERS_BYTES, BadCounters, ProcessCounters, parse_counters, task_times
 from probes.grid import Grid
 
-TRACE = Parameter(False, "records the calls of the tasks, and reports seconds by class: io.read.seconds and others")
+TRACE = Parameter(
+    False, "records the calls of the tasks, and reports seconds by class: io.read.seconds and others"
+)
 
 # In the job, in its scratch directory, before its first task. Each task is then run with LD_PRELOAD, the path of the
 # tracer, and GRIDCAST_IOTRACE_TASK, its number.
@@ -42,7 +44,9 @@ def traced_metrics(grid: Grid, resource: str) -> list[Measurement]:
     try:
         processes = [parse_counters(bytes.fromhex(line)) for line in text.splitlines()]
     except (BadCounters, ValueError) as error:
-        raise ProbeFailed(f"unreadable counters of iotrace at {resource}: {error}", resource=resource) from None
+        raise ProbeFailed(
+            f"unreadable counters of iotrace at {resource}: {error}", resource=resource
+        ) from None
     by_task: dict[int, list[ProcessCounters]] = defaultdict(list)
     for process in processes:
         by_task[process.task].append(process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from probes.common import signature
 from probes.common.io_classes import CLASS_OF, IO_CLASSES, WAITS
@@ -195,7 +195,9 @@ def _pieces(calls: Any, previous: Optional[int]) -> Iterator[tuple[IoCall, float
             yield pending._replace(size=_BUFFER_BYTES, result=_BUFFER_BYTES), waited
             offset = pending.offset + _BUFFER_BYTES
             waited = 0.0
-            pending = pending._replace(offset=offset, size=rest, result=rest, duration=0, more=0) if rest else None
+            pending = (
+                pending._replace(offset=offset, size=rest, result=rest, duration=0, more=0) if rest else None
+            )
     if pending is not None:
         yield pending, waited
 

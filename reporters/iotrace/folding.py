@@ -176,9 +176,7 @@ def leaves(node: Node) -> list[Leaf]:
     return found
 
 
-def _collect(
-    node: Node, first: int, loops: list[list[tuple[int, int, int]]], calls: list[CallShape]
-) -> None:
+def _collect(node: Node, first: int, loops: list[list[tuple[int, int, int]]], calls: list[CallShape]) -> None:
     if node.call is not None:
         calls.append(node.call)
         return

@@ -73,13 +73,18 @@ class Programs:
         programs = []
         first = 0
         while first < len(tasks):
-            count = _alike(tasks[first:], [[node.shape for node in folder.nodes] for _, folder in self._tasks[first:]])
+            count = _alike(
+                tasks[first:], [[node.shape for node in folder.nodes] for _, folder in self._tasks[first:]]
+            )
             programs.append(self._program(first, tasks[first : first + count]))
             first += count
         return programs
 
     def _program(self, first: int, tasks: Sequence[_Task]) -> dict[str, Any]:
-        files = [[number, tasks[1].files[slot] - number if len(tasks) > 1 else 0] for slot, number in enumerate(tasks[0].files)]
+        files = [
+            [number, tasks[1].files[slot] - number if len(tasks) > 1 else 0]
+            for slot, number in enumerate(tasks[0].files)
+        ]
         described = _described(tasks)
         body: list[dict[str, object]] = []
         for node in self._tasks[first][1].nodes:
@@ -99,7 +104,9 @@ class _Task:
 def _alike(tasks: Sequence[_Task], shapes: Sequence[list[int]]) -> int:
     """Return how many tasks, from the first on, are one program: equal shapes, and equal steps between them."""
     count, steps = 1, None
-    while count < len(tasks) and shapes[count] == shapes[0] and len(tasks[count].files) == len(tasks[0].files):
+    while (
+        count < len(tasks) and shapes[count] == shapes[0] and len(tasks[count].files) == len(tasks[0].files)
+    ):
         between = [new - old for new, old in zip(tasks[count].places, tasks[count - 1].places)]
         if steps is not None and between != steps:
             break
@@ -125,7 +132,10 @@ def _instruction(leaf: Leaf, think: float, by_task: int) -> dict[str, object]:
     call = leaf.call
     slots = [step for _, step, _ in leaf.loops]
     offsets = [step for _, _, step in leaf.loops]
-    written: dict[str, object] = {"op": call.operation, "file": [leaf.slot, *slots] if any(slots) else leaf.slot}
+    written: dict[str, object] = {
+        "op": call.operation,
+        "file": [leaf.slot, *slots] if any(slots) else leaf.slot,
+    }
     optional = {"size": call.size, "flags": call.flags, "think": round(think, 7), "by_task": by_task}
     written.update({name: value for name, value in optional.items() if value})
     if call.where == "next":

@@ -80,7 +80,9 @@ class TraceFile:
         except (BadCounters, TypeError, ValueError, KeyError) as error:
             raise BadTrace(f"{self._path}: it is damaged: {error}") from None
         if begin != len(self._data):
-            raise BadTrace(f"{self._path}: it is damaged: {begin:,} bytes expected, {len(self._data):,} found")
+            raise BadTrace(
+                f"{self._path}: it is damaged: {begin:,} bytes expected, {len(self._data):,} found"
+            )
         return parts
 
     @property
@@ -144,14 +146,14 @@ def merge(parts: Sequence[Path], target: Path, metadata: dict[str, Any]) -> None
                     file.write(data)
 
 
-def write_part(target: Path, process: int, calls: Sequence[IoCall]) -> None:
+def write_part(target: Path, process: int, calls: Sequence[IoCall], *, rank: int = -1) -> None:
     """Write the file of a process whose calls are known from elsewhere. Raises OSError."""
     operations: dict[str, tuple[int, int, int]] = {}
     for call in calls:
         number, moved, spent = operations.get(call.operation, (0, 0, 0))
         size = max(call.result, 0) if call.operation in MOVING else 0
         operations[call.operation] = (number + 1, moved + size, spent + call.duration)
-    header = written_counters(process, calls[0].began, max(call.ended for call in calls), operations)
+    header = written_counters((process, rank), calls[0].began, max(call.ended for call in calls), operations)
     records = b"".join(
         _RECORD.pack(*call[:7], call.flags, OPERATIONS.index(call.operation)) for call in calls
     )

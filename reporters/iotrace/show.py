@@ -15,7 +15,9 @@ def lines(processes: Sequence[ProcessCounters], lost: int) -> Iterator[str]:
             number, moved, spent = totals.get(name, (0, 0, 0))
             totals[name] = (number + counts[0], moved + counts[1], spent + counts[2])
     calls = sum(number for number, _, _ in totals.values())
-    yield f"{calls:,} calls of {len(processes):,} processes" + (f", {lost:,} of them only counted" if lost else "")
+    yield f"{calls:,} calls of {len(processes):,} processes" + (
+        f", {lost:,} of them only counted" if lost else ""
+    )
     yield f"{'operation':<12}{'calls':>14}{'bytes':>20}{'seconds':>14}{'mean us':>12}"
     for name, (number, moved, spent) in totals.items():
         if number:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
 from reporters.iotrace.calls import (
     APPENDING,
@@ -33,7 +33,20 @@ _MOVING = {
     "pwritev": "write",
 }
 _PLAIN = {"fsync": "fsync", "fdatasync": "fdatasync", "ftruncate": "truncate", "fallocate": "allocate"}
-_TRACED = (*_MOVING, *_PLAIN, "open", "openat", "creat", "close", "lseek", "fadvise64", "clone", "clone3", "fork", "vfork")
+_TRACED = (
+    *_MOVING,
+    *_PLAIN,
+    "open",
+    "openat",
+    "creat",
+    "close",
+    "lseek",
+    "fadvise64",
+    "clone",
+    "clone3",
+    "fork",
+    "vfork",
+)
 _OPENS = frozenset(("open", "openat", "creat"))
 _CLONES = frozenset(("clone", "clone3", "fork", "vfork"))
 _FLAGS = {
@@ -46,10 +59,17 @@ _FLAGS = {
     "O_RDWR": FOR_READING | FOR_WRITING,
 }
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/run/")
-_ADVICE = {"POSIX_FADV_RANDOM": 1, "POSIX_FADV_SEQUENTIAL": 2, "POSIX_FADV_WILLNEED": 3, "POSIX_FADV_DONTNEED": 4}
+_ADVICE = {
+    "POSIX_FADV_RANDOM": 1,
+    "POSIX_FADV_SEQUENTIAL": 2,
+    "POSIX_FADV_WILLNEED": 3,
+    "POSIX_FADV_DONTNEED": 4,
+}
 
 _LINE = re.compile(r"(?P<pid>\d+) +(?P<at>\d+\.\d+) (?P<rest>.*)")
-_CALL = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>-?\d+)(?:<(?P<path>[^>]*)>)?.*<(?P<seconds>\d+\.\d+)>$")
+_CALL = re.compile(
+    r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>-?\d+)(?:<(?P<path>[^>]*)>)?.*<(?P<seconds>\d+\.\d+)>$"
+)
 _RESUMED = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
 _DESCRIPTOR = re.compile(r"(\d+)<(/[^>]*)>")
 
@@ -121,7 +141,9 @@ class _Log:
             table.positions[number] = max(result, 0)
         elif self._is_in_area(path):
             numbers = [int(word) for word in re.findall(r", (-?\d+)(?=,|$)", call["arguments"])]
-            self._file_call(pid, table, name, number, path, numbers, result, call["arguments"], began, duration)
+            self._file_call(
+                pid, table, name, number, path, numbers, result, call["arguments"], began, duration
+            )
 
     def _open(self, pid: int, table: _Table, call: re.Match[str], began: int, duration: int) -> None:
         path = call["path"]

@@ -30,7 +30,9 @@ class Command:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         _add_run(actions.add_parser("run", help="run a program and record its I/O calls"))
-        shown = actions.add_parser("show", help="show the calls, bytes and seconds of each operation of a trace")
+        shown = actions.add_parser(
+            "show", help="show the calls, bytes and seconds of each operation of a trace"
+        )
         shown.add_argument("file", type=Path)
         made = actions.add_parser("signature", help="make the signature of a trace, or of a Darshan log")
         made.add_argument("file", type=Path)
@@ -82,7 +84,9 @@ def _run(options: argparse.Namespace) -> int:
     reason = unreachable(program[0])
     if reason:
         _warn(f"{program[0]} is traced by strace, as {reason}: each call takes about 70 us longer")
-    status = run_traced(program, options.output, TraceOptions(options.area, options.only, options.limit_bytes))
+    status = run_traced(
+        program, options.output, TraceOptions(options.area, options.only, options.limit_bytes)
+    )
     trace = TraceFile(options.output)
     calls = sum(part.counters.all_calls for part in trace.parts)
     lost = f"; {trace.lost:,} of them are only counted: raise --limit-bytes" if trace.lost else ""
