@@ -255,7 +255,7 @@ static void close_slot(Slot *slot) {
 
 static int64_t move(Slot *slot, int is_write, int64_t size, int64_t offset) {
     int64_t done = 0;
-    while (done < size) {
+    do {
         ssize_t moved = is_write ? pwrite(slot->descriptor, buffer + done, (size_t)(size - done), offset + done)
                                  : pread(slot->descriptor, buffer + done, (size_t)(size - done), offset + done);
         if (moved < 0 && errno == EINTR)
@@ -265,9 +265,7 @@ static int64_t move(Slot *slot, int is_write, int64_t size, int64_t offset) {
         if (moved == 0)
             break;
         done += moved;
-        if (!is_write)
-            break; /* the application made another call if it wanted the rest */
-    }
+    } while (is_write && done < size); /* of a read, the application made another call if it wanted the rest */
     return done;
 }
 

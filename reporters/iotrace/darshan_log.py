@@ -66,7 +66,8 @@ def read(path: Path) -> IoTrace:
         )
         errors = [line.strip()[:200] for line in reader.stderr.splitlines() if line.strip()]
         if reader.returncode == _REFUSED:
-            raise BadTrace(f"{path}: {errors[-1]}")
+            reasons = [line for line in errors if not line.startswith("Error:")]
+            raise BadTrace(f"{path}: {reasons[-1]}")
         if reader.returncode or any(line.startswith("Error:") for line in errors):
             raise BadTrace(f"{path}: it is damaged: {errors[0].removeprefix('Error: ') if errors else 'a crash'}")
         read = TraceFile(trace).trace()

@@ -83,10 +83,12 @@ class Folder:
     def _extend(self) -> bool:
         """Make the last nodes an iteration of the loop before them, if they are."""
         nodes = self.nodes
-        last = nodes[-1].shape
+        last = nodes[-1]
         for length in range(1, min(_LONGEST_BODY, len(nodes) - 1) + 1):
             loop = nodes[-length - 1]
-            if len(loop.body) != length or loop.body[-1].shape != last:
+            if len(loop.body) != length or loop.body[-1].shape != last.shape:
+                continue
+            if last.places[-1] != loop.places[-1] + loop.times * loop.steps[-1]:
                 continue
             iteration = nodes[-length:]
             if any(node.shape != known.shape for node, known in zip(iteration, loop.body)):
@@ -106,9 +108,12 @@ class Folder:
     def _create(self) -> bool:
         """Make the last nodes a loop, if they are three iterations of one."""
         nodes = self.nodes
-        last = nodes[-1].shape
+        last = nodes[-1]
         for length in range(1, min(_LONGEST_BODY, len(nodes) // 3) + 1):
-            if nodes[-1 - length].shape != last or nodes[-1 - 2 * length].shape != last:
+            middle_node, first_node = nodes[-1 - length], nodes[-1 - 2 * length]
+            if middle_node.shape != last.shape or first_node.shape != last.shape:
+                continue
+            if last.places[-1] - middle_node.places[-1] != middle_node.places[-1] - first_node.places[-1]:
                 continue
             first, second, third = (
                 nodes[-3 * length : -2 * length],
