@@ -37,9 +37,9 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Keep compiled libraries in a directory of the tests."""
+    """Keep compiled libraries in a directory of the tests, which all workers share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp().parent / "compiled"))
         yield
 
 

@@ -94,8 +94,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of compiled libraries; the library is there."""
-    cache = tmp_path_factory.mktemp("cache")
+    """The directory of compiled libraries, which all workers share; the library is there."""
+    cache = tmp_path_factory.getbasetemp().parent / "compiled"
     preloaded(cache / "gridcast", "iotrace")
     return cache
 
