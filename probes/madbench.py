@@ -4,10 +4,10 @@ An application benchmark for storage, after the I/O mode of MADbench2 (J. Borril
 Shan, Investigation of leading HPC I/O performance using a scientific-application derived benchmark, SC'07):
 an analysis of the cosmic microwave background in which busy work replaces all computation. As in the
 original, tasks use POSIX I/O or MPI-IO, and have a file each or one for all; in each group of *rmod*
-neighbouring tasks only one task reads at a time, in each group of *wmod* tasks only one task writes. Unlike the
-original, the job synchronises the tasks after each phase. Every value that is read is verified, and a phase
-ends when its data are on the storage device. The first edition of MADbench read its matrices twice and did not
-rewrite them.
+neighbouring tasks only one task reads at a time, in each group of *wmod* tasks only one task writes. Unlike
+the original, the job synchronises the tasks after each phase. Every value that is read is verified, and a
+phase ends when its data are on the storage device. The first edition of MADbench read its matrices twice and
+did not rewrite them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ fi
 exec "$madbench" "$phase" "$file" "$sharing" "$no_pix" "$no_bin" "$task" "$tasks" "$exponent" \
   "readers.$((task / rmod))" "writers.$((task / wmod))" > "times.$phase.$task"
 """
-# Arguments: scratch directory, the script TASK, kernel, no_pix, no_bin, tasks, rmod, wmod, busy exponent, sharing,
-# I/O method, traced or not, phases.
+# Arguments: scratch directory, the script TASK, kernel, no_pix, no_bin, tasks, rmod, wmod, busy exponent,
+# sharing, I/O method, traced or not, phases.
 JOB = f"""\
 cd "$1" || exit 1
 run_task=$2 madbench=$3 no_pix=$4 no_bin=$5 tasks=$6 rmod=$7 wmod=$8 exponent=$9

@@ -1,8 +1,9 @@
-"""Replay: do to the files of a storage area what an application does, and measure how long each class of call takes.
+"""Replay: do to files what an application does, and measure how long each class of call takes.
 
-An I/O signature (docs/storage.md) says what the tasks of an application read, write and wait for. The replay has as
-many tasks, which are processes, and the same barriers, locks, cache state and pauses. Its times at two storage areas
-compare them for this application; where the signature came from, they show whether the replay is faithful.
+An I/O signature (docs/storage.md) says what the tasks of an application read, write and wait for. The replay
+has as many tasks, which are processes, and the same barriers, locks, cache state and pauses. Its times at two
+storage areas compare them for this application; where the signature came from, they show whether the replay
+is faithful.
 """
 
 from __future__ import annotations

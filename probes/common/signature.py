@@ -1,4 +1,4 @@
-"""The I/O signature of an application: what its tasks do to files, folded into loops. docs/storage.md has the format.
+"""The I/O signature of an application: what its tasks do to files, folded into loops (docs/storage.md).
 
 A signature comes from another host and tells a program which files to write: everything in it is checked.
 """
@@ -110,7 +110,8 @@ def _object(text: str) -> dict[str, Any]:
     if version != VERSION:
         newer = isinstance(version, int) and version > VERSION
         raise BadSignature(
-            f"the signature has version {version!r}, this gridcast reads {VERSION}{': update it' if newer else ''}"
+            f"the signature has version {version!r}, this gridcast reads {VERSION}"
+            + (": update it" if newer else "")
         )
     return document
 
@@ -236,7 +237,8 @@ class _Checked:
         flags = _whole(call.get("flags", 0), "flags", 0, 255)
         by_task = _whole(call.get("by_task", 0), "by_task", -_LARGEST, _LARGEST)
         where = self._place(call.get("at", [0]), size, by_task, loops)
-        return f"call {OPERATIONS.index(operation)} {slots} {size} {math.floor(think * 1e9)} {flags} {by_task} {where}"
+        numbers = [size, math.floor(think * 1e9), flags, by_task]
+        return " ".join(["call", str(OPERATIONS.index(operation)), slots, *map(str, numbers), where])
 
     def _slots_of(self, file: object, loops: Sequence[int]) -> str:
         """Return a slot, and its steps in the loops around the call."""

@@ -14,8 +14,8 @@ TRACE = Parameter(
     False, "records the calls of the tasks, and reports seconds by class: io.read.seconds and others"
 )
 
-# In the job, in its scratch directory, before its first task. Each task is then run with LD_PRELOAD, the path of the
-# tracer, and GRIDCAST_IOTRACE_TASK, its number.
+# In the job, in its scratch directory, before its first task. Each task is then run with LD_PRELOAD, the path
+# of the tracer, and GRIDCAST_IOTRACE_TASK, its number.
 BEGIN = (
     "rm -rf trace && mkdir trace && GRIDCAST_IOTRACE=$(pwd -P)/trace GRIDCAST_IOTRACE_AREAS=$(pwd -P) && "
     "GRIDCAST_IOTRACE_BYTES=0 && export GRIDCAST_IOTRACE GRIDCAST_IOTRACE_AREAS GRIDCAST_IOTRACE_BYTES"

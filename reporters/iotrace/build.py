@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from probes.common import signature
 from probes.common.io_classes import CLASS_OF, IO_CLASSES, WAITS
@@ -20,8 +20,8 @@ _MOST_NODES = 4000  # of a task, before calls are summed up
 _BARRIER = CallShape("barrier")
 
 
-def build(trace: IoTrace, application: Optional[Mapping[str, Any]]) -> str:
-    """Return the signature of *trace* as text. *application* is the probe that was traced, and its parameters.
+def build(trace: IoTrace, application: Mapping[str, Any] | None) -> str:
+    """Return the signature of *trace* as text. *application* is the traced probe, with its parameters.
 
     Raises:
         BadTrace: there is nothing to play, or the calls cannot be folded into 64 KiB.
@@ -36,12 +36,14 @@ def build(trace: IoTrace, application: Optional[Mapping[str, Any]]) -> str:
     for number, task in enumerate(tasks):
         files.add(number, streams_of(task))
     builder = _Builder(trace, files, tasks)
-    for is_coarse in (False, True):
-        try:
-            return signature.write({**builder.document(is_coarse=is_coarse), "application": application})
-        except signature.BadSignature as error:
-            reason = str(error)
-    raise BadTrace(f"the calls cannot be folded: {reason}")
+    try:
+        return signature.write({**builder.document(is_coarse=False), "application": application})
+    except signature.BadSignature:  # it is too long
+        pass
+    try:
+        return signature.write({**builder.document(is_coarse=True), "application": application})
+    except signature.BadSignature as error:
+        raise BadTrace(f"the calls cannot be folded: {error}") from None
 
 
 def _relevant(streams: Sequence[CallStream]) -> list[CallStream]:
@@ -158,9 +160,9 @@ class _TaskFigures:
             yield call, think
 
 
-def _pieces(calls: Any, previous: Optional[int]) -> Iterator[tuple[IoCall, float]]:
+def _pieces(calls: Any, previous: int | None) -> Iterator[tuple[IoCall, float]]:
     """Divide sequential calls on a stream into pieces of its buffer, which is how the system sees them."""
-    pending: Optional[IoCall] = None
+    pending: IoCall | None = None
     waited = 0.0
     for call in calls:
         think = max(call.began - previous, 0) * 1e-9 if previous is not None else 0.0

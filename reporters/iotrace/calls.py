@@ -19,9 +19,9 @@ class BadTrace(Exception):
 class IoCall(NamedTuple):
     """A call on a file. Times are in nanoseconds.
 
-    *size* is what was asked for, *result* what was moved (or the status); of an open, *size* is that of the file
-    and *more* how many bytes of it were in the page cache (-1: not known); of a rename, *more* is the other file.
-    Of other calls *more* is how many calls of the program it stands for.
+    *size* is what was asked for, *result* what was moved (or the status); of an open, *size* is that of the
+    file and *more* how many bytes of it were in the page cache (-1: not known); of a rename, *more* is the
+    other file. Of other calls *more* is how many calls of the program it stands for.
     """
 
     began: int

@@ -1,7 +1,7 @@
 """Read Darshan logs by the Python package ``darshan``: the calls that DXT recorded, otherwise counters.
 
-Counters say how many calls a rank made on a file, how many bytes they moved, how long they took and whether they
-were sequential. A signature made of them is labelled so.
+Counters say how many calls a rank made on a file, how many bytes they moved, how long they took and whether
+they were sequential. A signature made of them is labelled so.
 """
 
 from __future__ import annotations
@@ -69,13 +69,15 @@ def read(path: Path) -> IoTrace:
             reasons = [line for line in errors if not line.startswith("Error:")]
             raise BadTrace(f"{path}: {reasons[-1]}")
         if reader.returncode or any(line.startswith("Error:") for line in errors):
-            raise BadTrace(f"{path}: it is damaged: {errors[0].removeprefix('Error: ') if errors else 'a crash'}")
+            raise BadTrace(
+                f"{path}: it is damaged: {errors[0].removeprefix('Error: ') if errors else 'a crash'}"
+            )
         read = TraceFile(trace).trace()
         return replace(read, warnings=[_WARNINGS[read.source]])
 
 
 def main(log: str, target: str) -> int:
-    """Write the calls of *log* to the trace file *target*; return the exit status, after a line for a refusal."""
+    """Write the calls of *log* to the trace file *target*; return the exit status. A refusal is a line."""
     try:
         source, calls = _calls(Path(log))
     except BadTrace as error:
@@ -180,7 +182,7 @@ def _counted_calls(records: Sequence[Mapping[str, Any]], ranks: int) -> dict[int
 def _of_one_kind(
     record: Mapping[str, Any], operation: str, bytes_moved: str, rank: int, ranks: int
 ) -> Iterator[IoCall]:
-    """Yield the reads or writes of *rank*, evenly between their first and last, each in its part of the file."""
+    """Yield the reads or writes of *rank*, evenly from their first to their last, in its part of the file."""
     all_calls = int(record[f"{operation}S"])
     count = all_calls // ranks + (rank % ranks < all_calls % ranks)
     if count == 0:

@@ -26,8 +26,8 @@ class TracedFile:
 class TracedFiles:
     """The files that the calls of a program use, by the hash of their names.
 
-    A file and its new name are one file: programs that write to a temporary name and rename it do so again and
-    again. Names that are only asked for (stat) are all one file, 0, which is never made.
+    A file and its new name are one file: programs that write to a temporary name and rename it do so again
+    and again. Names that are only asked for (stat) are all one file, 0, which is never made.
     """
 
     NAMES = 0

@@ -1,15 +1,14 @@
 """Fold a sequence of calls into loops, exactly.
 
-A node is a call or a loop. Each call has two places, the slot of its file and its offset; in a loop each place
-advances by a step of its own at every iteration. A loop begins when three times the same shape was seen, with equal
-steps, after F. Mueller's group (M. Noeth and others, ScalaTrace, 2009).
+A node is a call or a loop. Each call has two places, the slot of its file and its offset; in a loop each
+place advances by a step of its own at every iteration. A loop begins when three times the same shape was
+seen, with equal steps, after F. Mueller's group (M. Noeth and others, ScalaTrace, 2009).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Optional
 
 _LONGEST_BODY = 64
 
@@ -36,7 +35,7 @@ class Node:
     __slots__ = ("body", "call", "places", "shape", "steps", "thinks", "times")
 
     def __init__(self, call: CallShape, places: list[int], think: float, shape: int) -> None:
-        self.call: Optional[CallShape] = call
+        self.call: CallShape | None = call
         self.places, self.thinks, self.shape = places, [think], shape
         self.body: list[Node] = []
         self.steps: list[int] = []
@@ -49,7 +48,7 @@ class Node:
 
 
 class Folder:
-    """Folds the calls of one task. Shapes are numbered, so that folders that share *shapes* can be compared."""
+    """Folds the calls of one task. Folders that share *shapes*, the numbers of shapes, can be compared."""
 
     def __init__(self, shapes: dict[object, int]) -> None:
         self.nodes: list[Node] = []
@@ -152,7 +151,7 @@ def _thinks(nodes: list[Node]) -> list[float]:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A call of a folded sequence, with its loops from the outermost: times, step of the slot, step of the offset."""
+    """A folded call, with its loops from the outermost: times, step of the slot, step of the offset."""
 
     call: CallShape
     slot: int

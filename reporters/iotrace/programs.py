@@ -86,9 +86,7 @@ class Programs:
             for slot, number in enumerate(tasks[0].files)
         ]
         described = _described(tasks)
-        body: list[dict[str, object]] = []
-        for node in self._tasks[first][1].nodes:
-            body.append(instructions(node, described))
+        body = [instructions(node, described) for node in self._tasks[first][1].nodes]
         return {"tasks": [first, len(tasks)], "files": _runs(files), "body": body}
 
 
@@ -102,7 +100,7 @@ class _Task:
 
 
 def _alike(tasks: Sequence[_Task], shapes: Sequence[list[int]]) -> int:
-    """Return how many tasks, from the first on, are one program: equal shapes, and equal steps between them."""
+    """Return how many tasks, from the first on, are one program: equal shapes, and equal steps."""
     count, steps = 1, None
     while (
         count < len(tasks) and shapes[count] == shapes[0] and len(tasks[count].files) == len(tasks[0].files)

@@ -62,12 +62,10 @@ class TraceFile:
             raise BadTrace(f"{self._path}: it is no trace of iotrace")
         if metadata["version"] != VERSION:
             raise BadTrace(
-                f"{self._path}: it has version {metadata['version']!r}, this gridcast reads {VERSION}: update it"
+                f"{self._path}: it has version {metadata['version']!r}, this gridcast reads {VERSION}"
             )
         if size > MAX_BYTES:
-            raise BadTrace(
-                f"{self._path}: {size:,} bytes, the limit is {MAX_BYTES:,}: trace a shorter run of the program"
-            )
+            raise BadTrace(f"{self._path}: {size:,} bytes, the limit is {MAX_BYTES:,}: trace a shorter run")
         return metadata, len(line)
 
     def _parts(self, begin: int) -> Sequence[Part]:

@@ -28,8 +28,13 @@ class CannotTrace(Exception):
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """Which files are recorded (below *areas*; without any, all but the system's) of which programs (without any
-    name, of all), and how many bytes the trace of a process may have."""
+    """What is recorded.
+
+    Attributes:
+        areas: directories of the files; without any, all files but the system's.
+        programs: names of the programs; without any, all.
+        limit_bytes: for the trace of one process.
+    """
 
     areas: Sequence[Path] = ()
     programs: Sequence[str] = ()

@@ -181,7 +181,7 @@ class _Log:
             self._append(pid, IoCall(began, duration, file, offset, size, result, 1, 0, _MOVING[name]))
         elif name == "fadvise64":
             advice = next((value for word, value in _ADVICE.items() if word in arguments), 0)
-            offset, size = (numbers + [0, 0])[:2]
+            offset, size = [*numbers, 0, 0][:2]
             self._append(pid, IoCall(began, duration, file, offset, size, result, 1, advice, "advise"))
         else:
             size = numbers[-1] if numbers else 0

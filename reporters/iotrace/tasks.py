@@ -22,14 +22,14 @@ class _Task:
     rank: int
     ended: int = -1
     files: set[int] = field(default_factory=set)
-    sequence: list[Union[CallStream, AllTasks]] = field(default_factory=list)
+    sequence: list[CallStream | AllTasks] = field(default_factory=list)
 
 
 def arranged(streams: Sequence[CallStream]) -> list[TaskSequence]:
     """Return the streams of each task, one after another, with ALL_TASKS where all earlier ones have ended.
 
-    The streams of a rank are one task. Other streams that follow one another are one task as well: a stream goes to
-    the task that is free and has used most of its files before.
+    The streams of a rank are one task. Other streams that follow one another are one task as well: a stream
+    goes to the task that is free and has used most of its files before.
     """
     tasks: list[_Task] = []
     latest = -1

@@ -125,7 +125,11 @@ def _madbench(directory: Path, environment: Mapping[str, str]) -> float:
         sizes = [str(number) for number in MATRICES.values()]
         words = [phase, "matrices", "own", *sizes, "0", "1", "1.0", "readers", "writers"]
         subprocess.run(
-            [directory / "madbench", *words], cwd=directory, env=environment, stdout=subprocess.DEVNULL, check=True
+            [directory / "madbench", *words],
+            cwd=directory,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            check=True,
         )
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime

@@ -1,4 +1,4 @@
-"""I/O times elsewhere: MADbench is traced once, on an emulated RAID, and its replay predicts it on other devices.
+"""I/O times elsewhere: MADbench, traced on an emulated RAID, is predicted on other devices by its replay.
 
 The prediction is the sum over classes of the replay's time there, over that at the reference, times the
 application's time at the reference. Published for a replay by IOR: a mean error of 23.87 %.
@@ -24,7 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 REFERENCE, TARGETS = "p690-raid5", ("p690-scsi", "xeon-eide", "flash")
 RUNS = 3
 MADBENCH = {"no_pix": 768, "no_bin": 8, "tasks": 4}
-METHODS: Mapping[str, Mapping[str, object]] = {"POSIX, own files": {}, "one shared file": {"sharing": "shared"}}
+METHODS: Mapping[str, Mapping[str, object]] = {
+    "POSIX, own files": {},
+    "one shared file": {"sharing": "shared"},
+}
 
 Seconds = Mapping[str, float]  # of each class
 
@@ -79,7 +82,8 @@ def _both(directory: Path, parameters: Mapping[str, object], signature: str) -> 
     ]
     names = [name for name in IO_CLASSES if name in runs[0][0]]
     application, replay = (
-        {name: statistics.median(pair[part].get(name, 0.0) for pair in runs) for name in names} for part in (0, 1)
+        {name: statistics.median(pair[part].get(name, 0.0) for pair in runs) for name in names}
+        for part in (0, 1)
     )
     return application, replay
 

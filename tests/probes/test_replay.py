@@ -71,8 +71,9 @@ def traced_again(directory: Path, kernel: Path, text: str) -> dict[str, Any]:
 
 
 SCRIPTS = {
-    "cat and dd": "dd if=/dev/zero of=a bs=4096 count=50 status=none; cat a > b; dd if=b of=a bs=512 conv=notrunc status=none",
-    "at once": "for n in 1 2 3; do dd if=/dev/zero of=f$n bs=8192 count=20 conv=fsync status=none & done; wait",
+    "cat and dd": "dd if=/dev/zero of=a bs=4096 count=50 status=none; cat a > b; "
+    "dd if=b of=a bs=512 conv=notrunc status=none",
+    "at once": "for n in 1 2 3; do dd if=/dev/zero of=f$n bs=8192 count=20 conv=fsync & done 2> /dev/null; wait",
 }
 
 
@@ -87,7 +88,9 @@ def test_a_replay_moves_what_its_program_moved(tmp_path: Path, kernel: Path, scr
     }
     assert first["approximated"] == 0.0
     sizes = sorted(file.stat().st_size for file in (tmp_path / "work").iterdir())
-    assert sorted(file.stat().st_size for file in (tmp_path / "again").iterdir() if file.stat().st_size) == sizes
+    assert (
+        sorted(file.stat().st_size for file in (tmp_path / "again").iterdir() if file.stat().st_size) == sizes
+    )
 
 
 def test_a_file_that_was_there_is_written_before_the_replay(tmp_path: Path, kernel: Path) -> None:
@@ -219,7 +222,11 @@ def is_running(process: int) -> bool:
 
 @pytest.mark.parametrize(
     ("plan", "message"),
-    [("", "the plan is damaged"), ("plan 2 1 1 1 1\n", "the plan has version 2"), ("plan 1 1 0 1 1\n", "damaged")],
+    [
+        ("", "the plan is damaged"),
+        ("plan 2 1 1 1 1\n", "the plan has version 2"),
+        ("plan 1 1 0 1 1\n", "damaged"),
+    ],
 )
 def test_a_damaged_plan_is_refused(tmp_path: Path, kernel: Path, plan: str, message: str) -> None:
     (tmp_path / "plan").write_text(plan, encoding="ascii")

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import probes
 from probes.base import InvalidParameters, UnknownProbe, checked_parameters
@@ -121,7 +121,7 @@ def _read(path: Path) -> IoTrace:
     return darshan_log.read(path) if darshan_log.is_log(path) else TraceFile(path).trace()
 
 
-def _application(options: argparse.Namespace) -> Optional[Mapping[str, Any]]:
+def _application(options: argparse.Namespace) -> Mapping[str, Any] | None:
     """Return the probe and its parameters, complete, as a signature names them."""
     if options.application is None:
         if options.set:

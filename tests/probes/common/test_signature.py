@@ -1,4 +1,4 @@
-"""Signatures come from elsewhere: what is damaged, newer, too large or leaves the scratch directory is refused."""
+"""Signatures come from elsewhere: what is damaged, newer, too large or leaves scratch is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_spaces_and_the_order_of_names_do_not_change_the_digest() -> None:
         ('{"format": "gridcast-io-trace"}', "its format is not gridcast-io-signature"),
         ("[" * 50_000, "the signature is no JSON"),
         (" " * (MAX_BYTES + 1) + TEXT, "at most 65,536 bytes"),
-        (changed(lambda document: document.update(version=2)), "has version 2, this gridcast reads 1: update it"),
+        (changed(lambda document: document.update(version=2)), "version 2, this gridcast reads 1: update"),
         (changed(lambda document: document.pop("files")), "has no files"),
         (changed(lambda document: document.update(programs=7)), "the signature is damaged"),
         (changed(lambda document: document.update(source="gossip")), "has the source 'gossip'"),
@@ -57,8 +57,8 @@ def test_spaces_and_the_order_of_names_do_not_change_the_digest() -> None:
         (changed(lambda document: document["seconds"].update(read=float("nan"))), "NaN is no number"),
         (changed(lambda document: document["files"][0].update(name="../../etc/passwd")),
          "a file outside of the scratch directory: '../../etc/passwd'"),
-        (changed(lambda document: document["files"][0].update(name="/tmp/x")), "outside of the scratch directory"),
-        (changed(lambda document: document["files"][0].update(name="..")), "outside of the scratch directory"),
+        (changed(lambda document: document["files"][0].update(name="/tmp/x")), "outside of the scratch"),
+        (changed(lambda document: document["files"][0].update(name="..")), "outside of the scratch"),
         (changed(lambda document: document["files"][0].update(count=10**9)), "has 1000000000 for files"),
         (changed(lambda document: document["programs"][0]["body"][1].update(times=10**9)),
          "has 1000000000 for times"),
@@ -66,14 +66,14 @@ def test_spaces_and_the_order_of_names_do_not_change_the_digest() -> None:
          "has 200000000 for calls, expected 1 to 100,000,000"),
         (changed(lambda document: call(document).update(size=10**12)), "has 1000000000000 for size"),
         (changed(lambda document: call(document).update(at=[0, -4096])), "which leaves the file"),
-        (changed(lambda document: call(document).update(at=[0, 1, 2, 3])), "expected an offset and the steps"),
+        (changed(lambda document: call(document).update(at=[0, 1, 2, 3])), "expected an offset and"),
         (changed(lambda document: call(document).update(file=[0, 1])), "has 7 for file"),
         (changed(lambda document: call(document).update(file=1)), "has 1 for file"),
-        (changed(lambda document: call(document).update(op="system")), "the operation 'system', which cannot be"),
+        (changed(lambda document: call(document).update(op="system")), "the operation 'system', which"),
         (changed(lambda document: call(document).update(think=-1)), "has -1 for think"),
-        (changed(lambda document: call(document).update(at={"random": [10, 0, 1]})), "expected \\[low, high, align\\]"),
+        (changed(lambda document: call(document).update(at={"random": [10, 0, 1]})), "expected .low, high"),
         (changed(lambda document: document["programs"][0].update(files=[[1, 1, 1, 0]])), "has 2 for a file"),
-        (changed(lambda document: document["programs"][0].update(tasks=[1, 2])), "has 2 for tasks of a program"),
+        (changed(lambda document: document["programs"][0].update(tasks=[1, 2])), "has 2 for tasks of a"),
     ],
 )  # fmt: skip
 def test_what_a_replay_must_not_play_is_refused_in_one_line(text: str, message: str) -> None:

@@ -38,7 +38,9 @@ def test_a_log_without_segments_is_labelled_as_counters() -> None:
     assert sorted(calls) == [0, 1, 2, 3]
     assert [sum(call.operation == "read" for call in calls[rank]) for rank in range(4)] == [3, 3, 2, 2]
     assert {call.size for call in calls[0] if call.operation == "read"} == {100}
-    assert sum(call.duration for mine in calls.values() for call in mine) == pytest.approx(2_000_000_000, rel=0.01)
+    assert sum(call.duration for mine in calls.values() for call in mine) == pytest.approx(
+        2_000_000_000, rel=0.01
+    )
 
 
 def counters(rank: int) -> Mapping[str, float]:

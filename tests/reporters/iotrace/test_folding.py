@@ -39,7 +39,8 @@ def all_unfolded(nodes: list[Node]) -> list[Call]:
 
 CALLS = st.tuples(st.sampled_from([READ, WRITE]), st.integers(0, 1), st.integers(0, 3).map(lambda n: 8 * n))
 PATTERNS = st.lists(
-    st.tuples(st.lists(CALLS, min_size=1, max_size=4), st.integers(1, 6), st.sampled_from([0, 8, -8])), max_size=6
+    st.tuples(st.lists(CALLS, min_size=1, max_size=4), st.integers(1, 6), st.sampled_from([0, 8, -8])),
+    max_size=6,
 )
 
 

@@ -178,7 +178,9 @@ def test_names_and_contents_are_not_in_the_trace(traced: Traced, tmp_path: Path)
 def test_the_trace_of_a_killed_program_is_complete_and_its_status_is_returned(
     traced: Traced, tmp_path: Path
 ) -> None:
-    script = "import os; f = os.open('data', os.O_WRONLY | os.O_CREAT); [os.write(f, b'x') for _ in range(1000)]"
+    script = (
+        "import os; f = os.open('data', os.O_WRONLY | os.O_CREAT); [os.write(f, b'x') for _ in range(1000)]"
+    )
     kill = f"{script}; os.kill(os.getpid(), {int(signal.SIGKILL)})"
     run = traced("sh", "-c", f'cd {tmp_path}; exec "$@"', "sh", sys.executable, "-c", kill,
                  options=("--area", str(tmp_path)))  # fmt: skip
@@ -188,7 +190,9 @@ def test_the_trace_of_a_killed_program_is_complete_and_its_status_is_returned(
 
 
 def test_calls_beyond_the_limit_are_counted_and_no_signature_is_made(traced: Traced, tmp_path: Path) -> None:
-    script = "import os; f = os.open('data', os.O_WRONLY | os.O_CREAT); [os.write(f, b'x') for _ in range(3000)]"
+    script = (
+        "import os; f = os.open('data', os.O_WRONLY | os.O_CREAT); [os.write(f, b'x') for _ in range(3000)]"
+    )
     run = traced("sh", "-c", f'cd {tmp_path}; exec "$@"', "sh", sys.executable, "-c", script,
                  options=("--area", str(tmp_path), "--limit-bytes", "100000"))  # fmt: skip
     assert "only counted: raise --limit-bytes" in run.stderr
@@ -216,7 +220,9 @@ def test_a_program_that_is_missing_is_an_error(traced: Traced, tmp_path: Path) -
 def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp_path: Path) -> None:
     static = tmp_path / "static"
     built = subprocess.run(
-        ["cc", "-static", "-o", static, program.with_suffix(".c"), "-lpthread"], capture_output=True, check=False
+        ["cc", "-static", "-o", static, program.with_suffix(".c"), "-lpthread"],
+        capture_output=True,
+        check=False,
     )
     if built.returncode:
         pytest.skip("no static libraries here")
@@ -236,9 +242,15 @@ def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp
     [
         (lambda data: b"", "it is empty"),
         (lambda data: b"\x7fELF" + data, "it is no trace of iotrace"),
-        (lambda data: data.replace(b'"version":1', b'"version":2', 1), "it has version 2, this gridcast reads 1"),
+        (
+            lambda data: data.replace(b'"version":1', b'"version":2', 1),
+            "it has version 2, this gridcast reads 1",
+        ),
         (lambda data: data[:-4096], "it is damaged"),
-        (lambda data: data.replace(b"GRIDIOT", b"GRIDXXX"), "it is damaged: the header of a process is damaged"),
+        (
+            lambda data: data.replace(b"GRIDIOT", b"GRIDXXX"),
+            "it is damaged: the header of a process is damaged",
+        ),
     ],
 )
 def test_a_file_that_is_no_trace_is_refused_by_name(
@@ -253,9 +265,13 @@ def test_a_file_that_is_no_trace_is_refused_by_name(
 
 def test_a_trace_of_a_gigabyte_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "trace").open("wb") as file:
-        file.write(json.dumps({"format": "gridcast-io-trace", "version": 1, "processes": []}).encode() + b"\n")
+        file.write(
+            json.dumps({"format": "gridcast-io-trace", "version": 1, "processes": []}).encode() + b"\n"
+        )
         file.truncate(1 << 30)  # sparse
-    with pytest.raises(BadTrace, match=f"1,073,741,824 bytes, the limit is {MAX_BYTES:,}: trace a shorter run"):
+    with pytest.raises(
+        BadTrace, match=f"1,073,741,824 bytes, the limit is {MAX_BYTES:,}: trace a shorter run"
+    ):
         trace_of(tmp_path)
 
 
