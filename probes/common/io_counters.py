@@ -38,7 +38,11 @@ class ProcessCounters:
 
 
 def parse_counters(data: bytes) -> ProcessCounters:
-    """Return the counters in *data*, the first bytes of the file of a process. Raises BadCounters."""
+    """Return the counters in *data*, the first bytes of the file of a process.
+
+    Raises:
+        BadCounters: *data* is no header, or of another version.
+    """
     if len(data) < COUNTERS_BYTES:
         raise BadCounters("a process has no header")
     magic, version, header_bytes, _, operations, process, _, task, _, began, ended, _, lost = (

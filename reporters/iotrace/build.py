@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +17,7 @@ from reporters.iotrace.tasks import AllTasks, TaskSequence, arranged, streams_of
 
 _BUFFER_BYTES = 4096  # of a stream
 _MOST_NODES = 4000  # of a task, before calls are summed up
+_MOST_PHASES = 100
 _BARRIER = CallShape("barrier")
 
 
@@ -113,12 +114,11 @@ class _Builder:
             "calls": {name: sum(task.calls[name] for task in figures) for name in IO_CLASSES},
             "bytes": {name: sum(task.bytes[name] for task in figures) for name in ("read", "write")},
             "seconds": _mean_seconds([task.seconds for task in figures]),
+            "io_seconds": round(sum(task.seconds[name] for task in figures for name in IO_CLASSES) / len(figures), 6),
             "elapsed_seconds": _elapsed(self._tasks),
             "phases": [
-                {
-                    "seconds": _mean_seconds([task.phase(number) for task in figures]),
-                }
-                for number in range(min(phases, 100))
+                {"seconds": _mean_seconds([task.phase(number) for task in figures])}
+                for number in range(min(phases, _MOST_PHASES))
             ],
             "approximated": self._programs.approximated(),
             "files": self._programs.families(),
@@ -132,20 +132,17 @@ class _TaskFigures:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
-        self.phases: list[Counter[str]] = [Counter()]
+        self.phases: list[dict[str, float]] = [defaultdict(float)]
 
     @property
-    def seconds(self) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for phase in self.phases:
-            total.update(phase)
-        return total
+    def seconds(self) -> dict[str, float]:
+        return {name: sum(phase.get(name, 0.0) for phase in self.phases) for name in (*IO_CLASSES, *WAITS)}
 
-    def phase(self, number: int) -> Counter[str]:
-        return self.phases[number] if number < len(self.phases) else Counter()
+    def phase(self, number: int) -> dict[str, float]:
+        return self.phases[number] if number < len(self.phases) else {}
 
     def next_phase(self) -> None:
-        self.phases.append(Counter())
+        self.phases.append(defaultdict(float))
 
     def counted(self, stream: CallStream) -> Iterator[tuple[IoCall, float]]:
         """Yield each call with the seconds of thinking before it, streams in pieces of their buffer."""

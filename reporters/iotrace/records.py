@@ -124,16 +124,17 @@ class _Records:
 
     def __iter__(self) -> Iterator[IoCall]:
         for begin, end in self._ranges:
-            for *values, flags, operation in _RECORD.iter_unpack(self._data[begin:end]):
+            for values in _RECORD.iter_unpack(self._data[begin:end]):
+                began, duration, file, offset, size, result, more, flags, operation = values
                 if operation == 0:
                     break
                 if operation >= len(OPERATIONS):
                     raise BadTrace(f"the trace is damaged: it has the operation {operation}")
-                yield IoCall(*values, flags, OPERATIONS[operation])
+                yield IoCall(began, duration, file, offset, size, result, more, flags, OPERATIONS[operation])
 
 
 def merge(parts: Sequence[Path], target: Path, metadata: dict[str, Any]) -> None:
-    """Write a trace file from the files of processes. Raises OSError."""
+    """Write a trace file from the files of processes."""
     sizes = [part.stat().st_size for part in parts]
     first = {"format": FORMAT, "version": VERSION, **metadata, "processes": sizes}
     with target.open("wb") as file:
@@ -145,7 +146,7 @@ def merge(parts: Sequence[Path], target: Path, metadata: dict[str, Any]) -> None
 
 
 def write_part(target: Path, process: int, calls: Sequence[IoCall], *, rank: int = -1) -> None:
-    """Write the file of a process whose calls are known from elsewhere. Raises OSError."""
+    """Write the file of a process whose calls are known from elsewhere."""
     operations: dict[str, tuple[int, int, int]] = {}
     for call in calls:
         number, moved, spent = operations.get(call.operation, (0, 0, 0))

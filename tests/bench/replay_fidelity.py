@@ -50,7 +50,8 @@ def _of_method(scratch: Path, emulator: Path, method: str) -> Iterator[Result]:
     with mounted(emulator, directory, profiles.load(REFERENCE)):
         signature = _signature(directory, trace, parameters)
         application, replay = _both(directory, parameters, signature)
-    errors, figures = [], {}
+    errors: list[float] = []
+    figures: dict[str, float] = {}
     for target in TARGETS:
         with mounted(emulator, directory, profiles.load(target)):
             there, replayed = _both(directory, parameters, signature)

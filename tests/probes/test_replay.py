@@ -73,7 +73,7 @@ def traced_again(directory: Path, kernel: Path, text: str) -> dict[str, Any]:
 SCRIPTS = {
     "cat and dd": "dd if=/dev/zero of=a bs=4096 count=50 status=none; cat a > b; "
     "dd if=b of=a bs=512 conv=notrunc status=none",
-    "at once": "for n in 1 2 3; do dd if=/dev/zero of=f$n bs=8192 count=20 conv=fsync & done 2> /dev/null; wait",
+    "at once": "for n in 1 2 3; do dd if=/dev/zero of=f$n bs=8192 count=20 conv=fsync & done; wait",
 }
 
 
