@@ -17,6 +17,7 @@ PUBLISHED_ERRORS = (
     *(-42.87, 12.55, -22.08, 17.59, 55.74, -8.65),
 )
 LEAST_SYSTEMS = 3  # that the own errors of a workload are learned from
+_MOST_DEGREES = 1e6  # more make no difference
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class LogScale:
 
     def factor(self, probability: float) -> float:
         """Return the quantile of actual / predicted at *probability*."""
-        return math.exp(self.scale * float(scipy.stats.t.ppf(probability, self.degrees)))
+        degrees = min(self.degrees, _MOST_DEGREES)
+        return math.exp(self.scale * float(scipy.special.stdtrit(degrees, probability)))
 
 
 def combined(terms: Sequence[VarianceTerm]) -> LogScale:

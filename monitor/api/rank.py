@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -51,9 +51,42 @@ class RankQuestion(Body):
     horizon_seconds: Horizon | None = None
 
 
+class ClassRatio(Schema):
+    """The predicted *seconds* of a class of calls: *ratio* times *reference_seconds*."""
+
+    name: str
+    reference_seconds: float
+    ratio: float
+    seconds: float
+
+
+class Basis(Schema):
+    """What a forecast by the method ``elsewhere`` is based on. Input and output are predicted from the runs
+    of the series *reference*, from those of *reference_replay*, which replays its calls on the same
+    resources, and from those of *replay* on the resources of the candidate. Computing takes as long as on the
+    reference, the wait in the queue as long as that of the replays."""
+
+    signature: str
+    reference: str
+    reference_replay: str
+    reference_runs: int
+    reference_age_seconds: float
+    replay: str
+    replay_runs: int
+    replay_age_seconds: float
+    io_seconds: float
+    classes: list[ClassRatio]
+    compute_seconds: float
+    compute_from: str
+    queue_seconds: float
+    queue_bound_seconds: float
+
+
 class RankedOut(Schema):
     """A candidate with its *rank*. *seconds* is the requested *quantile* of the time until a run has passed,
-    if each failed run is retried at once. The other fields are those of a forecast of the total."""
+    if each failed run is retried at once. The other fields are those of a forecast of the total. *method* is
+    ``elsewhere`` if the application has not run there often enough: *n* is 0 then, and *basis* says what the
+    forecast is based on; else *basis* is null."""
 
     candidate: int
     key: str | None
@@ -68,11 +101,14 @@ class RankedOut(Schema):
     forecast: int
     n: int
     data_age_seconds: float
+    method: str
+    basis: Basis | None
 
 
 class UnrankedOut(Schema):
     """*code* is ``unknown``, ``ambiguous`` (several *series* match), ``too_few``, ``segment_changed``,
-    ``stale`` or ``site_down``."""
+    ``stale``, ``site_down``, ``no_replay`` or ``unfaithful`` (the replay of the application's calls does not
+    take as long as the application)."""
 
     candidate: int
     key: str | None
@@ -179,7 +215,18 @@ def _ranked_fields(ranked: Ranked, now: datetime) -> dict[str, Any]:
         "forecast": known.forecast,
         "n": known.n,
         "data_age_seconds": max(age.total_seconds(), 0.0),
+        "method": known.method,
+        "basis": known.basis and _basis_fields(known.basis, now),
     }
+
+
+def _basis_fields(basis: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the fields of ``Basis``."""
+    ages = {
+        f"{name}_age_seconds": max((now - datetime.fromisoformat(basis[f"{name}_at"])).total_seconds(), 0.0)
+        for name in ("reference", "replay")
+    }
+    return {name: value for name, value in basis.items() if not name.endswith("_at")} | ages
 
 
 def _unranked_fields(unranked: Unranked) -> dict[str, Any]:

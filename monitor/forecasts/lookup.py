@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import probes
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.quantiles import neighbours
 from monitor.forecasts.score import ForecastRecord
@@ -128,10 +129,12 @@ class StoredForecast:
 class RankCandidate(StoredForecast):
     """A stored forecast with a quantile of the time until a run has passed.
 
-    *seconds* is the quantile at the requested probability.
+    *seconds* is the quantile at the requested probability. *basis* is that of a forecast from elsewhere.
     """
 
     seconds: float | None
+    method: str = METHOD
+    basis: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

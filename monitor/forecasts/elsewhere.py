@@ -1,0 +1,261 @@
+"""Forecast runs where an application never ran, from its runs elsewhere and from replays of its calls.
+
+The forecast of a total is the predicted time of input and output, the remaining time of the runs on the
+reference, and the wait in the target's queue. Quantiles add up, so the interval is rather too wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecasting.base import LARGEST_VALUE
+from forecasting.elsewhere.abstained import NoPrediction
+from forecasting.elsewhere.pairs import pairs
+from forecasting.elsewhere.prediction import IoPrediction, predict
+from forecasting.elsewhere.runs import SystemRuns
+from forecasting.methods import queue_wait
+from forecasting.queues.binomial import QUANTILE
+from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.forecasts.defaults import ELSEWHERE, LEVEL
+from monitor.forecasts.elsewhere_runs import (
+    Replay,
+    SegmentRuns,
+    comparable,
+    newest_runs,
+    queue_waits,
+    replays,
+    segment_parameters,
+    system_runs,
+    traced,
+)
+from monitor.forecasts.elsewhere_sql import MeasuredSeries
+from monitor.models import Forecast, Series
+from monitor.models.segment import Identity
+from monitor.series.segments import next_identities
+
+_LEVELS = np.array(QUANTILE_LEVELS)
+_LOWER, _MIDDLE, _UPPER = (QUANTILE_LEVELS.index(level) for level in (0.1, 0.5, 0.9))
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A forecast that is not stored yet, and the series of the replay on the target."""
+
+    forecast: Forecast
+    identity: Identity
+    replay_series: int
+
+
+@dataclass(frozen=True)
+class _System:
+    """A system on which the application and its replay ran."""
+
+    application: MeasuredSeries
+    replay: MeasuredSeries
+    runs: SystemRuns
+    own: SegmentRuns
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The next run of a *series* with *identity*; *resources* and *viewers* are those of the series."""
+
+    series: int
+    identity: Identity
+    resources: frozenset[str]
+    viewers: Collection[int]
+
+
+def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, Elsewhere | NoPrediction]:
+    """Return the forecast of the next run of each of *series* (keys), or why there is none.
+
+    Series whose application has no replay are left out. Replays and runs count only if all users who see a
+    series see them, too.
+    """
+    known = replays()
+    names = {replay.application.probe for replay in known}
+    targets = _targets(Series.objects.filter(pk__in=series, probe__in=names)) if names else []
+    if not targets:
+        return {}
+    applications = traced(names)
+    parameters = segment_parameters(each.segment for each in applications)
+    segments = {*(replay.measured.segment for replay in known), *(each.segment for each in applications)}
+    runs = newest_runs(segments, now)
+    found: dict[int, Elsewhere | NoPrediction] = {}
+    for target in targets:
+        wanted = comparable(target.identity.parameters)
+        own = [
+            replay
+            for replay in known
+            if (replay.application.probe, replay.application.parameters) == (target.identity.probe, wanted)
+            and replay.measured.may_be_named_to(target.viewers)
+            and replay.measured.segment in runs
+        ]
+        same = [
+            each
+            for each in applications
+            if (each.probe, each.probe_version) == (target.identity.probe, target.identity.probe_version)
+            and comparable(parameters[each.segment]) == wanted
+            and each.may_be_named_to(target.viewers)
+            and each.segment in runs
+            and each.series != target.series
+        ]
+        if own:
+            found[target.series] = _forecast_by_newest(target, own, same, runs, now)
+    return found
+
+
+def _targets(series: Iterable[Series]) -> list[_Target]:
+    rows = {each.pk: each for each in series}
+    identities = next_identities(Series.objects.filter(pk__in=rows))
+    viewers: dict[int, set[int]] = {}
+    for key, group in Series.objects.filter(pk__in=rows).values_list("pk", "suite__viewers"):
+        viewers.setdefault(key, set()).update([group] if group is not None else [])
+    return [
+        _Target(
+            key,
+            identity,
+            frozenset(name for names in identity.bindings.values() for name in names),
+            viewers[key],
+        )
+        for key, identity in identities.items()
+    ]
+
+
+def _forecast_by_newest(
+    target: _Target,
+    known: Sequence[Replay],
+    applications: Sequence[MeasuredSeries],
+    runs: Mapping[int, SegmentRuns],
+    now: datetime,
+) -> Elsewhere | NoPrediction:
+    """Return the forecast by the signature whose replay on the target is newest; of several that fail, the
+    reason of the first."""
+    here = [each for each in known if each.measured.resource_names <= target.resources]
+    here.sort(key=lambda each: runs[each.measured.segment].newest, reverse=True)
+    if not here:
+        name = ", ".join(sorted(target.resources))
+        return NoPrediction("no_replay", f"no replay of {target.identity.probe} has passed at {name}")
+    problems = []
+    for replay in here:
+        same = [each.measured for each in known if each.application.digest == replay.application.digest]
+        systems = _systems(applications, same, runs)
+        try:
+            return _forecast(target, replay, systems, runs[replay.measured.segment], now)
+        except NoPrediction as error:
+            problems.append(error)
+    return problems[0]
+
+
+def _systems(
+    applications: Sequence[MeasuredSeries], known: Sequence[MeasuredSeries], runs: Mapping[int, SegmentRuns]
+) -> list[_System]:
+    """Return the systems on which both ran, those with the most pairs of runs first."""
+    found = []
+    for application in applications:
+        here = [each for each in known if each.resource_names <= application.resource_names]
+        if not here:
+            continue
+        replay = max(here, key=lambda each: (len(each.resource_names), runs[each.segment].newest))
+        own = runs[application.segment]
+        both = system_runs(application.resources, own, runs[replay.segment])
+        found.append(_System(application, replay, both, own))
+    return sorted(found, key=lambda system: (-len(pairs(system.runs)), system.application.name))
+
+
+def _forecast(
+    target: _Target, replay: Replay, systems: Sequence[_System], here: SegmentRuns, now: datetime
+) -> Elsewhere:
+    """Raises NoPrediction."""
+    if not systems:
+        raise NoPrediction(
+            "no_replay",
+            f"{target.identity.probe} and a replay of it have passed nowhere on the same resources",
+        )
+    reference, *others = systems
+    replayed = system_runs(", ".join(sorted(target.resources)), None, here)
+    prediction = predict(reference.runs, replayed, [each.runs for each in others], at_seconds=now.timestamp())
+    computing = _computing(reference.own)
+    queue = _queue(replay.measured.segment, now)
+    io = np.array([prediction.quantile(level) for level in QUANTILE_LEVELS])
+    quantiles = (io + np.quantile(computing, _LEVELS) + queue).clip(0.0, LARGEST_VALUE)
+    used = [here, *(each.own for each in systems)]
+    forecast = Forecast(
+        issued_at=now,
+        method=ELSEWHERE,
+        predictor=replay.measured.name,
+        level=LEVEL,
+        last_time=here.newest,
+        last_known_at=max(each.known_at for each in used),
+        n=0,
+        mean=float(np.trapezoid(quantiles, _LEVELS) / (_LEVELS[-1] - _LEVELS[0])),
+        median=float(quantiles[_MIDDLE]),
+        lower=float(quantiles[_LOWER]),
+        upper=float(quantiles[_UPPER]),
+        quantiles=quantiles.tolist(),
+        basis=_basis(reference, replay, prediction, here)
+        | {
+            "compute_seconds": float(np.median(computing)),
+            "compute_from": "reference",
+            "queue_seconds": float(queue[_MIDDLE]),
+            "queue_bound_seconds": float(queue[QUANTILE_LEVELS.index(QUANTILE)]),
+        },
+    )
+    return Elsewhere(forecast, target.identity, replay.measured.series)
+
+
+def _computing(runs: SegmentRuns) -> NDArray[np.float64]:
+    """Return what each run took beside input, output and the wait in the queue, in seconds."""
+    seconds = [
+        max(total.total_seconds - total.queue_seconds - run.seconds, 0.0)
+        for run in runs.io
+        if (total := runs.totals.get(run.started_at_seconds))
+    ]
+    return np.array(seconds or [0.0])
+
+
+def _queue(segment: int, now: datetime) -> NDArray[np.float64]:
+    """Return the quantiles of the wait in the queue of the replay's *segment*, by ``QUANTILE_LEVELS``.
+
+    From the level of the bound on they are at least the bound, where there are enough waits for one.
+    """
+    waits = queue_waits(segment, now)
+    if not waits:
+        return np.zeros(len(QUANTILE_LEVELS))
+    quantiles = np.quantile([seconds for _, seconds in waits], _LEVELS)
+    method = queue_wait.Method()
+    for started, seconds in waits:
+        method.update(started, seconds)
+    bound = method.forecast(now.timestamp()).quantiles.get(QUANTILE)
+    if bound is None:
+        return quantiles
+    return np.where(_LEVELS >= QUANTILE, np.maximum(quantiles, bound), quantiles)
+
+
+def _basis(reference: _System, replay: Replay, prediction: IoPrediction, here: SegmentRuns) -> dict[str, Any]:
+    return {
+        "signature": replay.application.digest,
+        "reference": reference.application.name,
+        "reference_replay": reference.replay.name,
+        "reference_runs": prediction.pairs,
+        "reference_at": reference.own.newest.isoformat(),
+        "replay": replay.measured.name,
+        "replay_runs": prediction.replays,
+        "replay_at": here.newest.isoformat(),
+        "io_seconds": prediction.seconds,
+        "classes": [
+            {
+                "name": each.name,
+                "reference_seconds": each.reference_seconds,
+                "ratio": each.ratio,
+                "seconds": each.seconds,
+            }
+            for each in prediction.classes
+        ],
+    }
