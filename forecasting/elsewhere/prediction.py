@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecasting.elsewhere.abstained import NoPrediction
+from forecasting.elsewhere.class_ratio import ClassRatio
 from forecasting.elsewhere.fidelity import fidelity, require_faithful
 from forecasting.elsewhere.pairs import RunPair, fresh_until, pairs
 from forecasting.elsewhere.runs import IoRun, SystemRuns, scatter
@@ -18,16 +19,6 @@ from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_sy
 
 LEAST_PAIRS = 2  # a single one does not tell how much runs differ
 _MOST_REPLAYS = 10  # the newest ones of the target
-
-
-@dataclass(frozen=True)
-class ClassPrediction:
-    """The predicted *seconds* of a class of calls; *ratio* is target / reference."""
-
-    name: str
-    reference_seconds: float
-    ratio: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -42,7 +33,7 @@ class IoPrediction:
     """
 
     seconds: float
-    classes: Sequence[ClassPrediction]
+    classes: Sequence[ClassRatio]
     spread: LogScale
     pairs: int
     replays: int
@@ -84,7 +75,7 @@ def predict(
     )
 
 
-def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list[ClassPrediction]:
+def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list[ClassRatio]:
     """Return the prediction of each class from pairs of runs on the reference and *replays* on the target.
 
     Over several runs, medians of logarithms count. Where bytes are known, replays count as if they had moved
@@ -107,9 +98,7 @@ def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list
     return classes
 
 
-def _predicted(
-    name: str, paired: Sequence[RunPair], replays: Sequence[IoRun], overall: float
-) -> ClassPrediction:
+def _predicted(name: str, paired: Sequence[RunPair], replays: Sequence[IoRun], overall: float) -> ClassRatio:
     own = [
         (pair.application.classes[name].seconds, pair.replay.classes[name].seconds)
         for pair in paired
@@ -120,7 +109,7 @@ def _predicted(
     faithful = math.exp(statistics.median(logarithms)) if logarithms else overall
     replayed = statistics.median(replay.classes[name].seconds for replay in replays)
     seconds = faithful * replayed if reference > 0.0 else 0.0
-    return ClassPrediction(name, reference, seconds / reference if reference > 0.0 else 0.0, seconds)
+    return ClassRatio(name, reference, seconds / reference if reference > 0.0 else 0.0, seconds)
 
 
 def spread(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import path, resource_set
 from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
+from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.lookup import By
 from monitor.forecasts.quantiles import HIGHEST, LOWEST
 from monitor.forecasts.query import CLOCK_TOLERANCE
@@ -51,7 +52,7 @@ class RankQuestion(Body):
     horizon_seconds: Horizon | None = None
 
 
-class ClassRatio(Schema):
+class ClassRatioOut(Schema):
     """The predicted *seconds* of a class of calls: *ratio* times *reference_seconds*."""
 
     name: str
@@ -60,7 +61,7 @@ class ClassRatio(Schema):
     seconds: float
 
 
-class Basis(Schema):
+class BasisOut(Schema):
     """What a forecast by the method ``elsewhere`` is based on. Input and output are predicted from the runs
     of the series *reference*, from those of *reference_replay*, which replays its calls on the same
     resources, and from those of *replay* on the resources of the candidate. Computing takes as long as on the
@@ -75,7 +76,7 @@ class Basis(Schema):
     replay_runs: int
     replay_age_seconds: float
     io_seconds: float
-    classes: list[ClassRatio]
+    classes: list[ClassRatioOut]
     compute_seconds: float
     compute_from: str
     queue_seconds: float
@@ -102,7 +103,7 @@ class RankedOut(Schema):
     n: int
     data_age_seconds: float
     method: str
-    basis: Basis | None
+    basis: BasisOut | None
 
 
 class UnrankedOut(Schema):
@@ -220,13 +221,12 @@ def _ranked_fields(ranked: Ranked, now: datetime) -> dict[str, Any]:
     }
 
 
-def _basis_fields(basis: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the fields of ``Basis``."""
-    ages = {
-        f"{name}_age_seconds": max((now - datetime.fromisoformat(basis[f"{name}_at"])).total_seconds(), 0.0)
-        for name in ("reference", "replay")
-    }
-    return {name: value for name, value in basis.items() if not name.endswith("_at")} | ages
+def _basis_fields(basis: ForecastBasis, now: datetime) -> dict[str, Any]:
+    """Return the fields of ``BasisOut``."""
+    ages = {"reference_age_seconds": now - basis.reference_at, "replay_age_seconds": now - basis.replay_at}
+    seconds = {name: max(age.total_seconds(), 0.0) for name, age in ages.items()}
+    kept = {name: value for name, value in vars(basis).items() if not name.endswith("_at")}
+    return {**kept, "classes": [vars(each) for each in basis.classes], **seconds}
 
 
 def _unranked_fields(unranked: Unranked) -> dict[str, Any]:

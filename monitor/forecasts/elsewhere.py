@@ -6,10 +6,10 @@ reference, and the wait in the target's queue. Quantiles add up, so the interval
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from forecasting.elsewhere.runs import SystemRuns
 from forecasting.methods import queue_wait
 from forecasting.queues.binomial import QUANTILE
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, LEVEL
 from monitor.forecasts.elsewhere_runs import (
     Replay,
@@ -35,7 +36,7 @@ from monitor.forecasts.elsewhere_runs import (
     traced,
 )
 from monitor.forecasts.elsewhere_sql import MeasuredSeries
-from monitor.models import Forecast, Series
+from monitor.models import Forecast, Series, Suite
 from monitor.models.segment import Identity
 from monitor.series.segments import next_identities
 
@@ -114,9 +115,10 @@ def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, Else
 def _targets(series: Iterable[Series]) -> list[_Target]:
     rows = {each.pk: each for each in series}
     identities = next_identities(Series.objects.filter(pk__in=rows))
-    viewers: dict[int, set[int]] = {}
-    for key, group in Series.objects.filter(pk__in=rows).values_list("pk", "suite__viewers"):
-        viewers.setdefault(key, set()).update([group] if group is not None else [])
+    groups = Suite.viewers.through.objects.filter(suite__series__in=rows).order_by()
+    viewers: dict[int, set[int]] = defaultdict(set)
+    for key, group in groups.values_list("suite__series", "group"):
+        viewers[key].add(group)
     return [
         _Target(
             key,
@@ -199,13 +201,7 @@ def _forecast(
         lower=float(quantiles[_LOWER]),
         upper=float(quantiles[_UPPER]),
         quantiles=quantiles.tolist(),
-        basis=_basis(reference, replay, prediction, here)
-        | {
-            "compute_seconds": float(np.median(computing)),
-            "compute_from": "reference",
-            "queue_seconds": float(queue[_MIDDLE]),
-            "queue_bound_seconds": float(queue[QUANTILE_LEVELS.index(QUANTILE)]),
-        },
+        basis=_basis(reference, replay, prediction, here, computing, queue).document(),
     )
     return Elsewhere(forecast, target.identity, replay.measured.series)
 
@@ -228,34 +224,37 @@ def _queue(segment: int, now: datetime) -> NDArray[np.float64]:
     waits = queue_waits(segment, now)
     if not waits:
         return np.zeros(len(QUANTILE_LEVELS))
-    quantiles = np.quantile([seconds for _, seconds in waits], _LEVELS)
+    quantiles: NDArray[np.float64] = np.quantile([seconds for _, seconds in waits], _LEVELS)
     method = queue_wait.Method()
     for started, seconds in waits:
         method.update(started, seconds)
     bound = method.forecast(now.timestamp()).quantiles.get(QUANTILE)
-    if bound is None:
-        return quantiles
-    return np.where(_LEVELS >= QUANTILE, np.maximum(quantiles, bound), quantiles)
+    if bound is not None:
+        quantiles[_LEVELS >= QUANTILE] = np.maximum(quantiles[_LEVELS >= QUANTILE], bound)
+    return quantiles
 
 
-def _basis(reference: _System, replay: Replay, prediction: IoPrediction, here: SegmentRuns) -> dict[str, Any]:
-    return {
-        "signature": replay.application.digest,
-        "reference": reference.application.name,
-        "reference_replay": reference.replay.name,
-        "reference_runs": prediction.pairs,
-        "reference_at": reference.own.newest.isoformat(),
-        "replay": replay.measured.name,
-        "replay_runs": prediction.replays,
-        "replay_at": here.newest.isoformat(),
-        "io_seconds": prediction.seconds,
-        "classes": [
-            {
-                "name": each.name,
-                "reference_seconds": each.reference_seconds,
-                "ratio": each.ratio,
-                "seconds": each.seconds,
-            }
-            for each in prediction.classes
-        ],
-    }
+def _basis(
+    reference: _System,
+    replay: Replay,
+    prediction: IoPrediction,
+    here: SegmentRuns,
+    computing: NDArray[np.float64],
+    queue: NDArray[np.float64],
+) -> ForecastBasis:
+    return ForecastBasis(
+        signature=replay.application.digest,
+        reference=reference.application.name,
+        reference_replay=reference.replay.name,
+        reference_runs=prediction.pairs,
+        reference_at=reference.own.newest,
+        replay=replay.measured.name,
+        replay_runs=prediction.replays,
+        replay_at=here.newest,
+        io_seconds=prediction.seconds,
+        classes=prediction.classes,
+        compute_seconds=float(np.median(computing)),
+        compute_from="reference",
+        queue_seconds=float(queue[_MIDDLE]),
+        queue_bound_seconds=float(queue[QUANTILE_LEVELS.index(QUANTILE)]),
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import probes
+from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.quantiles import neighbours
@@ -134,7 +135,7 @@ class RankCandidate(StoredForecast):
 
     seconds: float | None
     method: str = METHOD
-    basis: Mapping[str, Any] | None = None
+    basis: ForecastBasis | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,14 @@ from django.db import DatabaseError, transaction
 
 from forecasting.elsewhere.abstained import NoPrediction
 from monitor.forecasts.answer import store
+from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, HEADLINE, METHOD
 from monitor.forecasts.elsewhere import Elsewhere, forecast_elsewhere
 from monitor.forecasts.lookup import RankCandidate
 from monitor.forecasts.prune import prune_elsewhere
 from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.statements import fetch
-from monitor.forecasts.success_state import TotalEstimate, estimates
+from monitor.forecasts.success_state import SuccessEstimate, TotalEstimate, estimates
 from monitor.models import Forecast, ForecastDelivery, ForecastState
 from monitor.series.next_segment import next_metric
 
@@ -79,11 +80,11 @@ def rank_elsewhere(
         return ElsewhereCandidates()
     result = ElsewhereCandidates()
     issued: dict[int, Elsewhere] = {}
-    for series, forecast in forecast_elsewhere(wanted, now).items():
-        if isinstance(forecast, Elsewhere):
-            issued[series] = forecast
+    for series, answer in forecast_elsewhere(wanted, now).items():
+        if isinstance(answer, Elsewhere):
+            issued[series] = answer
         else:
-            result.refused[series] = forecast
+            result.refused[series] = answer
     try:
         with transaction.atomic():
             stored = {series: _stored(series, each, now) for series, each in sorted(issued.items())}
@@ -143,10 +144,8 @@ def _candidate(
 ) -> RankCandidate:
     """Return *candidate* with *forecast*; a run is as likely to pass as a replay on the same resources."""
     total = TotalEstimate(replay_series, forecast.mean, forecast.quantiles or ())
-    success = estimates([replay_series], at, {replay_series: total}).get(replay_series)
-    seconds = None
-    if success is not None and success.success_quantiles is not None:
-        seconds = quantile(success.success_quantiles, probability)
+    success = estimates([replay_series], at, {replay_series: total}).get(replay_series, SuccessEstimate())
+    quantiles = success.success_quantiles
     return replace(
         candidate,
         forecast=forecast.pk,
@@ -154,10 +153,10 @@ def _candidate(
         mean=forecast.mean,
         median=forecast.median,
         known_until=forecast.last_known_at,
-        success_n=success and success.success_n,
-        success_probability=success and success.success_probability,
-        success_seconds=success and success.success_seconds,
-        seconds=seconds,
+        success_n=success.success_n,
+        success_probability=success.success_probability,
+        success_seconds=success.success_seconds,
+        seconds=None if quantiles is None else quantile(quantiles, probability),
         method=ELSEWHERE,
-        basis=forecast.basis,
+        basis=ForecastBasis.of(forecast.basis) if forecast.basis else None,
     )

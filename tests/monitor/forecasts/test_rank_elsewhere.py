@@ -12,7 +12,7 @@ from django.utils import timezone
 from monitor.forecasts import refresh
 from monitor.forecasts.defaults import ELSEWHERE
 from monitor.forecasts.rank import Ranked, Unranked, rank
-from monitor.models import DayScore, Forecast, Resource, Segment, Series, Suite
+from monitor.models import DayScore, Forecast, ForecastDelivery, Resource, Segment, Series, Suite
 from tests.monitor.forecasts import io_builders
 from tests.monitor.pages import builders
 
@@ -81,13 +81,14 @@ def test_a_path_without_a_run_is_ranked_by_replays(grid: IoGrid, reader: User) -
     assert first.seconds is not None
     assert first.seconds > 19.0
     assert first.success_probability is not None
-    assert first.basis is not None
-    assert first.basis["reference"] == "madbench-disk"
-    assert (first.basis["replay"], first.basis["reference_replay"]) == ("replay-flash", "replay-disk")
-    assert (first.basis["io_seconds"], first.basis["compute_seconds"]) == (pytest.approx(7.0), 3.0)
-    read, write = first.basis["classes"]
-    assert (read["name"], read["ratio"]) == ("read", pytest.approx(2.0 / 20.4))
-    assert (write["seconds"], write["reference_seconds"]) == (pytest.approx(5.0), pytest.approx(10.2))
+    basis = first.basis
+    assert basis is not None
+    assert (basis.reference, basis.reference_runs) == ("madbench-disk", 3)
+    assert (basis.replay, basis.reference_replay) == ("replay-flash", "replay-disk")
+    assert [basis.io_seconds, basis.compute_seconds, basis.queue_seconds] == pytest.approx([7.0, 3.0, 9.0])
+    read, write = basis.classes
+    assert (read.name, write.name) == ("read", "write")
+    assert [read.ratio, write.seconds, write.reference_seconds] == pytest.approx([2.0 / 20.4, 5.0, 10.2])
     assert [(each.number, each.code) for each in unranked] == [(2, "no_replay")]
     assert unranked[0].reason == "no replay of madbench has passed at site3-login"
 
@@ -103,8 +104,10 @@ def test_the_next_run_scores_the_forecast(grid: IoGrid, reader: User) -> None:
     (first,), _ = asked(reader, grid.target, now=grid.now)
     run = io_builders.io_run(grid.target, grid.now + timedelta(minutes=1), read=2.2, write=5.5)
     refresh.refresh_all(grid.now + timedelta(hours=1))
-    forecast = Forecast.objects.get(pk=first.candidate.forecast)
-    assert (forecast.truth, forecast.truth_time) == (pytest.approx(2.2 + 5.5 + 3.0 + 1.0), run.slot)
+    forecast = Forecast.objects.get(method=ELSEWHERE)
+    assert forecast.pk == first.candidate.forecast
+    assert forecast.truth == pytest.approx(2.2 + 5.5 + 3.0 + 1.0)
+    assert forecast.truth_time == run.slot
     assert Segment.objects.filter(series=grid.target).count() == 1
     assert DayScore.objects.filter(method=ELSEWHERE, n=1).exists()
 
@@ -188,14 +191,15 @@ def test_a_future_start_has_a_forecast_from_elsewhere(grid: IoGrid, reader: User
 
 
 def test_replaced_forecasts_are_deleted_after_their_deliveries(grid: IoGrid, reader: User) -> None:
-    (first,), _ = asked(reader, grid.target, now=grid.now)
+    asked(reader, grid.target, now=grid.now)
+    first = Forecast.objects.get(method=ELSEWHERE)
     later = grid.now + timedelta(days=2)
     io_builders.io_run(grid.replay_there, later, read=2.0, write=5.0)
     refresh.refresh_all(later + timedelta(hours=1))
     asked(reader, grid.target, now=later + timedelta(hours=1))
-    assert Forecast.objects.filter(pk=first.candidate.forecast).exists()  # a job's outcome may come
-    Forecast.objects.get(pk=first.candidate.forecast).delivery.delete()
+    assert Forecast.objects.filter(pk=first.pk).exists()  # a job's outcome may come
+    ForecastDelivery.objects.get(forecast=first).delete()
     io_builders.io_run(grid.replay_there, later + timedelta(hours=2), read=2.1, write=5.0)
     refresh.refresh_all(later + timedelta(hours=3))
     asked(reader, grid.target, now=later + timedelta(hours=3))
-    assert not Forecast.objects.filter(pk=first.candidate.forecast).exists()
+    assert not Forecast.objects.filter(pk=first.pk).exists()
