@@ -33,7 +33,7 @@ _HEADING = (
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class PredictedSystem:
     """A prediction for a system on which the application never ran."""
 
     reference: str
@@ -71,7 +71,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _predictions(systems: Sequence[SystemRuns]) -> list[Elsewhere]:
+def _predictions(systems: Sequence[SystemRuns]) -> list[PredictedSystem]:
     """Return the predictions for the systems with replays only, from each system with the application."""
     known = [system for system in systems if system.applications]
     return [
@@ -82,17 +82,17 @@ def _predictions(systems: Sequence[SystemRuns]) -> list[Elsewhere]:
     ]
 
 
-def _prediction(reference: SystemRuns, target: SystemRuns, others: Sequence[SystemRuns]) -> Elsewhere:
+def _prediction(reference: SystemRuns, target: SystemRuns, others: Sequence[SystemRuns]) -> PredictedSystem:
     try:
         prediction = predict(reference, target, others)
     except NoPrediction as refused:
-        return Elsewhere(reference.name, target.name, refused=refused.code, reason=str(refused))
+        return PredictedSystem(reference.name, target.name, refused=refused.code, reason=str(refused))
     low, high = (prediction.quantile((1.0 + side * LEVEL) / 2.0) for side in (-1, 1))
-    return Elsewhere(reference.name, target.name, prediction.seconds, low, high)
+    return PredictedSystem(reference.name, target.name, prediction.seconds, low, high)
 
 
 def _document(
-    evaluated: Mapping[str, Sequence[PairErrors]], predicted: Mapping[str, Sequence[Elsewhere]]
+    evaluated: Mapping[str, Sequence[PairErrors]], predicted: Mapping[str, Sequence[PredictedSystem]]
 ) -> dict[str, object]:
     return {
         "level": LEVEL,
@@ -107,7 +107,9 @@ def _document(
 
 
 def _lines(
-    file: str, evaluated: Mapping[str, Sequence[PairErrors]], predicted: Mapping[str, Sequence[Elsewhere]]
+    file: str,
+    evaluated: Mapping[str, Sequence[PairErrors]],
+    predicted: Mapping[str, Sequence[PredictedSystem]],
 ) -> Iterator[str]:
     for number, (workload, errors) in enumerate(evaluated.items()):
         if number:
@@ -137,7 +139,7 @@ def _summary(errors: Sequence[PairErrors]) -> Iterator[str]:
         yield f"mean absolute error of means {error:.1%}; {coverage:.0%} of the runs in their 90 % intervals"
 
 
-def _predicted_line(row: Elsewhere) -> str:
+def _predicted_line(row: PredictedSystem) -> str:
     names = f"{row.target} from {row.reference}"
     if row.seconds is None:
         return f"{names}: {row.refused}: {row.reason}"

@@ -67,7 +67,7 @@ class BasisOut(Schema):
     resources, and from those of *replay* on the resources of the candidate. Computing takes as long as on the
     reference, the wait in the queue as long as that of the replays."""
 
-    signature: str
+    signature: str = Field(description="The digest of the signature of the calls.")
     reference: str
     reference_replay: str
     reference_runs: int

@@ -45,7 +45,7 @@ _LOWER, _MIDDLE, _UPPER = (QUANTILE_LEVELS.index(level) for level in (0.1, 0.5, 
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ElsewhereForecast:
     """A forecast that is not stored yet, and the series of the replay on the target."""
 
     forecast: Forecast
@@ -73,7 +73,7 @@ class _Target:
     viewers: Collection[int]
 
 
-def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, Elsewhere | NoPrediction]:
+def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, ElsewhereForecast | NoPrediction]:
     """Return the forecast of the next run of each of *series* (keys), or why there is none.
 
     Series whose application has no replay are left out. Replays and runs count only if all users who see a
@@ -88,7 +88,7 @@ def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, Else
     parameters = segment_parameters(each.segment for each in applications)
     segments = {*(replay.measured.segment for replay in known), *(each.segment for each in applications)}
     runs = newest_runs(segments, now)
-    found: dict[int, Elsewhere | NoPrediction] = {}
+    found: dict[int, ElsewhereForecast | NoPrediction] = {}
     for target in targets:
         wanted = comparable(target.identity.parameters)
         own = [
@@ -136,7 +136,7 @@ def _forecast_by_newest(
     applications: Sequence[MeasuredSeries],
     runs: Mapping[int, SegmentRuns],
     now: datetime,
-) -> Elsewhere | NoPrediction:
+) -> ElsewhereForecast | NoPrediction:
     """Return the forecast by the signature whose replay on the target is newest; of several that fail, the
     reason of the first."""
     here = [each for each in known if each.measured.resource_names <= target.resources]
@@ -173,7 +173,7 @@ def _systems(
 
 def _forecast(
     target: _Target, replay: Replay, systems: Sequence[_System], here: SegmentRuns, now: datetime
-) -> Elsewhere:
+) -> ElsewhereForecast:
     """Raises NoPrediction."""
     if not systems:
         raise NoPrediction(
@@ -203,7 +203,7 @@ def _forecast(
         quantiles=quantiles.tolist(),
         basis=_basis(reference, replay, prediction, here, computing, queue).document(),
     )
-    return Elsewhere(forecast, target.identity, replay.measured.series)
+    return ElsewhereForecast(forecast, target.identity, replay.measured.series)
 
 
 def _computing(runs: SegmentRuns) -> NDArray[np.float64]:

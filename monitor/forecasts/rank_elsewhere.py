@@ -15,7 +15,7 @@ from forecasting.elsewhere.abstained import NoPrediction
 from monitor.forecasts.answer import store
 from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, HEADLINE, METHOD
-from monitor.forecasts.elsewhere import Elsewhere, forecast_elsewhere
+from monitor.forecasts.elsewhere import ElsewhereForecast, forecast_elsewhere
 from monitor.forecasts.lookup import RankCandidate
 from monitor.forecasts.prune import prune_elsewhere
 from monitor.forecasts.quantiles import quantile
@@ -79,9 +79,9 @@ def rank_elsewhere(
     if not wanted:
         return ElsewhereCandidates()
     result = ElsewhereCandidates()
-    issued: dict[int, Elsewhere] = {}
+    issued: dict[int, ElsewhereForecast] = {}
     for series, answer in forecast_elsewhere(wanted, now).items():
-        if isinstance(answer, Elsewhere):
+        if isinstance(answer, ElsewhereForecast):
             issued[series] = answer
         else:
             result.refused[series] = answer
@@ -118,7 +118,7 @@ def _worse_than_elsewhere(young: Sequence[RankCandidate]) -> list[RankCandidate]
     ]
 
 
-def _stored(series: int, elsewhere: Elsewhere, now: datetime) -> int:
+def _stored(series: int, elsewhere: ElsewhereForecast, now: datetime) -> int:
     """Store the forecast, and return its key; an equal one is stored once.
 
     Values of the series itself that are known already are not what the forecast is about.

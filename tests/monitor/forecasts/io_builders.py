@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import probes
+from monitor.forecasts import refresh
 from monitor.models import Resource, Run, Series
 from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
@@ -19,6 +20,36 @@ from tests.monitor.pages import builders
 MADBENCH = probes.load("madbench")
 PARAMETERS: Mapping[str, Any] = {"no_pix": 64, "no_bin": 2}
 READ_BYTES, WRITE_BYTES = 2e6, 1e6
+
+
+@dataclass(frozen=True)
+class IoGrid:
+    """MADbench ran at *disk* (30 s of input and output), and its replay at *disk* and *flash* (7 s).
+
+    *target* and *far* are MADbench at *flash* and *tape*, where nothing has run. All runs ended before *now*.
+    """
+
+    now: datetime
+    tape: Resource
+    reference: Series
+    replay_there: Series
+    target: Series
+    far: Series
+
+
+def io_grid(now: datetime) -> IoGrid:
+    disk, flash, tape = builders.sites(3)
+    reference = madbench("madbench-disk", disk)
+    here, there = replay("replay-disk", disk), replay("replay-flash", flash)
+    for hours in (3, 2, 1):
+        io_run(reference, now - timedelta(hours=hours), read=20.0, write=10.0)
+    for hours in (2, 1):
+        slot = now - timedelta(hours=hours, minutes=-5)
+        io_run(here, slot, read=20.0, write=10.0)
+        io_run(there, slot, read=2.0, write=5.0, queue_seconds=9.0)
+    refresh.refresh_all(now)
+    target, far = madbench("madbench-flash", flash), madbench("madbench-tape", tape)
+    return IoGrid(now, tape, reference, there, target, far)
 
 
 def signature(**parameters: Any) -> str:
