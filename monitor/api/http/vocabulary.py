@@ -244,7 +244,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "python": "The version of Python.",
     "quantile": "The probability of the quantile by which candidates are ranked.",
     "quantiles": "Quantiles by probability; in a request, probabilities separated by commas.",
-    "queue_bound_seconds": "The wait in the queue that 95 % of the waits do not exceed; a bound from 59 waits on.",
+    "queue_bound_seconds": "The bound on 95 % of the waits in the queue.",
     "queue_seconds": "The median wait in the queue.",
     "range": "The time until now.",
     "rank": "The rank, from 1.",

@@ -42,9 +42,8 @@ def io_grid(now: datetime) -> IoGrid:
     reference = madbench("madbench-disk", disk)
     here, there = replay("replay-disk", disk), replay("replay-flash", flash)
     for hours in (3, 2, 1):
-        io_run(reference, now - timedelta(hours=hours), read=20.0, write=10.0)
-    for hours in (2, 1):
-        slot = now - timedelta(hours=hours, minutes=-5)
+        slot = now - timedelta(hours=hours)
+        io_run(reference, slot, read=20.0, write=10.0)
         io_run(here, slot, read=20.0, write=10.0)
         io_run(there, slot, read=2.0, write=5.0, queue_seconds=9.0)
     refresh.refresh_all(now)

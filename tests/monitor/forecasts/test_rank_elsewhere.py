@@ -121,7 +121,7 @@ def test_an_unfaithful_replay_is_refused(grid: IoGrid, reader: User) -> None:
         io_builders.io_run(grid.reference, slot, read=60.0, write=30.0)
     _, (unranked,) = asked(reader, grid.target, now=grid.now + timedelta(minutes=1))
     assert unranked.code == "unfaithful"
-    assert unranked.reason.startswith("on site1-login the application takes 2.9")
+    assert unranked.reason.startswith("on site1-login the application takes 3.00 times as long")
 
 
 def test_a_replay_of_other_calls_does_not_count(grid: IoGrid, reader: User) -> None:
