@@ -70,6 +70,8 @@ def test_pages_say_what_a_forecast_from_elsewhere_is_based_on(client: Client, no
     page = client.get(f"/series/{grid.target.name}/").content.decode()
     assert "elsewhere, 0 runs" in page
     assert "replay-flash" in page
+    for tab in ("patterns", "runs"):  # the segment of the forecast has no run yet
+        assert client.get(f"/series/{grid.target.name}/{tab}/").status_code == 200
 
 
 def test_maintenance_counts_at_the_time_of_the_start(
