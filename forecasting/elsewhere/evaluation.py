@@ -87,7 +87,7 @@ def _errors(
         median_error=math.expm1(statistics.median(logarithms)),
         mean_error=_error(predicted, taken),
         class_errors={
-            name: _error([row[name] for row in rows], [_seconds(pair, name) for pair in actual])
+            name: _error([row.get(name, 0.0) for row in rows], [_seconds(pair, name) for pair in actual])
             for name in rows[0]
         },
         coverage=statistics.fmean(abs(each) <= math.log(reach) for each in logarithms),

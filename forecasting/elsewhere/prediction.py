@@ -19,6 +19,7 @@ from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_sy
 
 LEAST_PAIRS = 2  # a single one does not tell how much runs differ
 _MOST_REPLAYS = 10  # the newest ones of the target
+_NEGLIGIBLE = 0.01  # share of the application's time: a replay may lack such a class of calls
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list
         raise NoPrediction("no_replay", "no run of the application has a replay near in time")
     newest = paired[-1].application
     names = sorted({name for pair in paired for name in pair.application.classes})
-    _require_classes(names, [*(pair.replay for pair in paired), *replays])
+    _require_classes(names, paired, replays)
     moved = [replay.moving(newest) for replay in replays]
     classes = [_predicted(name, paired, moved, overall.ratio) for name in names]
     if not any(each.seconds for each in classes):
@@ -100,14 +101,14 @@ def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list
 
 def _predicted(name: str, paired: Sequence[RunPair], replays: Sequence[IoRun], overall: float) -> ClassRatio:
     own = [
-        (pair.application.classes[name].seconds, pair.replay.classes[name].seconds)
+        (pair.application.classes[name].seconds, _seconds(pair.replay, name))
         for pair in paired
         if name in pair.application.classes
     ]
     reference = statistics.median(application for application, _ in own)
     logarithms = [math.log(application / replay) for application, replay in own if application > 0.0 < replay]
     faithful = math.exp(statistics.median(logarithms)) if logarithms else overall
-    replayed = statistics.median(replay.classes[name].seconds for replay in replays)
+    replayed = statistics.median(_seconds(replay, name) for replay in replays)
     seconds = faithful * replayed if reference > 0.0 else 0.0
     return ClassRatio(name, reference, seconds / reference if reference > 0.0 else 0.0, seconds)
 
@@ -158,7 +159,14 @@ def _require_runs(
         )
 
 
-def _require_classes(names: Sequence[str], replays: Sequence[IoRun]) -> None:
-    for replay in replays:
-        if missing := [name for name in names if name not in replay.classes]:
-            raise NoPrediction("no_replay", f"a replay has no calls of the class {missing[0]}")
+def _require_classes(names: Sequence[str], paired: Sequence[RunPair], replays: Sequence[IoRun]) -> None:
+    total = math.fsum(pair.application.seconds for pair in paired)
+    for name in names:
+        share = math.fsum(_seconds(pair.application, name) for pair in paired) / total
+        replayed = [*(pair.replay for pair in paired), *replays]
+        if share > _NEGLIGIBLE and any(name not in replay.classes for replay in replayed):
+            raise NoPrediction("no_replay", f"a replay has no calls of the class {name}")
+
+
+def _seconds(run: IoRun, name: str) -> float:
+    return run.classes[name].seconds if name in run.classes else 0.0

@@ -146,7 +146,7 @@ def _forecast_by_newest(
         return NoPrediction("no_replay", f"no replay of {target.identity.probe} has passed at {name}")
     problems = []
     for replay in here:
-        same = [each.measured for each in known if each.application.digest == replay.application.digest]
+        same = [each.measured for each in known if each.application == replay.application]
         systems = _systems(applications, same, runs)
         try:
             return _forecast(target, replay, systems, runs[replay.measured.segment], now)

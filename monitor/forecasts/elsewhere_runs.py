@@ -29,11 +29,15 @@ _IRRELEVANT = frozenset({"trace", "wall_seconds"})
 
 
 class TracedApplication(NamedTuple):
-    """The application whose calls a signature has, and the *digest* of the signature."""
+    """The application whose calls a signature has, and the *digest* of the signature.
+
+    *manner* has the other parameters of the replay, as JSON: only replays in one manner are compared.
+    """
 
     probe: str
     parameters: Mapping[str, Any]
     digest: str
+    manner: str
 
 
 @dataclass(frozen=True)
@@ -141,14 +145,14 @@ def _applications(segments: Mapping[str, int]) -> dict[str, TracedApplication | 
 @lru_cache(maxsize=1024)  # a fingerprint includes the signature, of up to 64 KiB
 def _application(_fingerprint: str, segment: int) -> TracedApplication | None:
     """Return the application of the signature that *segment* replays; None if the signature names none."""
-    text = Segment.objects.values_list("parameters", flat=True).get(pk=segment).get("signature", "")
+    own = comparable(Segment.objects.values_list("parameters", flat=True).get(pk=segment))
+    own.pop("signature_digest", None)
     try:
-        document = json.loads(text)
+        document = json.loads(own.pop("signature", ""))
         application = document["application"]
         probe, parameters = application["probe"], dict(application["parameters"])
     except (ValueError, TypeError, KeyError):
         return None
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return TracedApplication(
-        str(probe), comparable(parameters), hashlib.sha256(canonical.encode()).hexdigest()[:16]
-    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:16]
+    return TracedApplication(str(probe), comparable(parameters), digest, json.dumps(own, sort_keys=True))

@@ -89,6 +89,19 @@ def test_a_replay_of_other_calls_is_refused() -> None:
         predict(REFERENCE, target(IoRun(0.0, {"read": IoTime(1.0)})))
 
 
+def test_a_replay_may_lack_a_class_that_takes_no_time() -> None:
+    def run(started: float, closing: float) -> IoRun:
+        return IoRun(started, {"read": IoTime(10.0), "metadata": IoTime(closing)})
+
+    replays = [IoRun(day * DAY, {"read": IoTime(10.0)}) for day in (0, 1)]
+    reference = SystemRuns("reference", [run(0.0, 0.01), run(DAY, 0.01)], replays)
+    prediction = predict(reference, target(IoRun(0.0, {"read": IoTime(20.0)})))
+    assert prediction.seconds == pytest.approx(20.0)
+    slow = SystemRuns("reference", [run(0.0, 1.0), run(DAY, 1.0)], replays)
+    with pytest.raises(NoPrediction, match="a replay has no calls of the class metadata"):
+        predict(slow, target(IoRun(0.0, {"read": IoTime(20.0)})))
+
+
 def test_old_replays_are_stale() -> None:
     replay = target(*runs((1.0, 1.0)))
     predict(REFERENCE, replay, at_seconds=0.9 * DAY)
