@@ -10,7 +10,7 @@ from itertools import permutations
 
 from forecasting.elsewhere.abstained import Code, NoPrediction
 from forecasting.elsewhere.fidelity import require_faithful
-from forecasting.elsewhere.pairs import RunPair, pairs
+from forecasting.elsewhere.pairs import RunPair
 from forecasting.elsewhere.prediction import LEAST_PAIRS, predict_classes, spread
 from forecasting.elsewhere.runs import SystemRuns
 
@@ -48,12 +48,11 @@ def evaluate(systems: Sequence[SystemRuns]) -> list[PairErrors]:
     from its own nearest replay. Whether replays are faithful, and how much systems differ, is judged by all
     systems but the target.
     """
-    paired = {system.name: pairs(system) for system in systems}
     found = []
     for reference, target in permutations(systems, 2):
         others = [system for system in systems if system not in (reference, target)]
         try:
-            errors = _errors(reference, target, others, paired[reference.name], paired[target.name])
+            errors = _errors(reference, target, others)
         except NoPrediction as refused:
             errors = PairErrors(reference.name, target.name, refused=refused.code, reason=str(refused))
         found.append(errors)
@@ -64,19 +63,18 @@ def _errors(
     reference: SystemRuns,
     target: SystemRuns,
     others: Sequence[SystemRuns],
-    known: Sequence[RunPair],
-    actual: Sequence[RunPair],
 ) -> PairErrors:
-    for system, found in ((reference, known), (target, actual)):
-        if len(found) < LEAST_PAIRS:
+    for system in (reference, target):
+        if len(system.pairs) < LEAST_PAIRS:
             raise NoPrediction(
                 "no_replay",
-                f"on {system.name} {len(found)} runs of the application have a replay near in time; expected "
-                f"at least {LEAST_PAIRS}",
+                f"on {system.name} {len(system.pairs)} runs of the application have a replay near in time; "
+                f"expected at least {LEAST_PAIRS}",
             )
     require_faithful([reference, *others])
     reach = spread(reference, target, others, pairs_used=1, replays_used=1).factor((1.0 + LEVEL) / 2.0)
-    rows = [_predicted(known, pair) for pair in actual]
+    actual = target.pairs
+    rows = [_predicted(reference.pairs, pair) for pair in actual]
     predicted = [math.fsum(row.values()) for row in rows]
     taken = [pair.application.seconds for pair in actual]
     logarithms = [math.log(each / seconds) for each, seconds in zip(predicted, taken, strict=True)]

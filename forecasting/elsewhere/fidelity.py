@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecasting.elsewhere.abstained import NoPrediction
-from forecasting.elsewhere.pairs import RunPair, pairs
+from forecasting.elsewhere.pairs import RunPair
 from forecasting.elsewhere.runs import SystemRuns, scatter
 
 LOWEST, HIGHEST = 0.8, 1.25  # application / replay
@@ -36,7 +36,7 @@ def fidelity(paired: Sequence[RunPair]) -> Fidelity | None:
 def require_faithful(systems: Sequence[SystemRuns]) -> None:
     """Raise NoPrediction if the replay was unfaithful on one of *systems*; those without pairs count not."""
     for system in systems:
-        known = fidelity(pairs(system))
+        known = fidelity(system.pairs)
         if known is None:
             continue
         if not LOWEST <= known.ratio <= HIGHEST:

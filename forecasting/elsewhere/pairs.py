@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from forecasting.elsewhere.runs import IoRun, SystemRuns
+if TYPE_CHECKING:
+    from forecasting.elsewhere.runs import IoRun
 
 DAY_SECONDS = 86_400.0
 FRESH_GAPS = 10  # times the mean time between runs
@@ -20,17 +22,18 @@ class RunPair:
     replay: IoRun
 
 
-def pairs(system: SystemRuns) -> list[RunPair]:
-    """Return each run of the application on *system* with its nearest replay, as if of the same bytes.
+def run_pairs(applications: Sequence[IoRun], replays: Sequence[IoRun]) -> list[RunPair]:
+    """Return each run of *applications* with its nearest replay on the same system, as if of the same bytes.
 
-    Runs farther from any replay than a day and than the mean time between replays are left out, and so are
-    runs that took no time. If two replays are equally near, the earlier one counts.
+    Both are in order of their starts. Runs farther from any replay than a day and than the mean time between
+    replays are left out, and so are runs that took no time. If two replays are equally near, the earlier one
+    counts.
     """
-    replays = [run for run in system.replays if run.seconds > 0.0]
-    limit = max(DAY_SECONDS, _mean_gap(replays))
+    timed = [run for run in replays if run.seconds > 0.0]
+    limit = max(DAY_SECONDS, _mean_gap(timed))
     found = []
-    for run in system.applications:
-        replay = nearest(replays, run.started_at_seconds)
+    for run in applications:
+        replay = nearest(timed, run.started_at_seconds)
         if not replay or abs(replay.started_at_seconds - run.started_at_seconds) > limit:
             continue
         if run.seconds > 0.0:

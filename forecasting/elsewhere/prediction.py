@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.class_ratio import ClassRatio
 from forecasting.elsewhere.fidelity import fidelity, require_faithful
-from forecasting.elsewhere.pairs import RunPair, fresh_until, pairs
+from forecasting.elsewhere.pairs import RunPair, fresh_until
 from forecasting.elsewhere.runs import IoRun, SystemRuns, scatter
 from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_systems, combined
 
@@ -58,7 +58,7 @@ def predict(
     Raises:
         NoPrediction: see ``abstained``.
     """
-    paired = pairs(reference)
+    paired = reference.pairs
     replays = target.replays[-_MOST_REPLAYS:]
     _require_runs(reference, target, paired, replays)
     if at_seconds is not None and at_seconds > fresh_until(target.replays):
@@ -129,7 +129,7 @@ def spread(
     application = _scatter_term(reference.applications)
     reference_replay = _scatter_term(reference.replays)
     target_replay = _scatter_term(target.replays) if len(target.replays) > 1 else reference_replay
-    fidelities = [known.ratio for system in (reference, *others) if (known := fidelity(pairs(system)))]
+    fidelities = [known.ratio for system in (reference, *others) if (known := fidelity(system.pairs))]
     return combined(
         [
             VarianceTerm(application.variance * (1.0 + 1.0 / pairs_used), application.degrees),

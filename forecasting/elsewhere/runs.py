@@ -6,8 +6,11 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+
+from forecasting.elsewhere.pairs import RunPair, run_pairs
 
 _NORMAL = 1.4826  # standard deviation of a normal distribution / its median absolute deviation
 _LEAST_FOR_MEDIANS = 5
@@ -50,6 +53,11 @@ class SystemRuns:
     name: str
     applications: Sequence[IoRun]
     replays: Sequence[IoRun]
+
+    @cached_property
+    def pairs(self) -> Sequence[RunPair]:
+        """The runs of the application that have a replay near in time, with it."""
+        return run_pairs(self.applications, self.replays)
 
 
 def _moving(time: IoTime, other: IoTime | None) -> IoTime:

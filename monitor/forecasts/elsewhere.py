@@ -7,16 +7,16 @@ reference, and the wait in the target's queue. Quantiles add up, so the interval
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.base import LARGEST_VALUE
 from forecasting.elsewhere.abstained import NoPrediction
-from forecasting.elsewhere.pairs import pairs
 from forecasting.elsewhere.prediction import IoPrediction, predict
 from forecasting.elsewhere.runs import SystemRuns
 from forecasting.methods import queue_wait
@@ -27,6 +27,7 @@ from monitor.forecasts.defaults import ELSEWHERE, LEVEL
 from monitor.forecasts.elsewhere_runs import (
     Replay,
     SegmentRuns,
+    TracedApplication,
     comparable,
     newest_runs,
     queue_waits,
@@ -73,43 +74,87 @@ class _Target:
     viewers: Collection[int]
 
 
+@dataclass
+class _Known:
+    """All replays and traced applications that have runs; *parameters* and *runs* are by segment."""
+
+    replays: Sequence[Replay]
+    applications: Sequence[MeasuredSeries]
+    parameters: Mapping[int, Mapping[str, Any]]
+    runs: Mapping[int, SegmentRuns]
+    _systems: dict[tuple[str, str, str, frozenset[int]], list[_System]] = field(default_factory=dict)
+
+    def replays_for(self, target: _Target) -> list[Replay]:
+        """Return the replays of the calls that *target* makes, on any system."""
+        asked = (target.identity.probe, comparable(target.identity.parameters))
+        return [
+            each
+            for each in self.replays
+            if (each.application.probe, each.application.parameters) == asked
+            and each.measured.may_be_named_to(target.viewers)
+        ]
+
+    def systems(self, target: _Target, replay: Replay) -> list[_System]:
+        """Return the systems on which the application and *replay* ran, those with the most pairs first."""
+        version = target.identity.probe_version
+        key = (replay.application.digest, replay.application.manner, version, frozenset(target.viewers))
+        if key not in self._systems:
+            systems = self._of(replay.application, version, target.viewers)
+            self._systems[key] = sorted(
+                systems, key=lambda each: (-len(each.runs.pairs), each.application.name)
+            )
+        return [each for each in self._systems[key] if each.application.series != target.series]
+
+    def _of(
+        self, application: TracedApplication, version: str, viewers: Collection[int]
+    ) -> Iterator[_System]:
+        same = [
+            each.measured
+            for each in self.replays
+            if each.application == application and each.measured.may_be_named_to(viewers)
+        ]
+        for traced_series in self.applications:
+            here = [each for each in same if each.resource_names <= traced_series.resource_names]
+            if (
+                here
+                and (traced_series.probe, traced_series.probe_version) == (application.probe, version)
+                and comparable(self.parameters[traced_series.segment]) == application.parameters
+                and traced_series.may_be_named_to(viewers)
+            ):
+                replay = max(
+                    here, key=lambda each: (len(each.resource_names), self.runs[each.segment].newest)
+                )
+                own = self.runs[traced_series.segment]
+                both = system_runs(traced_series.resources, own, self.runs[replay.segment])
+                yield _System(traced_series, replay, both, own)
+
+
 def forecast_elsewhere(series: Collection[int], now: datetime) -> dict[int, ElsewhereForecast | NoPrediction]:
     """Return the forecast of the next run of each of *series* (keys), or why there is none.
 
     Series whose application has no replay are left out. Replays and runs count only if all users who see a
     series see them, too.
     """
-    known = replays()
-    names = {replay.application.probe for replay in known}
+    found = replays()
+    names = {replay.application.probe for replay in found}
     targets = _targets(Series.objects.filter(pk__in=series, probe__in=names)) if names else []
     if not targets:
         return {}
     applications = traced(names)
-    parameters = segment_parameters(each.segment for each in applications)
-    segments = {*(replay.measured.segment for replay in known), *(each.segment for each in applications)}
-    runs = newest_runs(segments, now)
-    found: dict[int, ElsewhereForecast | NoPrediction] = {}
-    for target in targets:
-        wanted = comparable(target.identity.parameters)
-        own = [
-            replay
-            for replay in known
-            if (replay.application.probe, replay.application.parameters) == (target.identity.probe, wanted)
-            and replay.measured.may_be_named_to(target.viewers)
-            and replay.measured.segment in runs
-        ]
-        same = [
-            each
-            for each in applications
-            if (each.probe, each.probe_version) == (target.identity.probe, target.identity.probe_version)
-            and comparable(parameters[each.segment]) == wanted
-            and each.may_be_named_to(target.viewers)
-            and each.segment in runs
-            and each.series != target.series
-        ]
-        if own:
-            found[target.series] = _forecast_by_newest(target, own, same, runs, now)
-    return found
+    runs = newest_runs(
+        {*(replay.measured.segment for replay in found), *(each.segment for each in applications)}, now
+    )
+    known = _Known(
+        [each for each in found if each.measured.segment in runs],
+        [each for each in applications if each.segment in runs],
+        segment_parameters(each.segment for each in applications),
+        runs,
+    )
+    return {
+        target.series: _forecast_by_newest(target, known, own, now)
+        for target in targets
+        if (own := known.replays_for(target))
+    }
 
 
 def _targets(series: Iterable[Series]) -> list[_Target]:
@@ -131,44 +176,24 @@ def _targets(series: Iterable[Series]) -> list[_Target]:
 
 
 def _forecast_by_newest(
-    target: _Target,
-    known: Sequence[Replay],
-    applications: Sequence[MeasuredSeries],
-    runs: Mapping[int, SegmentRuns],
-    now: datetime,
+    target: _Target, known: _Known, same: Sequence[Replay], now: datetime
 ) -> ElsewhereForecast | NoPrediction:
     """Return the forecast by the signature whose replay on the target is newest; of several that fail, the
-    reason of the first."""
-    here = [each for each in known if each.measured.resource_names <= target.resources]
-    here.sort(key=lambda each: runs[each.measured.segment].newest, reverse=True)
+    reason of the first. *same* are the replays of the calls on any system."""
+    here = [each for each in same if each.measured.resource_names <= target.resources]
+    here.sort(key=lambda each: known.runs[each.measured.segment].newest, reverse=True)
     if not here:
         name = ", ".join(sorted(target.resources))
         return NoPrediction("no_replay", f"no replay of {target.identity.probe} has passed at {name}")
     problems = []
     for replay in here:
-        same = [each.measured for each in known if each.application == replay.application]
-        systems = _systems(applications, same, runs)
         try:
-            return _forecast(target, replay, systems, runs[replay.measured.segment], now)
+            return _forecast(
+                target, replay, known.systems(target, replay), known.runs[replay.measured.segment], now
+            )
         except NoPrediction as error:
             problems.append(error)
     return problems[0]
-
-
-def _systems(
-    applications: Sequence[MeasuredSeries], known: Sequence[MeasuredSeries], runs: Mapping[int, SegmentRuns]
-) -> list[_System]:
-    """Return the systems on which both ran, those with the most pairs of runs first."""
-    found = []
-    for application in applications:
-        here = [each for each in known if each.resource_names <= application.resource_names]
-        if not here:
-            continue
-        replay = max(here, key=lambda each: (len(each.resource_names), runs[each.segment].newest))
-        own = runs[application.segment]
-        both = system_runs(application.resources, own, runs[replay.segment])
-        found.append(_System(application, replay, both, own))
-    return sorted(found, key=lambda system: (-len(pairs(system.runs)), system.application.name))
 
 
 def _forecast(

@@ -6,7 +6,6 @@ import pytest
 
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.fidelity import fidelity, require_faithful
-from forecasting.elsewhere.pairs import pairs
 from forecasting.elsewhere.runs import SystemRuns, scatter
 from tests.forecasting.elsewhere.systems import runs
 
@@ -19,7 +18,7 @@ def replayed(*ratios: float) -> SystemRuns:
 
 
 def test_fidelity_is_the_median_ratio_and_the_scatter_of_its_logarithm() -> None:
-    known = fidelity(pairs(replayed(1.0, 1.1, 1.21)))
+    known = fidelity(replayed(1.0, 1.1, 1.21).pairs)
     assert known is not None
     assert known.n == 3
     assert known.ratio == pytest.approx(1.1)
