@@ -19,6 +19,7 @@ from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_sy
 
 LEAST_PAIRS = 2  # a single one does not tell how much runs differ
 _MOST_REPLAYS = 10  # the newest ones of the target
+_SMALL = 0.1  # share of the application's time: the ratio of a smaller class is not its own
 _NEGLIGIBLE = 0.01  # share of the application's time: a replay may lack such a class of calls
 
 
@@ -80,8 +81,8 @@ def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list
     """Return the prediction of each class from pairs of runs on the reference and *replays* on the target.
 
     Over several runs, medians of logarithms count. Where bytes are known, replays count as if they had moved
-    the application's bytes. A class that takes no time in the replay on the reference has the ratio of
-    application to replay that all classes together have.
+    the application's bytes. A class that takes less than a tenth of the time on the reference has the ratio
+    of application to replay that all classes together have: its own ratio is mostly noise.
 
     Raises:
         NoPrediction: there are no pairs, a replay lacks a class of the application, or replays took no time.
@@ -90,27 +91,45 @@ def predict_classes(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> list
     if overall is None:
         raise NoPrediction("no_replay", "no run of the application has a replay near in time")
     newest = paired[-1].application
-    names = sorted({name for pair in paired for name in pair.application.classes})
-    _require_classes(names, paired, replays)
     moved = [replay.moving(newest) for replay in replays]
-    classes = [_predicted(name, paired, moved, overall.ratio) for name in names]
+    classes = [
+        _predicted(name, share, paired, moved, overall.ratio)
+        for name, share in _shares(paired, replays).items()
+    ]
     if not any(each.seconds for each in classes):
         raise NoPrediction("no_replay", "the replays on the target took no time")
     return classes
 
 
-def _predicted(name: str, paired: Sequence[RunPair], replays: Sequence[IoRun], overall: float) -> ClassRatio:
-    own = [
-        (pair.application.classes[name].seconds, _seconds(pair.replay, name))
-        for pair in paired
-        if name in pair.application.classes
-    ]
+def _shares(paired: Sequence[RunPair], replays: Sequence[IoRun]) -> dict[str, float]:
+    """Return the share of each class in the application's time on the reference.
+
+    Raises NoPrediction if one of *replays*, or of *paired*, lacks a class whose share is not negligible.
+    """
+    total = math.fsum(pair.application.seconds for pair in paired)
+    names = sorted({name for pair in paired for name in pair.application.classes})
+    shares = {name: math.fsum(_seconds(pair.application, name) for pair in paired) / total for name in names}
+    replayed = [*(pair.replay for pair in paired), *replays]
+    for name, share in shares.items():
+        if share > _NEGLIGIBLE and any(name not in replay.classes for replay in replayed):
+            raise NoPrediction("no_replay", f"a replay has no calls of the class {name}")
+    return shares
+
+
+def _predicted(
+    name: str, share: float, paired: Sequence[RunPair], replays: Sequence[IoRun], overall: float
+) -> ClassRatio:
+    own = [(_seconds(pair.application, name), _seconds(pair.replay, name)) for pair in paired]
     reference = statistics.median(application for application, _ in own)
     logarithms = [math.log(application / replay) for application, replay in own if application > 0.0 < replay]
-    faithful = math.exp(statistics.median(logarithms)) if logarithms else overall
+    faithful = math.exp(statistics.median(logarithms)) if share >= _SMALL and logarithms else overall
     replayed = statistics.median(_seconds(replay, name) for replay in replays)
     seconds = faithful * replayed if reference > 0.0 else 0.0
     return ClassRatio(name, reference, seconds / reference if reference > 0.0 else 0.0, seconds)
+
+
+def _seconds(run: IoRun, name: str) -> float:
+    return run.classes[name].seconds if name in run.classes else 0.0
 
 
 def spread(
@@ -157,16 +176,3 @@ def _require_runs(
             f"on {reference.name} {len(paired)} of {len(reference.applications)} runs of the application "
             f"have a replay near in time; expected at least {LEAST_PAIRS}",
         )
-
-
-def _require_classes(names: Sequence[str], paired: Sequence[RunPair], replays: Sequence[IoRun]) -> None:
-    total = math.fsum(pair.application.seconds for pair in paired)
-    for name in names:
-        share = math.fsum(_seconds(pair.application, name) for pair in paired) / total
-        replayed = [*(pair.replay for pair in paired), *replays]
-        if share > _NEGLIGIBLE and any(name not in replay.classes for replay in replayed):
-            raise NoPrediction("no_replay", f"a replay has no calls of the class {name}")
-
-
-def _seconds(run: IoRun, name: str) -> float:
-    return run.classes[name].seconds if name in run.classes else 0.0

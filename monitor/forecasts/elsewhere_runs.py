@@ -17,8 +17,7 @@ from monitor.forecasts.elsewhere_sql import MeasuredSeries, RunValue, measured_s
 from monitor.models import Segment
 
 REPLAY = "replay"  # the probe
-# Waiting for other tasks takes as long as their input and output: replays wait, too.
-CLASSES = ("read", "write", "sync", "metadata", "wait")
+CLASSES = ("read", "write", "sync", "metadata")
 QUEUE = "stage.queue_wait.seconds"
 MOST_RUNS = 30
 MOST_WAITS = 300

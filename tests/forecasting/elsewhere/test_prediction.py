@@ -48,6 +48,15 @@ def test_a_class_that_takes_time_only_on_the_target_has_the_ratio_of_all_classes
     assert prediction.seconds == pytest.approx(2.0 + 30.0)
 
 
+def test_the_ratio_of_a_small_class_is_not_its_own() -> None:
+    def run(started: float, sync: float) -> IoRun:
+        return IoRun(started, {"read": IoTime(10.0), "sync": IoTime(sync)})
+
+    reference = SystemRuns("reference", [run(0.0, 0.3), run(DAY, 0.3)], [run(0.0, 0.1), run(DAY, 0.1)])
+    prediction = predict(reference, target(run(0.0, 5.0)))
+    assert prediction.seconds == pytest.approx(10.0 + 5.0 * 10.3 / 10.1)
+
+
 def test_the_published_errors_count_until_three_systems_are_known() -> None:
     narrow = [
         SystemRuns(name, runs((ratio, ratio), (ratio, ratio)), runs((1.0, 1.0), (1.0, 1.0)))
