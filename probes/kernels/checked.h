@@ -27,7 +27,7 @@ static void die(const char *format, ...) {
     exit(1);
 }
 
-static double number(const char *what, const char *text, double least, double most) {
+static inline double number(const char *what, const char *text, double least, double most) {
     char *end = NULL;
     double value = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
@@ -35,7 +35,7 @@ static double number(const char *what, const char *text, double least, double mo
     return value;
 }
 
-static long whole(const char *what, const char *text, long least, long most) {
+static inline long whole(const char *what, const char *text, long least, long most) {
     double value = number(what, text, (double)least, (double)most);
     if (value != floor(value))
         die("%s: %s is not a whole number", what, text);
@@ -49,14 +49,14 @@ static void *allocate(size_t count, size_t size) {
     return memory;
 }
 
-static int open_or_die(const char *path, int flags) {
+static inline int open_or_die(const char *path, int flags) {
     int file = open(path, flags, 0666);
     if (file < 0)
         die("cannot open %s: %s", path, strerror(errno));
     return file;
 }
 
-static void read_at(int file, const char *path, void *to, size_t bytes, off_t offset) {
+static inline void read_at(int file, const char *path, void *to, size_t bytes, off_t offset) {
     for (char *next = to; bytes > 0;) {
         ssize_t got = pread(file, next, bytes, offset);
         if (got < 0 && errno == EINTR)
@@ -67,7 +67,7 @@ static void read_at(int file, const char *path, void *to, size_t bytes, off_t of
     }
 }
 
-static void write_at(int file, const char *path, const void *from, size_t bytes, off_t offset) {
+static inline void write_at(int file, const char *path, const void *from, size_t bytes, off_t offset) {
     for (const char *next = from; bytes > 0;) {
         ssize_t put = pwrite(file, next, bytes, offset);
         if (put < 0 && errno == EINTR)
