@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from probes.base import Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
+from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, kernels, rates
 from probes.grid import Grid
 
@@ -39,7 +39,8 @@ class Probe:
     summary = "Searches a graph on disk breadth-first, and checks the answer."
     roles = {"target": Role(1, 1, "has the graph in its scratch directory, and searches it")}
     parameters = {
-        "dimension": Parameter(16, "the graph has 2 ** dimension vertices with so many neighbours", 2, 30),
+        "dimension": Parameter(14, "the graph has 2 ** dimension vertices with so many neighbours", 2, 30),
+        "record_bytes": Parameter(4096, "size of a vertex with its neighbours, bytes", 16, 2**30),
         "memory_bytes": Parameter(262_144, "memory of a sorted run, bytes", 4096, 2**40),
         "seed": Parameter(1, "number that chooses the names of the vertices", 0, 2**31 - 1),
     }
@@ -56,8 +57,14 @@ class Probe:
         self.grid = grid
         self.target = plan.resource("target")
         self.dimension = plan.integer("dimension")
+        self.record_bytes = plan.integer("record_bytes")
         self.memory_bytes = plan.integer("memory_bytes")
         self.seed = plan.integer("seed")
+        if self.record_bytes < VERTEX_BYTES * self.dimension or self.record_bytes % VERTEX_BYTES:
+            raise InvalidParameters(
+                f"record_bytes: expected a multiple of {VERTEX_BYTES}, at least "
+                f"{VERTEX_BYTES * self.dimension} for {self.dimension} neighbours; got {self.record_bytes}"
+            )
 
     def init(self) -> None:
         needs = checks.Needs(self._needed_bytes() + _BUILD_BYTES, ["cc"])
@@ -82,13 +89,13 @@ class Probe:
         self.grid.clean_up()
 
     def _needed_bytes(self) -> int:
-        """Return the size of the graph and of two copies of the neighbours of its largest level, at most."""
-        return 3 * VERTEX_BYTES * self.dimension * (1 << self.dimension)
+        """Return the size of the graph, and of twice the neighbours of all vertices: no level has more."""
+        return (self.record_bytes + 2 * VERTEX_BYTES * self.dimension) * (1 << self.dimension)
 
     def _run(self, command: str) -> dict[str, Tally]:
-        numbers = [str(number) for number in (self.dimension, self.seed, self.memory_bytes)]
+        sizes = (self.dimension, self.record_bytes, self.seed, self.memory_bytes)
         text = self.grid.shell(self.target).check(
-            [self.executable, command, self.grid.scratch(self.target), *numbers],
+            [self.executable, command, self.grid.scratch(self.target), *map(str, sizes)],
             timeout_seconds=_MOST_SECONDS,
             doing=f"{command} the graph",
         )

@@ -1,14 +1,14 @@
 /* The kernel of External-memory BFS: breadth-first search of a graph that lies on disk.
  *
- *   em_bfs generate DIRECTORY DIMENSION SEED MEMORY_BYTES
- *   em_bfs traverse DIRECTORY DIMENSION SEED MEMORY_BYTES
+ *   em_bfs generate DIRECTORY DIMENSION RECORD_BYTES SEED MEMORY_BYTES
+ *   em_bfs traverse DIRECTORY DIMENSION RECORD_BYTES SEED MEMORY_BYTES
  *
  * The graph is a hypercube: 2^DIMENSION vertices, each with DIMENSION neighbours. Vertices are renamed by a
  * random permutation that SEED chooses, so the neighbours of a vertex lie anywhere in the file. `generate`
- * writes their names, eight bytes each, in the order of the vertices. `traverse` knows only this file and the
- * degree: it is the algorithm of K. Munagala and A. Ranade, I/O-complexity of graph algorithms (SODA 1999),
+ * writes a record of RECORD_BYTES for each vertex, in the order of their names: the names of its neighbours,
+ * eight bytes each, then random content. `traverse` knows only this file and the degree: it is the algorithm of K. Munagala and A. Ranade, I/O-complexity of graph algorithms (SODA 1999),
  * for undirected graphs. The next level are the neighbours of this level without this level and the one
- * before. Adjacency lists are read one block at a time; neighbours are sorted in runs of MEMORY_BYTES, which
+ * before. Adjacency lists are read as blocks; neighbours are sorted in runs of MEMORY_BYTES, which
  * are merged from disk. Then the answer is checked: level k has DIMENSION over k vertices, and these have k
  * bits that differ from the root, before they were renamed.
  *
@@ -29,7 +29,7 @@ typedef uint64_t Vertex;
 typedef struct {
     const char *directory;
     int dimension;
-    uint64_t seed, vertices;
+    uint64_t seed, vertices, record_bytes;
     size_t memory_bytes;
 } Graph;
 
@@ -63,11 +63,15 @@ static uint64_t inverse(uint64_t odd) { /* Newton's method: each step doubles th
 
 enum { ROUNDS = 4 };
 
-static uint64_t factor(const Graph *graph, int turn) {
-    uint64_t state = graph->seed + (uint64_t)(turn + 1) * UINT64_C(0x9E3779B97F4A7C15); /* splitmix64 */
+/* The last steps of splitmix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators. */
+static uint64_t mixed(uint64_t state) {
     state = (state ^ (state >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     state = (state ^ (state >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return (state ^ (state >> 31)) | 1;
+    return state ^ (state >> 31);
+}
+
+static uint64_t factor(const Graph *graph, int turn) {
+    return mixed(graph->seed + (uint64_t)(turn + 1) * UINT64_C(0x9E3779B97F4A7C15)) | 1;
 }
 
 static int shift_of(const Graph *graph) {
@@ -207,6 +211,8 @@ static int generate(const Graph *graph) {
         Vertex vertex = original(graph, name);
         for (int bit = 0; bit < graph->dimension; bit++)
             put(&writer, renamed(graph, vertex ^ (UINT64_C(1) << bit)));
+        for (uint64_t word = (uint64_t)graph->dimension; word < graph->record_bytes / sizeof(Vertex); word++)
+            put(&writer, mixed(writer.written));
     }
     end_writing(&writer);
     printf("direct %d\n", is_direct);
@@ -238,7 +244,8 @@ static int ascending(const void *left, const void *right) {
 
 /* Return the list of a vertex: one block, or the few over which it extends. */
 static const Vertex *neighbours(Search *search, Vertex vertex) {
-    uint64_t list_bytes = (uint64_t)search->graph->dimension * sizeof(Vertex), from = vertex * list_bytes;
+    uint64_t list_bytes = (uint64_t)search->graph->dimension * sizeof(Vertex);
+    uint64_t from = vertex * search->graph->record_bytes;
     uint64_t first = from / BLOCK, count = (from + list_bytes - 1) / BLOCK - first + 1;
     if (vertex >= search->graph->vertices)
         die("%s is damaged: there is no vertex %" PRIu64, search->path, vertex);
@@ -396,12 +403,15 @@ static int traverse(const Graph *graph) {
 
 int main(int argc, char **argv) {
     program = "em_bfs";
-    if (argc != 6)
-        die("usage: em_bfs generate|traverse DIRECTORY DIMENSION SEED MEMORY_BYTES");
+    if (argc != 7)
+        die("usage: em_bfs generate|traverse DIRECTORY DIMENSION RECORD_BYTES SEED MEMORY_BYTES");
     Graph graph = {.directory = argv[2]};
     graph.dimension = (int)whole("DIMENSION", argv[3], 2, 32);
-    graph.seed = (uint64_t)whole("SEED", argv[4], 0, 2147483647);
-    graph.memory_bytes = (size_t)whole("MEMORY_BYTES", argv[5], BLOCK, 1L << 40);
+    graph.record_bytes = (uint64_t)whole("RECORD_BYTES", argv[4], graph.dimension * (long)sizeof(Vertex), 1 << 30);
+    graph.seed = (uint64_t)whole("SEED", argv[5], 0, 2147483647);
+    graph.memory_bytes = (size_t)whole("MEMORY_BYTES", argv[6], BLOCK, 1L << 40);
+    if (graph.record_bytes % sizeof(Vertex) != 0)
+        die("RECORD_BYTES: %s is not a multiple of %zu", argv[4], sizeof(Vertex));
     graph.vertices = UINT64_C(1) << graph.dimension;
     if (strcmp(argv[1], "generate") == 0)
         return generate(&graph);
