@@ -51,7 +51,7 @@ def test_a_damaged_graph_gives_a_wrong_answer(kernel: Path, tmp_path: Path) -> N
     assert "wrong answer" in refusal(kernel, "traverse", tmp_path, 8, 64, 1, 4096)
     with (tmp_path / "graph").open("rb+") as graph:
         graph.write(b"\xff" * 16_384)
-    assert "there is no vertex" in refusal(kernel, "traverse", tmp_path, 8, 64, 1, 4096)
+    assert "wrong answer" in refusal(kernel, "traverse", tmp_path, 8, 64, 1, 4096)
 
 
 def test_a_graph_that_ends_too_early_is_reported(kernel: Path, tmp_path: Path) -> None:
