@@ -107,7 +107,7 @@ class Importer:
             results.measurements(values),
             (stage("compute", "compute", seconds),),
             section.name,
-            {**run, **({} if section.is_valid else {"valid": False})},
+            {**run, "phase": section.name, **({} if section.is_valid else {"valid": False})},
             resource=self.resource,
         )
 
