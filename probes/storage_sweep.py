@@ -109,11 +109,12 @@ class Probe:
             longest = max(longest, time.monotonic() - began)
 
     def cleanup(self) -> list[Measurement]:
+        measured = self._finish()
         try:
             self.settings.restore()
         finally:
             self.grid.clean_up()
-        return self._finish()
+        return measured
 
     def _measure(self, cell: Combination, position: Position) -> Measurement:
         self.settings.apply(cell.privileged)
@@ -167,7 +168,7 @@ class Probe:
         state = SweepState(self.state.design, self.state.position, dict(original) or None)
         if not self._remember(state) and original:
             raise InvalidParameters(
-                "settings: this reporter keeps nothing between runs, so it could not restore them after a kill; "
+                "settings: this reporter keeps nothing between runs, so a kill would leave them changed; "
                 "give `once` the option --state DIRECTORY"
             )
 

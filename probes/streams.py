@@ -46,7 +46,7 @@ class StreamLimits:
 
 @dataclass(frozen=True)
 class PhaseSeconds:
-    """The seconds of a phase: in all, and means over tasks for I/O and at barriers, and of their ends' spread."""
+    """The seconds of a phase: in all; means over tasks for I/O and at barriers; the spread of their ends."""
 
     seconds: float
     io_seconds: float

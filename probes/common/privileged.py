@@ -1,7 +1,7 @@
-"""Privileged factors of a sweep, such as an I/O scheduler: set by commands of the operator, read back, restored.
+"""Privileged factors of a sweep, such as an I/O scheduler: set by the operator's commands, and restored.
 
-No shell runs the commands. What was set before the sweep is remembered before the first change; the cleanup
-sets it again, and where a run was killed, the next run of the series.
+No shell runs the commands, and each level is read back. The levels before the sweep are remembered before
+the first change; the cleanup sets them again, and where a run was killed, the next run of the series.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PrivilegedSettings:
         for name in sorted(left_by_a_killed_run.keys() - self._factors.keys()):
             level = left_by_a_killed_run[name]
             self._grid.log(
-                f"{name} was {level} before a run that was killed; settings has it no more, so it stays as it is",
+                f"{name} was {level} before a run that was killed; settings has it no more: it stays changed",
                 "warning",
             )
         self._original = {
@@ -149,18 +149,23 @@ class PrivilegedSettings:
         Raises:
             ProbeFailed: a level cannot be set or does not read back; the other factors have been restored.
         """
-        failures = []
-        for name, level in list(self._original.items()):
-            try:
-                if self._read(self._factors[name]) != level:
-                    self._set(self._factors[name], level)
-                del self._original[name]
-            except ProbeFailed as error:
-                failures.append(error)
+        if not self._original:
+            return
+        attempts = [(name, self._restored(name, level)) for name, level in self._original.items()]
+        failures = {name: error for name, error in attempts if error is not None}
+        self._original = {name: self._original[name] for name in failures}
         self._present = {}
         self._remember(self._original)
         if failures:
-            raise failures[0]
+            raise next(iter(failures.values()))
+
+    def _restored(self, name: str, level: str) -> ProbeFailed | None:
+        try:
+            if self._read(self._factors[name]) != level:
+                self._set(self._factors[name], level)
+        except ProbeFailed as error:
+            return error
+        return None
 
     def _set(self, factor: PrivilegedFactor, level: str) -> None:
         self._present.pop(factor.name, None)
@@ -170,7 +175,7 @@ class PrivilegedSettings:
         present = self._read(factor)
         if present != level:
             raise ProbeFailed(
-                f"cannot set {factor.name} to {level} at {self._target}: {factor.setting[0]} reports no error, "
+                f"cannot set {factor.name} to {level} at {self._target}: no error, "
                 f"but {factor.reading[0]} reads {present}",
                 resource=self._target,
             )

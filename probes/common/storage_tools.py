@@ -1,4 +1,4 @@
-"""The tools of a storage sweep: fio, or gridcast's own kernel. Both prepare files and measure a combination."""
+"""The tools of a storage sweep, which prepare files and measure a combination: fio, or gridcast's kernel."""
 
 from __future__ import annotations
 
