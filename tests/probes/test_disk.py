@@ -11,8 +11,9 @@ import pytest
 
 from monitor.testbed.middleware.programs import locate
 from probes.base import ProbeFailed
+from probes.common.fio import FioFailed, OperationResult, parse_fio
 from probes.common.kernels import kernel_source
-from probes.disk import FioFailed, OperationResult, fio_command, parse_fio, parse_own
+from probes.disk import fio_command, parse_own
 from reporters.report import Report
 from tests.probes.runs import install, logged, metrics, run_locally, units
 from tests.reporters.needs import needs
