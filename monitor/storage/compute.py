@@ -10,14 +10,15 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 
 from forecasting.base import ForecastingError
 from forecasting.sweeps.effects import effects_of
 from forecasting.sweeps.rate_history import rate_history
 from forecasting.sweeps.sweet_spot import sweet_spot
 from monitor.depot.samples.read import histories
-from monitor.models import Series, StorageVerdict
+from monitor.models import Run, Series, StorageVerdict
+from monitor.models.run import State
 from monitor.performance.sweeps import as_streams, as_sweep, stored_sweeps
 from monitor.storage.uses import MeasuredUse, measured_uses, probes
 
@@ -49,12 +50,13 @@ def refresh_verdicts(now: datetime, *, within_seconds: float) -> int:
 
 
 def outdated() -> QuerySet[Series]:
-    """Return the series with a run that is newer than their verdict."""
-    measuring = Series.objects.filter(probe__in=probes(), latestrun__slot__isnull=False)
-    is_older = Q(storage_verdict__isnull=True) | Q(storage_verdict__newest__lt=F("latestrun__slot"))
+    """Return the series with a passed run that is newer than their verdict."""
+    passed = Run.objects.filter(series=OuterRef("pk"), state=State.PASSED).order_by("-slot")
+    is_older = Q(storage_verdict__isnull=True) | Q(storage_verdict__newest__lt=F("newest"))
     return (
-        measuring.filter(is_older)
-        .annotate(newest=F("latestrun__slot"))
+        Series.objects.filter(probe__in=probes())
+        .annotate(newest=Subquery(passed.values("slot")[:1]))
+        .filter(is_older, newest__isnull=False)
         .order_by(F("storage_verdict__computed_at").asc(nulls_first=True), "pk")
     )
 
@@ -113,7 +115,7 @@ def _analysis(
     if not sweeps:
         return {}
     newest = sweeps[-1]
-    whole = newest.passes if _is_pass_complete(series, start) else newest.passes - 1
+    whole = _whole_passes_of(series, newest, start)
     state = {"began_at": newest.began_at.isoformat(), "pass": newest.passes, "whole_passes": whole}
     usable = _whole_passes(newest, whole) if whole >= FEWEST_PASSES else None
     if usable is None:
@@ -128,10 +130,20 @@ def _analysis(
     return {"sweep": state, "of": of, **_analysed(usable)}
 
 
-def _is_pass_complete(series: Series, start: datetime) -> bool:
-    name = f"{_PREFIXES[series.probe]}.remaining"
-    remaining = histories(series, [name], start=start, passed_only=False).get(name, [])
-    return bool(remaining) and remaining[-1].value == 0
+def _whole_passes_of(series: Series, sweep: StoredSweep, start: datetime) -> int:
+    """Return the last pass of *sweep* after which nothing remained to be measured; 0 if there is none."""
+    prefix = _PREFIXES[series.probe]
+    names = [f"{prefix}.{name}" for name in ("pass", "began", "remaining")]
+    points = histories(series, names, start=start, passed_only=False)
+    numbers, begins, remaining = (
+        {point.time: point.value for point in points.get(name, ())} for name in names
+    )
+    ended = [
+        number
+        for slot, number in numbers.items()
+        if remaining.get(slot) == 0 and begins.get(slot) == sweep.began_at.timestamp()
+    ]
+    return int(max(ended, default=0))
 
 
 def _whole_passes(sweep: StoredSweep, passes: int) -> StoredSweep:
