@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import pydantic
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
@@ -15,7 +14,6 @@ from monitor.admin import access  # noqa: F401 - registers tokens, site admins a
 from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
 from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.conditions.base import ConditionError
-from monitor.gridfile.storage_entries import StorageEntry
 from monitor.imports import formats
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
@@ -89,14 +87,10 @@ class ResourceForm(ResourceFormBase):
         return cleaned
 
     def _check_storage(self, storage: Any) -> None:
-        if storage is None or storage == {}:
-            return
-        try:
-            StorageEntry.model_validate(storage)
-        except pydantic.ValidationError as error:
-            for fault in error.errors():
-                place = ".".join(map(str, fault["loc"]))
-                self.add_error("storage", f"{place}: {fault['msg']}" if place else fault["msg"])
+        from monitor.gridfile.storage_entries import storage_faults  # noqa: PLC0415  # loads pydantic
+
+        for fault in storage_faults(storage) if storage else ():
+            self.add_error("storage", fault)
 
     def _check(self, resource: config.ResourceConfig) -> None:
         try:

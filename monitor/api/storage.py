@@ -88,9 +88,9 @@ class StorageAreaOut(Schema):
         description="Uses with at least 80 % of the rate of the best area.", examples=[["random_read"]]
     )
     concerns: list[str] = Field(description="What is unusual.", examples=[["slower than usual"]])
-    rates: list[StorageRateOut]
-    figures: list[StorageFigureOut]
-    efficiency: list[StorageEfficiencyOut]
+    rates: list[StorageRateOut] = Field(description="The rate of each use, and its history.")
+    figures: list[StorageFigureOut] = Field(description="For price, capacity, power and endurance.")
+    efficiency: list[StorageEfficiencyOut] = Field(description="Against the parts of the area.")
 
 
 class StorageVerdictOut(Schema):
@@ -112,13 +112,13 @@ class StorageVerdictOut(Schema):
 class StorageAreaDetails(StorageAreaOut):
     """A storage area with the analyses of its sweeps."""
 
-    verdicts: list[StorageVerdictOut]
+    verdicts: list[StorageVerdictOut] = Field(description="The analyses of its series.")
 
 
 class StorageAreaList(ListOut):
     """A page of storage areas, by name."""
 
-    areas: list[StorageAreaOut]
+    areas: list[StorageAreaOut] = Field(description="A page of storage areas.")
 
 
 @router.get(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from monitor.yamlfile.entry import Entry
 
@@ -60,3 +61,13 @@ class StorageEntry(Entry):
         if not self.model_dump(exclude_defaults=True):
             raise ValueError("expected at least one key, such as medium")
         return self
+
+
+def storage_faults(storage: Any) -> Iterator[str]:
+    """Yield what is wrong with *storage*, as a form shows it."""
+    try:
+        StorageEntry.model_validate(storage)
+    except ValidationError as error:
+        for fault in error.errors():
+            place = ".".join(map(str, fault["loc"]))
+            yield f"{place}: {fault['msg']}" if place else fault["msg"]
