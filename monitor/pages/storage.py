@@ -13,12 +13,21 @@ from django.utils import timezone
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.updates import digest_of, is_current, live
-from monitor.storage.areas import SeriesVerdict, series_verdicts, storage_areas
+from monitor.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
 from monitor.storage.uses import USES
 
 SHOWN_EFFECTS = 12
 SHOWN_LEVELS = 8
 DIFFERENT = 0.05  # p value
+# Figures of merit that are compared side by side, with their headings.
+MERITS = {
+    "price_per_gb": "Price per GB",
+    "read_mb_per_second_per_price": "MB/s per price",
+    "read_iops_per_price": "IOPS per price",
+    "read_mb_per_second_per_watt": "MB/s per watt",
+    "read_iops_per_watt": "IOPS per watt",
+    "lifetime_years": "Lifetime in years",
+}
 
 
 @members_only
@@ -32,7 +41,8 @@ def areas_page(request: HttpRequest) -> HttpResponse:
     context = {
         "rows": [(area, [area.by_use.get(use.name) for use in measured]) for area in areas],
         "uses": measured,
-        "merits": [(area, area.figures) for area in areas if area.figures],
+        "merits": [(area, _merits(area)) for area in areas if area.figures],
+        "merit_titles": list(MERITS.values()),
         "digest": digest,
         "now": timezone.now(),
     }
@@ -60,6 +70,11 @@ def area_page(request: HttpRequest, name: str) -> HttpResponse:
     }
     template = "parts/storage_area.html" if wants_part(request) else "pages/storage_area.html"
     return render(request, template, context)
+
+
+def _merits(area: StorageArea) -> list[tuple[str, float | None]]:
+    values = {figure.name: figure.value for figure in area.figures}
+    return [(title, values.get(name)) for name, title in MERITS.items()]
 
 
 def _sweep(verdict: SeriesVerdict) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +63,14 @@ class AreaUse:
 class StorageArea:
     """A resource with its own scratch, and what its series say about it.
 
-    *storage* is its entry in the grid file. *newest* is the slot of the newest run that counts.
+    *storage* is its entry in the grid file. *uses* has the best evidence for each use, *further* what other
+    series say. *newest* is the slot of the newest run that counts.
     """
 
     resource: Resource
     storage: Mapping[str, Any]
     uses: Sequence[AreaUse] = ()
+    further: Sequence[AreaUse] = ()
     newest: datetime | None = None
     figures: Sequence[Figure] = ()
     efficiencies: Sequence[Efficiency] = ()
@@ -76,6 +78,11 @@ class StorageArea:
     @property
     def medium(self) -> str:
         return str(self.storage.get("medium", ""))
+
+    @property
+    def rates(self) -> list[AreaUse]:
+        """Return all rates, those of one use together."""
+        return sorted((*self.uses, *self.further), key=lambda each: USES.index(each.use))
 
     @property
     def by_use(self) -> dict[str, AreaUse]:
@@ -88,7 +95,7 @@ class StorageArea:
     @property
     def concerns(self) -> list[str]:
         """Return what is unusual, the most urgent first, in words."""
-        found = {concern for use in self.uses for concern in use.concerns}
+        found = {concern for use in (*self.uses, *self.further) for concern in use.concerns}
         return [words for concern, words in CONCERNS.items() if concern in found]
 
 
@@ -107,26 +114,31 @@ def storage_areas(user: User) -> list[StorageArea]:
 
     These are resources with storage in the grid file, and resources that a storage probe has measured.
     """
-    verdicts = _uses_of_series(user)
+    return areas_of(StorageVerdict.objects.visible_to(user), Resource.objects.visible_to(user))
+
+
+def areas_of(verdicts: QuerySet[StorageVerdict], resources: QuerySet[Resource]) -> list[StorageArea]:
+    """Return the areas among *resources* by name, with what *verdicts* say about them."""
+    uses = _uses_of_series(verdicts)
     at = defaultdict(list)
-    bindings = Binding.objects.filter(series__in=verdicts)
+    bindings = Binding.objects.filter(series__in=uses)
     for series, resource in bindings.values_list("series_id", "resource_id"):
         at[resource].append(series)
-    rows = (
-        Resource.objects.visible_to(user).filter(~Q(storage={}) | Q(pk__in=list(at))).select_related("site")
-    )
-    areas = [_area(resource, [verdicts[series] for series in at[resource.pk]]) for resource in rows]
+    rows = resources.filter(~Q(storage={}) | Q(pk__in=list(at))).select_related("site")
+    areas = [_area(resource, [uses[series] for series in at[resource.pk]]) for resource in rows]
     return _beside_each_other(sorted(areas, key=lambda area: area.resource.name))
 
 
 def series_verdicts(user: User, resource: Resource) -> list[SeriesVerdict]:
     """Return the verdicts of the series at *resource* that *user* may see."""
+    return verdicts_at(StorageVerdict.objects.visible_to(user), resource)
+
+
+def verdicts_at(verdicts: QuerySet[StorageVerdict], resource: Resource) -> list[SeriesVerdict]:
+    """Return those of *verdicts* that are about *resource*, by the name of the series."""
     bound = Binding.objects.filter(resource=resource).values("series")
-    rows = StorageVerdict.objects.visible_to(user).filter(series__in=bound).select_related("series")
-    return [
-        SeriesVerdict(row.series.name, row.series.probe, row.computed_at, row.content)
-        for row in rows.order_by("series__name")
-    ]
+    rows = verdicts.filter(series__in=bound).select_related("series").order_by("series__name")
+    return [SeriesVerdict(row.series.name, row.series.probe, row.computed_at, row.content) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -137,10 +149,9 @@ class _SeriesUses:
     uses: Mapping[str, Any]
 
 
-def _uses_of_series(user: User) -> dict[int, _SeriesUses]:
-    """Return the rates of all visible series by key; analyses of sweeps, which are large, are not read."""
-    rows: QuerySet[StorageVerdict, tuple[int, str, str, datetime, Any]]
-    rows = StorageVerdict.objects.visible_to(user).values_list(
+def _uses_of_series(verdicts: QuerySet[StorageVerdict]) -> dict[int, _SeriesUses]:
+    """Return the rates of all series by key; analyses of sweeps, which are large, are not read."""
+    rows = verdicts.values_list(
         "series_id", "series__name", "series__probe", "newest", KeyTransform("uses", "content")
     )
     return {key: _SeriesUses(name, probe, newest, uses or {}) for key, name, probe, newest, uses in rows}
@@ -149,15 +160,17 @@ def _uses_of_series(user: User) -> dict[int, _SeriesUses]:
 def _area(resource: Resource, series: Iterable[_SeriesUses]) -> StorageArea:
     order = probes()
     best_first = sorted(series, key=lambda each: (order.index(each.probe), each.series))
-    uses = []
+    uses, further = [], []
     for use in USES:
-        for each in best_first:
-            if measured := each.uses.get(use.name):
-                history = measured["history"]
-                uses.append(AreaUse(use, each.series, history["median"], history, measured["settings"]))
-                break
+        found = [
+            AreaUse(use, each.series, content["history"]["median"], content["history"], content["settings"])
+            for each in best_first
+            if (content := each.uses.get(use.name))
+        ]
+        uses.extend(found[:1])
+        further.extend(found[1:])
     newest = max((each.newest for each in best_first), default=None)
-    return StorageArea(resource, resource.storage, uses, newest)
+    return StorageArea(resource, resource.storage, uses, further, newest)
 
 
 def _beside_each_other(areas: Sequence[StorageArea]) -> list[StorageArea]:
@@ -171,7 +184,8 @@ def _beside_each_other(areas: Sequence[StorageArea]) -> list[StorageArea]:
         StorageArea(
             area.resource,
             area.storage,
-            [_with_share(use, values[use.use.name]) for use in area.uses],
+            [replace(use, share=_share(use.value, values[use.use.name])) for use in area.uses],
+            area.further,
             area.newest,
             figures_of_merit(area.storage, rates[area.resource.name]),
             efficiencies(
@@ -184,6 +198,5 @@ def _beside_each_other(areas: Sequence[StorageArea]) -> list[StorageArea]:
     ]
 
 
-def _with_share(use: AreaUse, values: Sequence[float]) -> AreaUse:
-    share = use.value / max(values) if len(values) > 1 else None
-    return AreaUse(use.use, use.series, use.value, use.history, use.settings, share)
+def _share(value: float, values: Sequence[float]) -> float | None:
+    return value / max(values) if len(values) > 1 else None

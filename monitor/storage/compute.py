@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HISTORY = timedelta(days=180)
 FULLNESS = "scratch.full"
+NUMBER = "sweep.pass"  # the first pass is set aside, if there are others
 FEWEST_PASSES = 2  # the first is set aside
 _PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}
 
@@ -78,21 +79,27 @@ def compute_verdict(series: Series, now: datetime) -> StorageVerdict:
 
 def _uses(series: Series, sweeps: Sequence[StoredSweep], start: datetime) -> dict[str, Any]:
     chosen = measured_uses(series.probe, series.parameters, lambda: _medians(sweeps))
-    points = histories(series, [use.metric for use in chosen] + [FULLNESS], start=start)
+    names = [use.metric for use in chosen] + [FULLNESS, NUMBER]
+    points = histories(series, names, start=start)
     full = {point.time: point.value for point in points.get(FULLNESS, ())}
-    return {use.use: _use(use, points[use.metric], full) for use in chosen if points.get(use.metric)}
+    set_aside = {point.time for point in points.get(NUMBER, ()) if point.value == 1.0}
+    varied = sweeps[-1].varied if sweeps else ()
+    found = {}
+    for use in chosen:
+        measured = [point for point in points.get(use.metric, ()) if point.value > 0]
+        if later := [point for point in measured if point.time not in set_aside] or measured:
+            settings = {name: level for name, level in (use.settings or {}).items() if name in varied}
+            found[use.use] = {**_use(use, later, full), "settings": settings}
+    return found
 
 
-def _use(use: MeasuredUse, points: Sequence[Point], full: Mapping[datetime, float]) -> dict[str, Any]:
-    positive = [point for point in points if point.value > 0]
-    if not positive:
-        return {}
+def _use(use: MeasuredUse, positive: Sequence[Point], full: Mapping[datetime, float]) -> dict[str, Any]:
     history = rate_history(
         [point.time.timestamp() for point in positive],
         [point.value * use.factor for point in positive],
         [full.get(point.time, math.nan) for point in positive] if full else None,
     )
-    return {"metric": use.metric, "settings": dict(use.settings or {}), "history": asdict(history)}
+    return {"metric": use.metric, "history": asdict(history)}
 
 
 def _medians(sweeps: Sequence[StoredSweep]) -> dict[str, float]:

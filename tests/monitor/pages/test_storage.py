@@ -47,7 +47,7 @@ def test_areas_are_listed_with_their_rates_and_figures(client: Client) -> None:
     page = text(client, "/storage/")
     assert "2 areas" in page
     assert "flash-login" in page
-    assert "IOPS read per price" in page
+    assert "IOPS per price" in page
 
 
 @pytest.mark.usefixtures("areas")
