@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 from django.db.models.fields.json import KeyTransform
 
+from forecasting.sweeps.rate_history import RateTrend
 from monitor.models import Binding, Resource, StorageVerdict
 from monitor.storage.merit import Efficiency, Figure, efficiencies, figures_of_merit
 from monitor.storage.uses import USES, Use, probes
@@ -55,7 +56,7 @@ class AreaUse:
         return states + [
             concern
             for key, concern in (("by_time", "declining"), ("by_fullness", "filling"))
-            if (trend := self.history[key]) and trend["high"] < 0 and trend["change"] <= -0.1
+            if (trend := self.history[key]) and RateTrend(**trend).declines
         ]
 
 
