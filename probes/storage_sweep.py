@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 
 from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, memory, passes, storage_design, storage_tools
-from probes.common.passes import Position, SweepState
+from probes.common.passes import SweepPosition, SweepState
 from probes.common.privileged import SETTINGS, PrivilegedSettings, parse_settings
-from probes.common.storage_design import Combination, Layout
+from probes.common.storage_design import Combination, FileLayout
 from probes.grid import Grid
 
 _BUILD_BYTES = 1_000_000
@@ -70,7 +70,7 @@ class Probe:
         self.measured = 0
         self.measuring_seconds = 0.0
         self.state = SweepState()
-        self.position: Position | None = None  # known after init
+        self.position: SweepPosition | None = None  # known after init
         self._check_sizes()
 
     def init(self) -> None:
@@ -116,7 +116,7 @@ class Probe:
             self.grid.clean_up()
         return measured
 
-    def _measure(self, cell: Combination, position: Position) -> Measurement:
+    def _measure(self, cell: Combination, position: SweepPosition) -> Measurement:
         self.settings.apply(cell.privileged)
         files, part_bytes = self._files(cell.layout), self._part_bytes(cell.tasks)
         seed = 1000 * position.number + position.done + self.measured
@@ -149,14 +149,14 @@ class Probe:
             self.grid.log(f"what the last run remembered is {error}: a new sweep begins", "warning")
         is_same = self.state.design == self.design
         position = self.state.position if is_same else None
-        self.position = position or Position(began=int(time.time()))
+        self.position = position or SweepPosition(began=int(time.time()))
         passes_wanted = self.plan.integer("passes")
         self.grid.log(
             f"pass {self.position.number} of {passes_wanted}: {self.position.done} of {len(self.cells)} "
             "combinations were measured before"
         )
 
-    def _known_position(self) -> Position:
+    def _known_position(self) -> SweepPosition:
         assert self.position is not None  # noqa: S101 - init has set it
         return self.position
 
@@ -207,7 +207,7 @@ class Probe:
                 resource=self.target,
             )
 
-    def _files(self, layout: Layout) -> str:
+    def _files(self, layout: FileLayout) -> str:
         return f"{self.grid.scratch(self.target)}/sweep{layout.files}"
 
     def _part_bytes(self, tasks: int) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from probes.base import InvalidParameters, Measurement, NoData, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, external_program, kernels, memory, passes
-from probes.common.passes import Position, SweepState
+from probes.common.passes import SweepPosition, SweepState
 from probes.grid import Completed, Grid
 
 _BUILD_BYTES = 1_000_000
@@ -97,7 +97,7 @@ class Probe:
         readers, writers = (limits(name, plan.text(name), self.tasks) for name in ("readers", "writers"))
         self.settings = [StreamLimits(reading, writing) for reading in readers for writing in writers]
         self.design = passes.design_digest([dict(plan.parameters)])
-        self.position: Position | None = None  # known after init
+        self.position: SweepPosition | None = None  # known after init
         self.measured = 0
 
     def init(self) -> None:
@@ -158,14 +158,14 @@ class Probe:
             f"cannot {doing} at {self.target}: {reason}", self.target, completed
         )
 
-    def _recalled(self) -> Position:
+    def _recalled(self) -> SweepPosition:
         try:
             state = passes.parse_state(self.grid.recall())
         except ValueError as error:
             self.grid.log(f"what the last run remembered is {error}: a new sweep begins", "warning")
             state = SweepState()
         kept = state.position if state.design == self.design else None
-        return kept or Position(began=int(time.time()))
+        return kept or SweepPosition(began=int(time.time()))
 
 
 def limits(name: str, text: str, tasks: int) -> list[int]:

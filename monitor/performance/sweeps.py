@@ -21,7 +21,7 @@ Levels = tuple[str, ...]
 STREAM_FACTORS = ("readers", "writers")
 PRICES = ("io_seconds", "barrier_seconds", "spread_seconds")  # of a run of streams, beside its seconds
 _PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}  # by probe
-_CELL = re.compile(r"(?:sweep|streams)\.([a-z]\w*=[^,=]+?(?:,[a-z]\w*=[^,=]+?)*)\.([a-z_.]+)")
+_CELL = re.compile(r"(?:sweep|streams)\.([a-z][a-z0-9_]*=[^,=.]+(?:,[a-z][a-z0-9_]*=[^,=.]+)*)\.([a-z_.]+)")
 _VALUES = {"sweep": "bytes_per_second", "streams": "seconds"}  # the metric that is compared
 
 

@@ -21,7 +21,7 @@ MOST_VALUES = 900  # of a run: a report has at most 1000 metrics
 
 
 @dataclass(frozen=True)
-class Position:
+class SweepPosition:
     """The place in a sweep. *began* is the Unix time of the sweep, which identifies it.
 
     *done* combinations of the pass *number* have been measured.
@@ -31,15 +31,15 @@ class Position:
     number: int = 1
     done: int = 0
 
-    def advanced(self, count: int, combinations: int, passes: int) -> Position | None:
+    def advanced(self, count: int, combinations: int, passes: int) -> SweepPosition | None:
         """Return the position after *count* more combinations; None at the end of the sweep."""
         done = self.done + count
         if done < combinations:
-            return Position(self.began, self.number, done)
-        return Position(self.began, self.number + 1) if self.number < passes else None
+            return SweepPosition(self.began, self.number, done)
+        return SweepPosition(self.began, self.number + 1) if self.number < passes else None
 
 
-def order(combinations: int, seed: int, position: Position) -> list[int]:
+def order(combinations: int, seed: int, position: SweepPosition) -> list[int]:
     """Return the numbers of the combinations in the order of the pass of *position*."""
     drawn = random.Random(f"{seed} {position.began} {position.number}")  # noqa: S311 - no secret
     numbers = list(range(combinations))
@@ -61,7 +61,7 @@ class SweepState:
     """
 
     design: str = ""
-    position: Position | None = None  # None: the next run begins a sweep
+    position: SweepPosition | None = None  # None: the next run begins a sweep
     restore: dict[str, str] | None = None
 
     def to_text(self) -> str:
@@ -81,14 +81,16 @@ def parse_state(text: str | None) -> SweepState:
         position, restore = document["position"], document["restore"] or {}
         return SweepState(
             design=str(document["design"]),
-            position=None if position is None else Position(**{key: int(position[key]) for key in position}),
+            position=None
+            if position is None
+            else SweepPosition(**{key: int(position[key]) for key in position}),
             restore={str(name): str(level) for name, level in restore.items()} or None,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"damaged: {text[:80]!r}") from None
 
 
-def first_metrics(prefix: str, position: Position) -> list[Measurement]:
+def first_metrics(prefix: str, position: SweepPosition) -> list[Measurement]:
     """Return the metrics that say to which sweep and pass the values of a run belong."""
     return [
         Measurement(f"{prefix}.pass", position.number, "pass"),

@@ -23,7 +23,7 @@ SETTINGS = Parameter(
     "the operator's commands, quoted as for a shell",
 )
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_LEVEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,39}")
+_LEVEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_+-]{0,39}")
 _CURRENT = re.compile(r"\[([^\]\s]+)\]")  # as in "none [bfq] kyber"
 _SECONDS = 60.0
 _KEYS = {"levels", "set", "read"}
@@ -76,7 +76,7 @@ def _factor(name: str, described: Any) -> PrivilegedFactor:
     for level in levels:
         if not isinstance(level, str) or not _LEVEL.fullmatch(level):
             raise InvalidParameters(
-                f"{place}: levels: expected a text of letters, digits and _.+-, got {level!r}"
+                f"{place}: levels: expected a text of letters, digits and _+-, got {level!r}"
             )
     setting, reading = (_words(f"{place}: {key}", described[key]) for key in ("set", "read"))
     if not any(LEVEL in word for word in setting[1:]):

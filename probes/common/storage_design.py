@@ -54,8 +54,8 @@ class Combination:
         return self.cache == "direct"
 
     @property
-    def layout(self) -> Layout:
-        return Layout(1 if self.file == "shared" else self.tasks)
+    def layout(self) -> FileLayout:
+        return FileLayout(1 if self.file == "shared" else self.tasks)
 
     def levels(self) -> dict[str, str]:
         """Return the level of each factor, as in the names of metrics."""
@@ -67,7 +67,7 @@ class Combination:
 
 
 @dataclass(frozen=True, order=True)
-class Layout:
+class FileLayout:
     """The same data in *files* files."""
 
     files: int

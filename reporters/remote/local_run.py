@@ -30,12 +30,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scratch", default="", help="directory to work in (default: that of temporary files)"
     )
-    parser.add_argument(
-        "--state",
-        default="",
-        metavar="DIRECTORY",
-        help="keep what the probe remembers between runs, as the position in a sweep, in this directory",
-    )
     parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS", help="default: 600")
 
 
@@ -55,7 +49,7 @@ def assignment(name: str, options: argparse.Namespace) -> Assignment:
         raise UsageFault(f"{name} needs several resources; this command runs probes of one host")
     scratch = os.path.abspath(options.scratch or tempfile.gettempdir())  # noqa: PTH100  # used as text
     return Assignment(
-        series=f"once-{name}" if options.state else "once",
+        series="once",
         slot=datetime.now(timezone.utc).replace(microsecond=0),
         reporter=_HERE,
         probe=name,
@@ -63,7 +57,6 @@ def assignment(name: str, options: argparse.Namespace) -> Assignment:
         resources={_HERE: ResourceConfig(_HERE, _HERE, scratch)},
         parameters={**(probe.trial if options.trial else {}), **_parameters(probe, options.set)},
         limit_seconds=options.limit,
-        state_directory=os.path.abspath(options.state) if options.state else "",  # noqa: PTH100
     )
 
 
