@@ -42,7 +42,7 @@ static inline long whole(const char *what, const char *text, long least, long mo
     return (long)value;
 }
 
-static void *allocate(size_t count, size_t size) {
+static inline void *allocate(size_t count, size_t size) {
     void *memory = calloc(count, size);
     if (memory == NULL)
         die("cannot allocate %zu times %zu bytes: %s", count, size, strerror(errno));
@@ -78,7 +78,7 @@ static inline void write_at(int file, const char *path, const void *from, size_t
     }
 }
 
-static void close_or_die(int file, const char *path) {
+static inline void close_or_die(int file, const char *path) {
     if (close(file) != 0) /* some file systems report a full disk only here */
         die("cannot write %s: %s", path, strerror(errno));
 }
