@@ -14,6 +14,7 @@ from __future__ import annotations
 from probes.base import InvalidParameters, Measurement, NoData, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, external_program, kernels, rates
 from probes.common.fio import NO_DIRECT_IO, FioFailed, OperationResult, escaped, parse_fio
+from probes.common.fullness import scratch_fullness
 from probes.grid import Grid
 
 _SMALLEST_DIRECT = (
@@ -75,13 +76,14 @@ class Probe:
         if self.small_bytes % 512 or self.large_bytes % 512:
             raise InvalidParameters("blocks must be multiples of 512 bytes, for direct I/O")
 
-    def init(self) -> None:
+    def init(self) -> list[Measurement]:
         checks.check_resources(self.grid, {self.target: checks.Needs(self.file_bytes + _BUILD_BYTES, ())})
         if self.tool == "auto":
             self.tool = "fio" if self._is_installed("fio") else "own"
         self.has_compiler = self.tool == "own" or self._is_installed("cc")
         self.grid.check_tools(self.target, ["fio" if self.tool == "fio" else "cc"])
         self._check_blocks()
+        return scratch_fullness(self.grid, self.target)
 
     def build_executable(self) -> None:
         if self.has_compiler:

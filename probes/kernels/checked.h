@@ -27,7 +27,7 @@ static void die(const char *format, ...) {
     exit(1);
 }
 
-static double number(const char *what, const char *text, double least, double most) {
+static inline double number(const char *what, const char *text, double least, double most) {
     char *end = NULL;
     double value = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
@@ -35,7 +35,7 @@ static double number(const char *what, const char *text, double least, double mo
     return value;
 }
 
-static long whole(const char *what, const char *text, long least, long most) {
+static inline long whole(const char *what, const char *text, long least, long most) {
     double value = number(what, text, (double)least, (double)most);
     if (value != floor(value))
         die("%s: %s is not a whole number", what, text);
