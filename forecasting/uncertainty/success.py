@@ -282,7 +282,7 @@ class SuccessForecaster:
     def _add_old(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
         """Add the moment after an old outcome: it counts among the recent runs, by its age."""
         before = self._moments[-1]
-        age_seconds = before.newest_seconds - time_seconds
+        age_seconds = max(0.0, before.newest_seconds - time_seconds)
         recent = tuple(
             SuccessTally(tally.runs + weight, tally.successes + weight * succeeded)
             for tally, half_life in zip(before.recent, HALF_LIVES_SECONDS, strict=True)

@@ -162,7 +162,7 @@ def test_an_old_failure_reported_late_is_no_news_of_the_present() -> None:
     late = PathOutcome(100.0, at, False, 400.0)
     present = PathOutcome(998.5 * HOUR_SECONDS, at, False, 998.6 * HOUR_SECONDS)
     steady = chance(path, at)
-    assert steady - 0.01 < chance([*path, late], at) <= steady
+    assert chance([*path, late], at) == pytest.approx(steady, abs=0.01)
     assert chance([*path, present], at) < steady - 0.1
 
 
