@@ -23,7 +23,7 @@ from forecasting.queues.queue_state import QUEUE_SIGNALS, SIGNALS, QueuedJob, Qu
 from forecasting.queues.regressed import RegressedBounds, RegressedJob, popped
 
 _PARTITIONS = 64
-_EXPERTS = 4
+_PRIORS = 0.45, 0.45, 0.05, 0.05  # of the two regressions, which know most, and the two binomial bounds
 _LEADING = 2
 
 
@@ -182,7 +182,7 @@ class QueueBounds:
 
     def _new_ensemble(self) -> BoundEnsemble:
         return BoundEnsemble(
-            [BoundExpert() for _ in range(_EXPERTS)], _LEADING, self.quantile, self.confidence
+            [BoundExpert(prior) for prior in _PRIORS], _LEADING, self.quantile, self.confidence
         )
 
     def _score_overdue(self, at_seconds: float) -> None:
