@@ -85,7 +85,7 @@ def followed_state(metric: Metric) -> tuple[bytes, bytes, int]:
 
 
 def forecaster_of(metric: Metric) -> Forecaster:
-    return Forecaster.load(unpack_state(ForecastState.objects.get(metric=metric).state))
+    return Forecaster.load(unpack_state(bytes(ForecastState.objects.get(metric=metric).state or b"")))
 
 
 def rebuilt(metric: Metric, now: datetime) -> tuple[bytes, bytes, int]:
