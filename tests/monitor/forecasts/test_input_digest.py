@@ -12,7 +12,7 @@ HOUR = 3_600_000_000
 
 
 def an_input(**changes: float) -> np.ndarray:
-    fields = {"key": 1, "time": 5 * HOUR, "ended_at": 6 * HOUR, "known_at": 7 * HOUR}
+    fields: dict[str, float] = {"key": 1, "time": 5 * HOUR, "ended_at": 6 * HOUR, "known_at": 7 * HOUR}
     fields |= {"filed_at": 5 * HOUR, "value": 2.5, **changes}
     return np.array([tuple(fields.values())], INPUT)
 
