@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("monitor", "0001_initial")]
+    dependencies = [("monitor", "0003_storage_areas")]
 
     operations = [
         migrations.RemoveIndex("outcome", "outcome_history"),
