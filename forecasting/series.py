@@ -21,6 +21,7 @@ from forecasting.base import (
     require_not_past,
 )
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
+from forecasting.learning.later_runs import LaterRuns
 from forecasting.methods import auto, blend
 from forecasting.prior import MIN_VALUES as PRIOR_VALUES
 from forecasting.prior import Prior
@@ -47,18 +48,21 @@ DEFAULT_PROBABILITIES = (0.1, 0.5, 0.9)
 class Observation:
     """A *value* that happened at *time_seconds* and became known at *known_at_seconds*.
 
-    The value of a run becomes known when the run has ended, not when it starts. All times of a series are
-    seconds since the same epoch.
+    The value of a run becomes known when the run has ended, not when it starts. *ended_at_seconds* is the end
+    of a run that was reported later; None: the run ended when its value became known. All times of a series
+    are seconds since the same epoch.
     """
 
     time_seconds: float
     known_at_seconds: float
     value: float
+    ended_at_seconds: float | None = None
 
     @property
     def is_usable(self) -> bool:
         """Whether all numbers are finite and the magnitude of the value is at most ``LARGEST_VALUE``."""
-        return is_usable(self.value) and all(map(math.isfinite, (self.time_seconds, self.known_at_seconds)))
+        times = self.time_seconds, self.known_at_seconds, self.ended_at_seconds or 0.0
+        return is_usable(self.value) and all(map(math.isfinite, times))
 
 
 @dataclass(slots=True)
@@ -72,21 +76,25 @@ class Forecaster:
     before the first forecast for a time at which the observation was known. Observations are learned in the
     order in which they became known. Among observations that became known at the same time, the observations
     of other series come first; then the order is by time and value. So the order of arrival does not matter.
-    Unusable observations are ignored and counted in ``dropped``.
+    Unusable observations are ignored and counted in ``dropped``. Values of the forecast series that come too
+    late (``forecasting.learning.later_runs``) are not learned, and counted in ``superseded``.
     """
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     name: str
     dropped: int = field(default=0, init=False)
+    superseded: int = field(default=0, init=False)
     used: int = field(default=0, init=False)
+    last_value: float | None = field(default=None, init=False)  # the last that was learned
     used_until_seconds: float = field(default=-math.inf, init=False)
     _method: MethodsByName = field(default_factory=MethodsByName, init=False)
     _spread: Spread = field(default_factory=Spread, init=False)
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
     # medians of all methods, and what the spread issued
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
-    # a heap of (known_at_seconds, is_own, time_seconds, value, series and metric of the source)
-    _waiting: list[tuple[float, bool, float, float, str, str]] = field(default_factory=list, init=False)
+    _later_runs: LaterRuns = field(default_factory=LaterRuns, init=False)
+    # a heap of (known_at_seconds, is_own, time_seconds, value, ended_at_seconds, source)
+    _waiting: list[tuple[float, bool, float, float, float, Source]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if not self._method:  # a loaded state has one
@@ -139,11 +147,18 @@ class Forecaster:
         if not observation.is_usable:
             self.dropped += 1
             return
+        ended_at = observation.ended_at_seconds
         # a state cannot keep numbers of numpy
-        known_at, time, value = map(
-            float, (observation.known_at_seconds, observation.time_seconds, observation.value)
+        known_at, time, value, ended = map(
+            float,
+            (
+                observation.known_at_seconds,
+                observation.time_seconds,
+                observation.value,
+                observation.known_at_seconds if ended_at is None else ended_at,
+            ),
         )
-        heapq.heappush(self._waiting, (known_at, source == OWN_SERIES, time, value, *source))
+        heapq.heappush(self._waiting, (known_at, source == OWN_SERIES, time, value, ended, source))
 
     def learn_until(self, at_seconds: float) -> None:
         """Let the methods learn all observations that were known at *at_seconds*.
@@ -155,11 +170,14 @@ class Forecaster:
         """
         require_not_past(at_seconds, self.used_until_seconds, "values")
         while self._waiting and self._waiting[0][0] <= at_seconds:
-            known_at, is_own, time, value, *source = heapq.heappop(self._waiting)
-            if is_own:
-                self._learn(time, known_at, value)
+            known_at, is_own, time, value, ended_at, source = heapq.heappop(self._waiting)
+            if not is_own:
+                self.method.observe_predictor(source, time, known_at, value)
+            elif self._later_runs.supersede(ended_at):
+                self.superseded += 1
             else:
-                self.method.observe_predictor(Source(*source), time, known_at, value)
+                self._learn(time, known_at, value)
+                self._later_runs.add(time)
             self.used_until_seconds = max(self.used_until_seconds, known_at)
 
     def forecast(
@@ -236,6 +254,7 @@ class Forecaster:
         self._issued.keep(present, time_seconds, known_at_seconds)
         self._method[self.name].learn(time_seconds, known_at_seconds, value)
         self.used += 1
+        self.last_value = value
 
     def _answer(self, at_seconds: float) -> NDArray[np.float64] | None:
         """Return the medians for *at_seconds*, NaN for methods that abstain, and what the spread issues.

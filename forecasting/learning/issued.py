@@ -35,7 +35,7 @@ class IssuedAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class IssuedAnswers:
-    """The answers that were current at the starts of runs still unknown, at most ``MAX_ROWS``.
+    """The answers that were current at the starts of runs still unknown, at most *rows*.
 
     Of many answers, old ones have longer intervals than new ones.
 
@@ -43,6 +43,7 @@ class IssuedAnswers:
         used_until_seconds: when the newest learned value became known.
     """
 
+    rows: int = MAX_ROWS
     used_until_seconds: float = field(default=-math.inf, init=False)
     _learned: int = field(default=0, init=False)
     _longest_seconds: float = field(default=0.0, init=False)  # from the start of a run until it was known
@@ -84,7 +85,7 @@ class IssuedAnswers:
         self._known_at.append(self.used_until_seconds)
         self._counts.append(self._learned)
         self._answers.append(answer)
-        if len(self._known_at) > MAX_ROWS:
+        if len(self._known_at) > self.rows:
             self._drop(most_dispensable(self._known_at))
 
     def _drop_old(self, needed_from_seconds: float) -> None:

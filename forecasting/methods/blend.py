@@ -28,6 +28,8 @@ from forecasting.memo import Memo
 from forecasting.prior import LossesByExpert, Prior
 from forecasting.state import MethodsByName
 
+_ISSUED_ROWS = 64  # an older answer than the one before the start is unfair to the last value above all
+
 
 @cache
 def expert_names() -> tuple[str, ...]:
@@ -43,7 +45,7 @@ def _new_experts() -> MethodsByName:
 class Method(ForecastMethod):
     """Forecasts with the mixture of experts that has done best."""
 
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
     EXPERT: ClassVar[bool] = False
     USES_TIMES: ClassVar[bool] = True  # some experts do
 
@@ -53,7 +55,7 @@ class Method(ForecastMethod):
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _last_value: int = field(default=0, init=False)  # its place among all forecasts: first of the battery's
     _safeguard: Safeguard = field(default_factory=Safeguard, init=False)
-    _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
+    _issued: IssuedAnswers = field(default_factory=lambda: IssuedAnswers(_ISSUED_ROWS), init=False)
     _expert_memo: Memo[NDArray[np.float64]] = field(default_factory=Memo, init=False, compare=False)
     _memo: Memo[ValueForecast] = field(default_factory=Memo, init=False, compare=False)
 

@@ -2,7 +2,9 @@
 
 The weight of an expert follows from its record: the pinball losses, in seconds, of its bounds for the jobs
 that have started. The method is Bernstein online aggregation (Wintenberger, "Optimal learning with Bernstein
-online aggregation", Machine Learning 106, 2017), whose loss approaches the loss of the best expert.
+online aggregation", Machine Learning 106, 2017), whose loss approaches the loss of the best expert. The
+largest regret of all experts limits each rate: an expert that equals the blend has no regret, and a rate
+without a limit would leave it all of the weight for good.
 
 A miss is a job that waits longer than its bound, a hit any other job. The expert with the least loss may
 still miss too often, since misses come by the hundred, from the jobs of one user in one hour. So the misses
@@ -37,8 +39,9 @@ _MIN_SQUARES = 1e-9
 
 @dataclass(slots=True)
 class BoundExpert:
-    """The record of one expert, from which its learning rate follows."""
+    """The record of one expert, from which its learning rate follows; *prior* is its weight at the start."""
 
+    prior: float = 1.0
     regret: float = 0.0  # the loss of the blend minus the loss of this expert
     squares: float = _MIN_SQUARES
     largest: float = _MIN_SQUARES
@@ -48,8 +51,9 @@ class BoundExpert:
         self.squares += regret * regret
         self.largest = max(self.largest, abs(regret))
 
-    def rate(self, count: int) -> float:
-        return min(0.5 / self.largest, math.sqrt(math.log(count) / self.squares))
+    def rate(self, count: int, largest: float) -> float:
+        """Return the learning rate of one of *count* experts, of whose regrets *largest* is the largest."""
+        return min(0.5 / largest, math.sqrt(math.log(count) / self.squares))
 
 
 @dataclass(slots=True)
@@ -69,13 +73,17 @@ class BoundEnsemble:
 
     def blend(self, bounds_seconds: Sequence[float]) -> float:
         """Return the weighted mean, in logarithms, of *bounds_seconds*, the bounds of the experts."""
-        rates = [expert.rate(len(self.experts)) for expert in self.experts]
+        largest = max(expert.largest for expert in self.experts)
+        rates = [expert.rate(len(self.experts), largest) for expert in self.experts]
         gains = [
             rate * expert.regret - rate * rate * expert.squares
             for expert, rate in zip(self.experts, rates, strict=True)
         ]
         most = max(gains)
-        weights = [rate * math.exp(gain - most) for gain, rate in zip(gains, rates, strict=True)]
+        weights = [
+            expert.prior * rate * math.exp(gain - most)
+            for expert, gain, rate in zip(self.experts, gains, rates, strict=True)
+        ]
         logs = sum(weight * math.log1p(bound) for weight, bound in zip(weights, bounds_seconds, strict=True))
         blended = math.expm1(logs / sum(weights))
         return min(max(blended, min(bounds_seconds)), max(bounds_seconds))  # in spite of rounding

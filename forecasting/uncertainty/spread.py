@@ -77,8 +77,8 @@ _LOW, _HIGH = QUANTILE_LEVELS.index(0.05), QUANTILE_LEVELS.index(0.95)  # the us
 _SHARED = 0.5  # share of the misses at the other end that counts for this one
 _ROOM = 0.7  # share of the nearer tail by which a probability may be moved
 _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
-_OVERLAP_STEPS = 3.0  # times the step for an outcome that overlaps
-_OVERLAP_ROOM = 0.98
+_OVERLAP_STEPS = 1.5  # times the step for an outcome that overlaps
+_OVERLAP_ROOM = 0.9
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
 _WIDER, _WIDER_OUTSIDE = 0.18, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
@@ -97,7 +97,7 @@ _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 class Spread:
     """Learns the distribution of the values of one series around their forecasts."""
 
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
     n: int = field(default=0, init=False)
     kept: int = field(default=0, init=False)  # values in recent, ever
     quick: float = field(default=0.0, init=False)

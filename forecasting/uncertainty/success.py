@@ -78,11 +78,15 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PathOutcome:
-    """The outcome of a run that started at *time_seconds*, known from *known_at_seconds* on."""
+    """The outcome of a run that started at *time_seconds*, known from *known_at_seconds* on.
+
+    *ended_at_seconds* is the end of a run that was reported later; None: it ended when it became known.
+    """
 
     time_seconds: float
     known_at_seconds: float
     succeeded: bool
+    ended_at_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +116,12 @@ class SuccessForecaster:
 
     Outcomes may be observed in any order, even before they become known. They are learned in the order in
     which they become known, before the first forecast for a later time. An outcome is learned with the
-    knowledge at the start of its run, however many other runs ended in the meantime.
+    knowledge at the start of its run, however many other runs ended in the meantime. An outcome that becomes
+    known after that of a run which started later than this run ended counts as old: it tells nothing about
+    the present situation, and is scored only if the knowledge at its start is still kept.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     n: int = field(default=0, init=False)
     used_until_seconds: float = field(default=-math.inf, init=False)
     _all: SuccessTally = field(default=SuccessTally(), init=False)
@@ -127,7 +133,7 @@ class SuccessForecaster:
     _moments: list[Moment] = field(default_factory=list, init=False)  # the newest last
     _longest_seconds: float = field(default=0.0, init=False)  # duration of a run
     _usual_seconds: float = field(default=0.0, init=False)  # between the starts of two runs
-    _waiting: list[tuple[float, float, bool]] = field(default_factory=list, init=False)  # a heap
+    _waiting: list[tuple[float, float, bool, float]] = field(default_factory=list, init=False)  # a heap
 
     def observe(self, outcome: PathOutcome) -> None:
         """Store an *outcome* until it becomes known.
@@ -135,9 +141,16 @@ class SuccessForecaster:
         Raises:
             InvalidNumber: a time of *outcome* is not finite.
         """
-        if not (math.isfinite(outcome.time_seconds) and math.isfinite(outcome.known_at_seconds)):
+        started_at, known_at, ended_at = (
+            outcome.time_seconds,
+            outcome.known_at_seconds,
+            outcome.ended_at_seconds,
+        )
+        if ended_at is None:
+            ended_at = known_at
+        if not all(map(math.isfinite, (started_at, known_at, ended_at))):
             raise InvalidNumber(f"expected finite times, got {outcome}")
-        heapq.heappush(self._waiting, (outcome.known_at_seconds, outcome.time_seconds, outcome.succeeded))
+        heapq.heappush(self._waiting, (known_at, started_at, outcome.succeeded, ended_at))
 
     def learn_until(self, at_seconds: float) -> None:
         """Learn all outcomes that were known at *at_seconds*.
@@ -174,15 +187,21 @@ class SuccessForecaster:
         """Return the present weight of each of ``EXPERTS``; 1 in total."""
         return dict(zip(EXPERTS, self._weights, strict=True))
 
-    def _learn(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
+    def _learn(
+        self, known_at_seconds: float, time_seconds: float, succeeded: bool, ended_at_seconds: float
+    ) -> None:
+        is_old = bool(self._moments) and ended_at_seconds < self._moments[-1].newest_seconds
         moment = self._moment_at(time_seconds)
-        if moment:
+        if moment and not (is_old and moment.known_at_seconds > time_seconds):
             self._update_weights(self._estimates(moment, time_seconds), succeeded)
             self._add_to_tallies(moment, time_seconds, succeeded)
         self._all = self._all.and_one(succeeded)
         hour = _hour(time_seconds)
         self._hours[hour] = self._hours[hour].and_one(succeeded)
-        self._add_moment(known_at_seconds, time_seconds, succeeded)
+        if is_old:
+            self._add_old(known_at_seconds, time_seconds, succeeded)
+        else:
+            self._add_moment(known_at_seconds, time_seconds, succeeded)
         self.n += 1
         self.used_until_seconds = known_at_seconds
 
@@ -241,12 +260,9 @@ class SuccessForecaster:
         self._gaps[gap] = self._gaps[gap].and_one(succeeded)
 
     def _add_moment(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
-        """Add the moment after an outcome, and drop moments that later outcomes do not need.
+        """Add the moment after an outcome.
 
         The outcome *succeeded* of the run that started at *time_seconds* became known at *known_at_seconds*.
-
-        A later outcome is learned with the moment at the start of its run, so moments are kept for the
-        duration of the longest run so far.
         """
         before = (
             self._moments[-1]
@@ -260,9 +276,28 @@ class SuccessForecaster:
             tally.faded(0.5 ** (gap_seconds / half_life)).and_one(succeeded)
             for tally, half_life in zip(before.recent, HALF_LIVES_SECONDS, strict=True)
         )
-        self._moments.append(Moment(known_at_seconds, newest, succeeded, streak, recent))
         self._longest_seconds = max(self._longest_seconds, known_at_seconds - time_seconds)
-        needed_seconds = known_at_seconds - self._longest_seconds
+        self._keep(Moment(known_at_seconds, newest, succeeded, streak, recent))
+
+    def _add_old(self, known_at_seconds: float, time_seconds: float, succeeded: bool) -> None:
+        """Add the moment after an old outcome: it counts among the recent runs, by its age."""
+        before = self._moments[-1]
+        age_seconds = max(0.0, before.newest_seconds - time_seconds)
+        recent = tuple(
+            SuccessTally(tally.runs + weight, tally.successes + weight * succeeded)
+            for tally, half_life in zip(before.recent, HALF_LIVES_SECONDS, strict=True)
+            for weight in (0.5 ** (age_seconds / half_life),)
+        )
+        self._keep(before._replace(known_at_seconds=known_at_seconds, recent=recent))
+
+    def _keep(self, moment: Moment) -> None:
+        """Add *moment*, and drop moments that later outcomes do not need.
+
+        A later outcome is learned with the moment at the start of its run, so moments are kept for the
+        duration of the longest run so far.
+        """
+        self._moments.append(moment)
+        needed_seconds = moment.known_at_seconds - self._longest_seconds
         while len(self._moments) > _MAX_MOMENTS or (
             len(self._moments) > 1 and self._moments[1].known_at_seconds <= needed_seconds
         ):

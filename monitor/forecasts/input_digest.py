@@ -1,7 +1,7 @@
 """Detect changes of inputs that a state has already used, by one sum of hashes per hour.
 
 An input is hashed to 64 bits (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom
-number generators", 2014, over its four fields in turn). The hashes of an hour are added, so their order does
+number generators", 2014, over its fields in turn). The hashes of an hour are added, so their order does
 not matter, and a new input is added without reading the inputs before it.
 """
 
@@ -28,15 +28,18 @@ class Input(NamedTuple):
     """A value of the metric or series *key*.
 
     Attributes:
-        time: microseconds since 1970.
-        known_at: when the value became known, in microseconds since 1970.
-        hour: the hour of *time*, in hours since 1970.
+        time, ended_at: start and end of the run or job, in microseconds since 1970, like all times.
+        known_at: when the value became known.
+        filed_at: the time by which the input is found: *time* of a run, *known_at* of a job.
+        hour: the hour of *filed_at*, in hours since 1970.
         hashed: the hash of the other fields, as ``hashes`` computes it.
     """
 
     key: int
     time: int
+    ended_at: int
     known_at: int
+    filed_at: int
     value: float
     hour: int
     hashed: int
@@ -88,7 +91,7 @@ NEVER_MATCHES = InputDigest(since=1 << 62).dump()
 def by_key(rows: NDArray[np.void]) -> Mapping[int, list[Input]]:
     """Return the inputs in *rows*, which ``inputs_sql`` has read, by key of the metric or series."""
     inputs: dict[int, list[Input]] = defaultdict(list)
-    hours = (rows["time"] // HOUR_MICROSECONDS).tolist()
+    hours = (rows["filed_at"] // HOUR_MICROSECONDS).tolist()
     columns = [*(rows[name].tolist() for name in INPUT.names or ()), hours, hashes(rows).tolist()]
     for row in zip(*columns, strict=True):
         inputs[row[0]].append(Input(*row))

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Times are microseconds since 1970, UTC. The time of a run is its slot, that of a job its start. The key is
-# that of a metric or of a series.
-INPUT = np.dtype([("key", "<i8"), ("time", "<i8"), ("known_at", "<i8"), ("value", "<f8")])
+# Times are microseconds since 1970, UTC. The time of a run is its slot, that of a job its start. A job is
+# filed at the time when its outcome was received: a late outcome changes nothing that was used already. The
+# key is that of a metric or of a series.
+_TIMES = "time", "ended_at", "known_at", "filed_at"
+INPUT = np.dtype([("key", "<i8"), *((name, "<i8") for name in _TIMES), ("value", "<f8")])
 
 _PACKED = """
 SELECT string_agg(
-    int8send(key) || timestamptz_send(time) || timestamptz_send(known_at) || float8send(value),
+    int8send(key) || timestamptz_send(time) || timestamptz_send(ended_at) || timestamptz_send(known_at)
+        || timestamptz_send(filed_at) || float8send(value),
     ''::bytea
 ) FROM ({inputs}) AS packed
 """
@@ -45,22 +48,24 @@ _BETWEEN = "{0} > %(after)b AND {0} <= %(until)b"
 class InputRelation(NamedTuple):
     """A *query* of inputs, with placeholders for conditions: ``{keys}``, ``{runs}`` and ``{jobs}``.
 
-    The other fields are names of columns: the time of a run or a job, and the time when the run or job became
-    known.
+    The other fields are names of columns: the time at which a run or a job is filed, and the time when it
+    became known.
     """
 
     query: str
-    run_time: str
-    job_time: str
+    run_filed_at: str
+    job_filed_at: str
     run_known_at: str
     job_known_at: str
 
     def in_hours(self, wanted: Collection[tuple[int, datetime]]) -> NDArray[np.void]:
-        """Return the inputs of the *wanted* pairs (key, start of an hour) as an unordered ``INPUT`` array."""
+        """Return the inputs filed in the *wanted* pairs (key, start of an hour) as an unordered array."""
         if not wanted:
             return np.empty(0, INPUT)
         inputs = self.query.format(
-            keys="= wanted.key", runs=_IN_HOUR.format(self.run_time), jobs=_IN_HOUR.format(self.job_time)
+            keys="= wanted.key",
+            runs=_IN_HOUR.format(self.run_filed_at),
+            jobs=_IN_HOUR.format(self.job_filed_at),
         )
         keys, hours = zip(*wanted, strict=True)
         bounds = {"first": min(hours), "last": max(hours)}
@@ -86,21 +91,23 @@ class InputRelation(NamedTuple):
 def _read(query: str, parameters: Mapping[str, object]) -> NDArray[np.void]:
     (packed,) = binary.row(_PACKED.format(inputs=query), parameters)
     rows = np.frombuffer(packed or b"", INPUT.newbyteorder(">")).astype(INPUT)
-    for name in ("time", "known_at"):
+    for name in _TIMES:
         rows[name] += EPOCH
     return rows
 
 
 METRIC_VALUES = InputRelation(
     """
-    SELECT metric_id AS key, time, known_at, value FROM monitor_sample AS sample
+    SELECT metric_id AS key, time, known_at AS ended_at, known_at, time AS filed_at, value
+    FROM monitor_sample AS sample
     WHERE metric_id {keys} AND passed AND {runs}
     UNION ALL
-    SELECT metric_id, started_at, received_at, seconds FROM monitor_outcome AS outcome
+    SELECT metric_id, started_at, ended_at, received_at, received_at, seconds
+    FROM monitor_outcome AS outcome
     WHERE metric_id {keys} AND passed AND seconds IS NOT NULL AND {jobs}
     """,
-    run_time="time",
-    job_time="started_at",
+    run_filed_at="time",
+    job_filed_at="received_at",
     run_known_at="known_at",
     job_known_at="received_at",
 )
@@ -108,14 +115,15 @@ METRIC_VALUES = InputRelation(
 # which the path is not to blame (broken, skipped, ...) do not count.
 RUN_ENDS = InputRelation(
     """
-    SELECT series_id AS key, slot AS time, ended_at AS known_at,
+    SELECT series_id AS key, slot AS time, ended_at, ended_at AS known_at, slot AS filed_at,
         CASE WHEN state = 'passed' THEN took ELSE -1 - took END AS value
     FROM monitor_run AS run CROSS JOIN LATERAL (
         SELECT greatest(extract(epoch FROM ended_at - coalesce(started_at, slot)), 0)::float8 AS took
     ) AS measured
     WHERE series_id {keys} AND state IN ('passed', 'failed', 'timed_out') AND {runs}
     UNION ALL
-    SELECT segment.series_id, outcome.started_at, received_at, CASE WHEN passed THEN took ELSE -1 - took END
+    SELECT segment.series_id, outcome.started_at, outcome.ended_at, received_at, received_at,
+        CASE WHEN passed THEN took ELSE -1 - took END
     FROM monitor_outcome AS outcome
     JOIN monitor_metric AS metric ON metric.id = outcome.metric_id
     JOIN monitor_segment AS segment ON segment.id = metric.segment_id
@@ -124,8 +132,8 @@ RUN_ENDS = InputRelation(
     ) AS measured
     WHERE segment.series_id {keys} AND {jobs}
     """,
-    run_time="slot",
-    job_time="outcome.started_at",
+    run_filed_at="slot",
+    job_filed_at="received_at",
     run_known_at="ended_at",
     job_known_at="received_at",
 )

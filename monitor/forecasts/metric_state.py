@@ -121,13 +121,15 @@ class MetricUpdate(StateUpdate):
             self.forecaster = states.load(Forecaster, row.state)
         for value in inputs:
             source = self.sources[value.key]
-            observation = Observation(value.time / _SECOND, value.known_at / _SECOND, value.value)
+            observation = Observation(
+                value.time / _SECOND, value.known_at / _SECOND, value.value, value.ended_at / _SECOND
+            )
             self.forecaster.observe(observation, source)
             if source == OWN_SERIES and observation.is_usable:
-                row.last_value = value.value
                 row.last_time = max(row.last_time or EPOCH, moment(value.time))
         if inputs:
             self.forecaster.learn_until(inputs[-1].known_at / _SECOND)
+            row.last_value = self.forecaster.last_value
 
     def answer(self, now: datetime) -> None:
         """Forecast the next run as of the last used input, so that *now* does not change the forecast."""

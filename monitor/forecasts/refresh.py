@@ -132,7 +132,7 @@ def record_outcome(outcome: Outcome) -> None:
 
     The caller stores *outcome* itself, in the same transaction.
     """
-    hour = outcome.started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    hour = outcome.received_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     pending_changes.record([(outcome.metric.segment.series_id, hour)])
 
 

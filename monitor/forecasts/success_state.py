@@ -65,7 +65,9 @@ class SuccessHistory:
         """Use *ends*, in the order in which they became known."""
         for end in ends:
             has_passed = end.value >= 0.0
-            self.forecaster.observe(PathOutcome(end.time / _SECOND, end.known_at / _SECOND, has_passed))
+            self.forecaster.observe(
+                PathOutcome(end.time / _SECOND, end.known_at / _SECOND, has_passed, end.ended_at / _SECOND)
+            )
             if not has_passed:
                 self.failures.append(-1.0 - end.value)
         while len(self.failures) > MOST_FAILURES:

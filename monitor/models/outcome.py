@@ -24,7 +24,8 @@ class Outcome(models.Model):
     """The outcome of a real job for which a *forecast* was requested, as its *consumer* reported it.
 
     *job* is the consumer's name of the job. From *received_at* on, the duration *seconds* of a passed job is
-    an input of forecasts. It counts as a value of the *metric* that was forecast, at the time *started_at*.
+    an input of forecasts. It counts as a value of the *metric* that was forecast, at the time *started_at*,
+    unless many later runs are known already.
     """
 
     forecast = models.ForeignKey(Forecast, models.CASCADE, related_name="outcomes")
@@ -42,7 +43,7 @@ class Outcome(models.Model):
     class Meta:
         ordering = ["-received_at"]
         constraints = [models.UniqueConstraint(fields=["consumer", "job"], name="outcome_job_once")]
-        indexes = [models.Index(fields=["metric", "started_at"], name="outcome_history")]
+        indexes = [models.Index(fields=["metric", "received_at"], name="outcome_history")]
 
     def __str__(self) -> str:
         return f"{self.job}: {'passed' if self.passed else 'failed'} after {self.seconds} s"

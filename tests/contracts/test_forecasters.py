@@ -310,3 +310,30 @@ def test_an_outcome_thirty_days_late_is_used_and_distorts_no_answer(name: str) -
     assert answer.n == usual.n + 1
     assert min(values) <= answer.median <= max(values)
     assert answer.quantiles[0.9] - answer.quantiles[0.1] < 1.5 * (usual.quantiles[0.9] - usual.quantiles[0.1])
+
+
+@every_method
+def test_outcomes_reported_a_month_late_from_another_level_move_no_answer(name: str) -> None:
+    values = [100.0 * value for value in a_noisy_series(100)] + a_noisy_series(300)
+    month = len(values) * HOUR_SECONDS
+    steady, late = Forecaster(name), Forecaster(name)
+    for forecaster in (steady, late):
+        for observation in hourly(values):
+            forecaster.observe(observation)
+    for number in range(10):
+        start = (number + 0.5) * HOUR_SECONDS
+        late.observe(Observation(start, month + number, 2500.0, start + 2500.0))
+    at = month + HOUR_SECONDS
+    assert late.forecast(at) == steady.forecast(at)
+    assert (late.superseded, late.last_value) == (10, values[-1])
+
+
+@every_method
+def test_overlapping_outcomes_reported_together_are_all_used(name: str) -> None:
+    history = overlapping(a_noisy_series(60))
+    known_at = max(seen.known_at_seconds for seen in history)
+    forecaster = Forecaster(name)
+    for seen in random.Random(5).sample(history, 20):
+        forecaster.observe(Observation(seen.time_seconds, known_at, seen.value, seen.known_at_seconds))
+    assert_is_sound(forecaster.forecast(known_at))
+    assert (forecaster.used, forecaster.superseded) == (20, 0)

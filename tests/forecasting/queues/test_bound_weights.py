@@ -41,6 +41,19 @@ def test_the_blend_moves_to_the_expert_with_the_lower_loss(better: int) -> None:
     assert ensemble.blend((LOW, HIGH)) == pytest.approx(top, rel=0.01)
 
 
+def test_an_expert_that_equalled_the_blend_at_first_does_not_keep_all_of_the_weight() -> None:
+    draw, ensemble = random.Random(3), trust(ways=3)
+    waits = [draw.uniform(0.9 * LOW, LOW) if draw.random() < 0.2 else 0.5 * LOW for _ in range(400)]
+    lived_through(ensemble, waits[:50], (LOW, LOW, LOW))
+    lived_through(ensemble, waits[50:], (HIGH, LOW, HIGH))
+    assert ensemble.blend((HIGH, LOW, HIGH)) == pytest.approx(LOW, rel=0.01)
+
+
+def test_a_prior_is_the_weight_of_an_expert_before_there_is_a_record() -> None:
+    ensemble = BoundEnsemble([BoundExpert(0.75), BoundExpert(0.25)])
+    assert ensemble.blend((99.0, 9999.0)) == pytest.approx(10.0**2.5 - 1.0)
+
+
 def test_without_too_many_misses_no_caution_is_added() -> None:
     draw, ensemble = random.Random(4), trust()
     waits = [HIGH if draw.random() < 0.02 else 30.0 for _ in range(2000)]

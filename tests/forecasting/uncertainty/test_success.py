@@ -156,6 +156,29 @@ def test_overlapping_jobs_are_learned_with_what_was_known_at_their_start() -> No
     )  # a run of twenty is followed by its contrary, which only this order shows
 
 
+def test_an_old_failure_reported_late_is_no_news_of_the_present() -> None:
+    at = 999 * HOUR_SECONDS
+    path = hourly([index % 40 != 7 and index % 40 != 8 for index in range(999)])
+    late = PathOutcome(100.0, at, False, 400.0)
+    present = PathOutcome(998.5 * HOUR_SECONDS, at, False, 998.6 * HOUR_SECONDS)
+    steady = chance(path, at)
+    assert chance([*path, late], at) == pytest.approx(steady, abs=0.01)
+    assert chance([*path, present], at) < steady - 0.1
+
+
+def test_by_hand_an_old_outcome_counts_among_recent_runs_by_its_age() -> None:
+    days = [PathOutcome(at * DAY_SECONDS, at * DAY_SECONDS + 60.0, True) for at in range(5)]
+    forecaster = trained(
+        [*days, PathOutcome(3 * DAY_SECONDS + 60.0, 5 * DAY_SECONDS, False, 3.1 * DAY_SECONDS)]
+    )
+    forecaster.learn_until(5 * DAY_SECONDS)
+    newest = forecaster._moments[-1]
+    assert (newest.newest_seconds, newest.succeeded, newest.streak) == (4 * DAY_SECONDS, True, 5)
+    of_day = newest.recent[0]
+    assert of_day.runs - of_day.successes == pytest.approx(0.5, rel=1e-3)
+    assert forecaster.n == 6
+
+
 @pytest.mark.parametrize("time", [math.nan, math.inf])
 def test_a_time_that_is_no_number_is_refused(time: float) -> None:
     with pytest.raises(InvalidNumber, match="finite times"):

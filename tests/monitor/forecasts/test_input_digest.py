@@ -12,25 +12,27 @@ HOUR = 3_600_000_000
 
 
 def an_input(**changes: float) -> np.ndarray:
-    fields = {"key": 1, "time": 5 * HOUR, "known_at": 6 * HOUR, "value": 2.5, **changes}
+    fields: dict[str, float] = {"key": 1, "time": 5 * HOUR, "ended_at": 6 * HOUR, "known_at": 7 * HOUR}
+    fields |= {"filed_at": 5 * HOUR, "value": 2.5, **changes}
     return np.array([tuple(fields.values())], INPUT)
 
 
 def used(hour: int, hashed: int) -> Input:
-    return Input(1, hour * HOUR, hour * HOUR, 2.5, hour, hashed)
+    at = hour * HOUR
+    return Input(1, at, at, at, at, 2.5, hour, hashed)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"key": 2}, {"time": 1}, {"known_at": 1}, {"value": 2.6}, {"value": -2.5}]
+    "changes", [{"key": 2}, {"time": 1}, {"ended_at": 1}, {"known_at": 1}, {"value": 2.6}, {"value": -2.5}]
 )
 def test_an_input_that_differs_in_any_field_has_another_hash(changes: dict[str, float]) -> None:
     assert hashes(an_input()) == hashes(an_input())
     assert hashes(an_input()) != hashes(an_input(**changes))
 
 
-def test_hours_are_counted_from_1970() -> None:
-    for time, hour in ((0, 0), (HOUR - 1, 0), (HOUR, 1), (-1, -1)):
-        assert by_key(an_input(time=time))[1][0].hour == hour
+def test_the_hours_in_which_inputs_are_filed_are_counted_from_1970() -> None:
+    for filed_at, hour in ((0, 0), (HOUR - 1, 0), (HOUR, 1), (-1, -1)):
+        assert by_key(an_input(filed_at=filed_at))[1][0].hour == hour
 
 
 def test_the_order_of_inputs_does_not_change_the_digest() -> None:

@@ -298,13 +298,15 @@ def test_a_value_that_no_method_uses_is_no_actual_value(total: Metric, noon: dat
     assert list(Forecast.objects.scored().values_list("truth", flat=True)) == [5.0]
 
 
-def test_an_outcome_is_a_pending_change_of_its_hour(total: Metric, noon: datetime) -> None:
+def test_an_outcome_is_a_pending_change_of_the_hour_in_which_it_was_received(
+    total: Metric, noon: datetime
+) -> None:
     put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
     refresh(noon + 6 * HOUR)
     outcome = outcome_of(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
     record_outcome(outcome)
     (change,) = PendingChange.objects.all()
-    assert change.hour == noon + 4 * HOUR
+    assert change.hour == noon + 5 * HOUR
 
 
 def test_changes_of_a_predictor_without_such_a_metric_are_deleted(total: Metric, noon: datetime) -> None:
