@@ -25,6 +25,7 @@ from monitor.api.http.query_names import Total, metric_of, path, resource_set
 from monitor.api.http.schemas import NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
 from monitor.api.http.strict import takes_other_parameters
+from monitor.db.natural_order import sort_name
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
@@ -228,7 +229,7 @@ def _series_on_path(request: HttpRequest, query: ForecastQuery, roles: Mapping[s
     matching = candidates(
         request.user, by, [wanted], application=query.application, metric=metric, probability=0.5
     )
-    names = sorted(candidate.name for candidate in matching)
+    names = sorted((candidate.name for candidate in matching), key=sort_name)
     if not names:
         detail = f"there is no series of {query.application!r} on {wanted} that you may see"
         raise Refused(404, "unknown_path", detail)

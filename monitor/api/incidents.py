@@ -23,6 +23,7 @@ from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, RowId, Time
+from monitor.db.natural_order import sort_name
 from monitor.failures import incident_actions
 from monitor.failures.incident_actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
@@ -81,7 +82,7 @@ class IncidentOut(Schema):
     @staticmethod
     def resolve_series(incident: Incident) -> list[str]:
         alerted = {alert.series.name for alert in incident.alerts.all() if alert.series}
-        return sorted(alerted | {row.series.name for row in incident.affected.all()})
+        return sorted(alerted | {row.series.name for row in incident.affected.all()}, key=sort_name)
 
 
 class Comment(Body):

@@ -19,6 +19,7 @@ from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
+from monitor.db.natural_order import sort_name
 from monitor.fleet import enrolment
 from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
 from monitor.fleet.create import create_reporter as create
@@ -198,7 +199,11 @@ def list_reporters(request: HttpRequest, query: Query[ReporterQuery]) -> HttpRes
         return ReporterOut(**_fields(summary, counts.get(summary.reporter.pk, {})))
 
     return list_items(
-        query, reporters, ReporterList, key=lambda each: (_ORDER[each.state], each.name), show=shown
+        query,
+        reporters,
+        ReporterList,
+        key=lambda each: (_ORDER[each.state], sort_name(each.name)),
+        show=shown,
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Case, CharField, Count, F, Value, When
 
 import probes
+from monitor.db.natural_order import sort_name
 from monitor.failures.counts import FailureRange, RunGroup, SuccessRates, judged_runs, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.failures.mesh_evidence import link_levels
@@ -109,7 +110,7 @@ def paths(bound: BoundSites) -> set[str]:
 
 def _badness(row: BreakdownRow) -> tuple[float, int, str]:
     rate = row.rates.adjusted
-    return (2.0 if rate is None else rate, row.rates.excused - row.rates.failed, row.name)
+    return (2.0 if rate is None else rate, row.rates.excused - row.rates.failed, sort_name(row.name))
 
 
 def _groups(judged: RunQuerySet, since: datetime, now: datetime, kind: BreakdownKind) -> list[RunGroup]:

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.db.natural_order import sort_name
 from monitor.failures.attribution import suspects_the_monitor
 from monitor.models import Incident, IncidentEvent, Reporter, Site
 from monitor.models.incident import MONITOR, REPORTER, IncidentAction
@@ -45,7 +46,8 @@ def suspect_the_monitor(now: datetime) -> None:
         return
     if suspect is None:
         suspect = Incident.objects.create(kind=MONITOR, since=min(row.since for row in recent), opened_at=now)
-        text = f"{len(failing & sites)} of {len(sites)} sites: {', '.join(sorted(failing & sites))}"
+        names = sorted(failing & sites, key=sort_name)
+        text = f"{len(names)} of {len(sites)} sites: {', '.join(names)}"
         _record(suspect, IncidentAction.OPENED, text, now)
         logger.warning("suspect the monitor: many sites fail at once: %s", text)
     recent.update(is_held=True)

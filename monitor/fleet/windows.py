@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from monitor.db.natural_order import sort_name
 from monitor.ledger import maintenance
 from monitor.ledger.admission_context import used_up_sites
 from monitor.models import Hold
@@ -99,4 +100,4 @@ def _budgets(series: Sequence[SeriesScopes], now: datetime) -> Iterator[ClosedWi
 
 
 def _names(series: Iterable[SeriesScopes]) -> tuple[str, ...]:
-    return tuple(sorted(each.name for each in series))
+    return tuple(sorted((each.name for each in series), key=sort_name))

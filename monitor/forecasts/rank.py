@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from monitor.db.natural_order import sort_name
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.lookup import By, RankCandidate, candidates
@@ -88,7 +89,9 @@ def rank(
             problem = problems[matching[0].series]
         else:
             problem = RankProblem("unknown", "there is no such series that you may see")
-        unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
+        unranked.append(
+            Unranked(number, *problem, sorted((candidate.name for candidate in matching), key=sort_name))
+        )
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # stored estimates are for a run that starts now
         success = estimates([candidate.series for _, candidate in known], at)
@@ -140,7 +143,7 @@ def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability
 
 
 def _ranked(known: Iterable[tuple[int, RankCandidate]]) -> list[Ranked]:
-    in_order = sorted(known, key=lambda pair: (pair[1].seconds or 0.0, pair[1].name))
+    in_order = sorted(known, key=lambda pair: (pair[1].seconds or 0.0, sort_name(pair[1].name)))
     counts = Counter(candidate.seconds for _, candidate in in_order)
     first: dict[float | None, int] = {}
     for place, (_, candidate) in enumerate(in_order, start=1):

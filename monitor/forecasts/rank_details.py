@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 import probes
+from monitor.db.natural_order import sort_name
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
 from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
@@ -53,14 +54,14 @@ def rankable_series(
 
     *text* begins the name of the series, or is part of the name of a resource or site that it uses.
     """
-    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("name")
+    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("sort_name")
     if not text:
         return list(series.values_list("name", flat=True)[:at_most])
     resources = Resource.objects.filter(Q(name__icontains=text) | Q(site__name__icontains=text))
     bound = Binding.objects.filter(resource__in=list(resources.values_list("pk", flat=True)))
     found = (series.filter(name__startswith=text), series.filter(pk__in=bound.order_by().values("series")))
     names = {name for each in found for name in each.values_list("name", flat=True)[:at_most]}
-    return sorted(names)[:at_most]
+    return sorted(names, key=sort_name)[:at_most]
 
 
 def predicted_paths(series: Collection[int]) -> dict[int, PredictedPath]:

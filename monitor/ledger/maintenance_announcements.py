@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.db.natural_order import sort_name
 from monitor.ledger.maintenance import times_of
 from monitor.ledger.maintenance_changes import (
     DECLARED,
@@ -57,7 +58,7 @@ def check_may_announce(sites: Sequence[Site], user: AbstractBaseUser | Anonymous
     own = Site.objects.manageable_by(user, CHANGE_WINDOWS).filter(pk__in=[site.pk for site in sites])
     names = {site.name for site in sites} - set(own.values_list("name", flat=True))
     if names:
-        raise NotPermitted(f"you may not change maintenance at {', '.join(sorted(names))}")
+        raise NotPermitted(f"you may not change maintenance at {', '.join(sorted(names, key=sort_name))}")
 
 
 @transaction.atomic

@@ -92,7 +92,9 @@ class ResourceDay:
 
 def visible_resources(user: AbstractBaseUser | AnonymousUser, text: str = "") -> ResourceQuerySet:
     """Return the resources that *user* may see, by site; *text* is part of the name of one or of its site."""
-    resources = Resource.objects.visible_to(user).select_related("site").order_by("site__name", "name")
+    resources = (
+        Resource.objects.visible_to(user).select_related("site").order_by("site__sort_name", "sort_name")
+    )
     return resources.filter(Q(name__icontains=text) | Q(site__name__icontains=text)) if text else resources
 
 

@@ -158,7 +158,7 @@ def overview_of_groups(
 
     If *suite* names a suite, only this suite is shown, with a column per probe. *page* counts from 1.
     """
-    suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("name")
+    suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("sort_name")
     names = dict(suites.values_list("pk", "name"))
     columns = _columns_of_suites(names) if len(names) > 1 else _columns_of_probes(names)
     holds = list(Hold.objects.at(now))
@@ -242,7 +242,9 @@ def _overview(
 
 def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_]) -> _Counts:
     """Count each series once at each of its sites, by its standing there."""
-    sites = [_NamedSite(*row) for row in Site.objects.order_by("name").values_list("pk", "name", "title")]
+    sites = [
+        _NamedSite(*row) for row in Site.objects.order_by("sort_name").values_list("pk", "name", "title")
+    ]
     site_keys = np.array([site.pk for site in sites], dtype=np.int64)
     groups = len(columns.names)
     row, site = _series_at_sites(states, columns, site_keys)

@@ -94,7 +94,7 @@ class PublicStatus:
 def public_status(now: datetime) -> PublicStatus:
     """Return what is public at *now*; a constant number of queries, no history is read."""
     first_day = now.astimezone(UTC).date() - timedelta(days=SHOWN_DAYS - 1)
-    sites = list(Site.objects.public().order_by("name"))
+    sites = list(Site.objects.public().order_by("sort_name"))
     states = public_site_states([site.name for site in sites], now)
     days, incidents = _days(sites, first_day), _incidents(sites)
     return PublicStatus(
@@ -159,7 +159,7 @@ def _incidents(sites: Sequence[Site]) -> Mapping[str, Sequence[PublicIncident]]:
 
 
 def _suites(now: datetime) -> list[PublicSuite]:
-    suites = list(Suite.objects.public().order_by("name"))
+    suites = list(Suite.objects.public().order_by("sort_name"))
     if not suites:
         return []
     source = Series.objects.filter(suite__in=suites, enabled=True)

@@ -67,7 +67,7 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
 
     The number of queries does not depend on the number of sites or series.
     """
-    sites = list(Site.objects.visible_to(user).order_by("name"))
+    sites = list(Site.objects.visible_to(user).order_by("sort_name"))
     states = operational_states(user, [site.name for site in sites], now)
     return SiteMap(
         [MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude) for site in sites],

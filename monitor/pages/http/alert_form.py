@@ -169,4 +169,4 @@ def _watches(user: User, *, is_about_reporters: bool) -> list[FormField]:
 
 
 def _names(rows: Any) -> list[str]:
-    return list(rows.order_by("name").values_list("name", flat=True))
+    return list(rows.order_by("sort_name").values_list("name", flat=True))

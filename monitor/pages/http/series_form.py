@@ -124,4 +124,4 @@ def _measured(series: SeriesDefinition) -> MeasuredConfiguration:
 
 def _names(rows: Any) -> list[str]:
     """Return the names of *rows*; of more than a field offers, enough to tell."""
-    return list(rows.order_by("name").values_list("name", flat=True)[: MOST_CHOICES + 1])
+    return list(rows.order_by("sort_name").values_list("name", flat=True)[: MOST_CHOICES + 1])
