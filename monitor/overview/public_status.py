@@ -165,8 +165,10 @@ def _suites(now: datetime) -> list[PublicSuite]:
     source = Series.objects.filter(suite__in=suites, enabled=True)
     rows = latest.series_columns(source, {"suite": ("integer", "suite_id"), **allowed_ages.COLUMNS})
     group = latest.positions_of(rows["suite"], np.array([suite.pk for suite in suites]))
-    states = series_states(source, rows["series"], group, now)
-    is_current = ~stale_rows(states, allowed_ages.allowed_ages(rows), now)
+    ages = allowed_ages.allowed_ages(rows)
+    is_imported = ages == allowed_ages.NEVER_CURRENT
+    states = series_states(source, rows["series"], group, now, is_imported=is_imported)
+    is_current = ~stale_rows(states, ages, now)
     passed = np.bincount(group[is_current & (states.state == b"p")], minlength=len(suites))
     failed = np.bincount(group[is_current & np.isin(states.state, BY_GRID)], minlength=len(suites))
     return [

@@ -74,7 +74,7 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     if is_list:
         content = series_list.list_series(user, now, chosen, order=order, page=number)
     elif is_of_series:
-        content = matrix.overview_of_series(user, now)
+        content = matrix.overview_of_series(user, now, order=order)
     else:
         content = matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number)
     return {

@@ -34,8 +34,7 @@ from monitor.series.staleness import Staleness
 _CODE = re.compile(r"(`{1,2})([^`]+)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
 register = template.Library()
-register.filter("humanised", units.humanised)
-register.filter("seconds", units.seconds)
+register.filter("seconds_to", units.seconds_range)
 register.filter("coarse_seconds", units.coarse_seconds)
 register.filter("exact", units.exact)
 register.filter("percent", units.percent)
@@ -55,6 +54,18 @@ ICONS = {
     state: SafeString(f'<svg class="icon" aria-hidden="true"><use href="#icon-{state}"/></svg>')
     for state in [*State.values, *map(str, Staleness)]
 }
+
+
+@register.filter
+def seconds(value: float) -> str:
+    """Format a duration in seconds, with a minus sign if it is negative."""
+    return units.seconds(value).replace("-", "\N{MINUS SIGN}")
+
+
+@register.filter
+def humanised(value: float, unit: str) -> str:
+    """Format *value* with its *unit*, with a minus sign if it is negative."""
+    return units.humanised(value, unit).replace("-", "\N{MINUS SIGN}", value < 0)
 
 
 @register.filter
