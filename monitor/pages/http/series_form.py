@@ -106,7 +106,7 @@ def _roles(
             resources,
             current,
             group=_RESOURCES,
-            help=f"{role.description.capitalize()}. Empty places are ignored." if role else "",
+            help=f"{role.description.capitalize()}." if role else "",
             minimum=role.minimum if role else None,
             maximum=role.maximum if role else None,
             is_required=bool(role and role.minimum),
