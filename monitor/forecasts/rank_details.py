@@ -13,6 +13,8 @@ from monitor.db.natural_order import sort_name
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
 from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
+from monitor.models.series import Measures
+from monitor.series.kinds import probes_of_kind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -39,12 +41,15 @@ class PredictedPath:
 
 
 def applications(user: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the names of the probes and applications of the series that *user* may see.
+    """Return the names of the probes of the enabled series that *user* may see, applications first.
 
     With more than ``MOST_READ`` series, these are all installed ones: no index has the distinct names.
     """
-    names = list(Series.objects.visible_to(user).order_by("pk").values_list("probe", flat=True)[:MOST_READ])
-    return sorted({*names, *(probes.names() if len(names) == MOST_READ else ())})
+    series = Series.objects.visible_to(user).filter(enabled=True).order_by("pk")
+    names = list(series.values_list("probe", flat=True)[:MOST_READ])
+    installed = probes.names() if len(names) == MOST_READ else ()
+    of_grid = probes_of_kind(Measures.GRID)
+    return sorted({*names, *installed}, key=lambda name: (name in of_grid, name))
 
 
 def rankable_series(

@@ -92,11 +92,11 @@ def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.C
     if freshness == Staleness.CURRENT:
         return format_html('<span class="age">{}</span>', text)
     return format_html(
-        '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}, {3}</span>',
+        '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}{3}</span>',
         str(freshness),
         ICONS[freshness],
         freshness.replace("_", " "),
-        text,
+        format_html(", {}", text) if then else "",
     )
 
 
