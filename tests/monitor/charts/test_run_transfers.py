@@ -116,4 +116,4 @@ def test_a_duration_far_outside_of_the_expected_range_is_marked(
 ) -> None:
     bar = duration_bar(seconds, 4.0, ExpectedDuration(0.9, 1.0, 1.1, 50))
     assert (bar.deviation, bar.direction) == (deviation, direction)
-    assert bar.range_text == "0.90 s to 1.1 s"
+    assert bar.range_text == "0.9 to 1.1 s"

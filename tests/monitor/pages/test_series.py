@@ -70,7 +70,8 @@ def test_a_series_whose_probe_is_not_installed_shows_its_history(
     Series.objects.filter(pk=grid.gather.pk).update(probe="removed")
     text = page(client, "gather-main")
     assert "This probe is not installed." in text
-    assert {stage["category"] for stage in chart_data(text)["stages"]} == {"other"}
+    categories = {stage["name"]: stage["category"] for stage in chart_data(text)["stages"]}
+    assert (categories["queue_wait"], categories["compute"]) == ("queue", "compute")
 
 
 def test_without_a_passed_run_the_page_says_why_there_is_no_forecast(grid: Grid, client: Client) -> None:
