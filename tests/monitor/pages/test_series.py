@@ -119,7 +119,7 @@ def test_a_forecast_is_shown_with_its_interval_and_track_record(
     newest = Forecast.objects.filter(metric__name="total.seconds").order_by("-last_time")[0]
     text = page(client, "circle-ring")
     assert f'<p class="big">{newest.median:.1f} s</p>' in text
-    assert f"{newest.lower:.1f} s to {newest.upper:.1f} s" in text
+    assert f"{newest.lower:.1f} to {newest.upper:.1f} s" in text
     assert re.search(r"\d+ % of \d+ inside the 80 % interval, mean error [\d.]+ s", text)
 
 
