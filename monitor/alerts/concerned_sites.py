@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from monitor.db.natural_order import sort_name
 from monitor.failures.attribute import sites_of_failed_step
 from monitor.failures.attribution import PartKind
 from monitor.models import Alert, AlertRule, Attribution, Binding, Incident
+from monitor.models.natural_order import sort_name
 
 
 def not_at_fault(alert: Alert, incident: Incident) -> str:

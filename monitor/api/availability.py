@@ -26,8 +26,8 @@ from monitor.availability.recompute import (
 from monitor.availability.report import MonthOfSite
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import find_version
-from monitor.db.natural_order import sort_name
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth, Suite
+from monitor.models.natural_order import sort_name
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from monitor.api.http.query_names import Total, metric_of, path, resource_set
 from monitor.api.http.schemas import NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
 from monitor.api.http.strict import takes_other_parameters
-from monitor.db.natural_order import sort_name
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
 from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -23,11 +23,11 @@ from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, RowId, Time
-from monitor.db.natural_order import sort_name
 from monitor.failures import incident_actions
 from monitor.failures.incident_actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
+from monitor.models.natural_order import sort_name
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from monitor.api.http.declare import declare
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.schemas import NameFilter
-from monitor.db.natural_order import sort_name
 from monitor.models import Series
+from monitor.models.natural_order import sort_name
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
 from monitor.overview.series_list import NOT_WORKING, SeriesChoice, keys_after

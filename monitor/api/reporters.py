@@ -19,11 +19,11 @@ from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
-from monitor.db.natural_order import sort_name
 from monitor.fleet import enrolment
 from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
 from monitor.fleet.create import create_reporter as create
 from monitor.models import Reporter, Site
+from monitor.models.natural_order import sort_name
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details

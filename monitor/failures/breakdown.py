@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from django.db.models import Case, CharField, Count, F, Value, When
 
 import probes
-from monitor.db.natural_order import sort_name
 from monitor.failures.counts import FailureRange, RunGroup, SuccessRates, judged_runs, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.failures.mesh_evidence import link_levels
 from monitor.failures.repair_times import RepairTimes, repair_times_by_series
 from monitor.models import Binding, FailureSignature, Resource, Series
+from monitor.models.natural_order import sort_name
 from monitor.models.run import WITH_SIGNATURE, State
 
 if TYPE_CHECKING:

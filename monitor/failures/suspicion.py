@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.db.natural_order import sort_name
 from monitor.failures.attribution import suspects_the_monitor
 from monitor.models import Incident, IncidentEvent, Reporter, Site
 from monitor.models.incident import MONITOR, REPORTER, IncidentAction
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from monitor.models.incident import IncidentQuerySet

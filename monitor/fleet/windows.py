@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from monitor.db.natural_order import sort_name
 from monitor.ledger import maintenance
 from monitor.ledger.admission_context import used_up_sites
 from monitor.models import Hold
 from monitor.models.hold import HoldKind
+from monitor.models.natural_order import sort_name
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:

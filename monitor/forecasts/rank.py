@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from monitor.db.natural_order import sort_name
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.lookup import By, RankCandidate, candidates
@@ -16,6 +15,7 @@ from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Segment
+from monitor.models.natural_order import sort_name
 from monitor.series.segments import segment_statuses
 
 if TYPE_CHECKING:

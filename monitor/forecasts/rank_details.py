@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 import probes
-from monitor.db.natural_order import sort_name
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
 from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
+from monitor.models.natural_order import sort_name
 from monitor.models.series import Measures
 from monitor.series.kinds import probes_of_kind
 

@@ -14,7 +14,6 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Max, OuterRef, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 
-from monitor.db.natural_order import sort_name
 from monitor.forecasts.daily_scores import SUMS
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.job_outcomes import OUTCOME_COLUMNS, Accuracy, accuracy_of
@@ -29,6 +28,7 @@ from monitor.models import (
     Series,
     Suite,
 )
+from monitor.models.natural_order import sort_name
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:

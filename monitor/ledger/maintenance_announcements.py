@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.db.natural_order import sort_name
 from monitor.ledger.maintenance import times_of
 from monitor.ledger.maintenance_changes import (
     DECLARED,
@@ -26,6 +25,7 @@ from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.maintenance_change import MaintenanceAction
 from monitor.models.maintenance_window import CHANGE_WINDOWS
+from monitor.models.natural_order import sort_name
 from monitor.models.site import may_manage_everywhere
 
 if TYPE_CHECKING:

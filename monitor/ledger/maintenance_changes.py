@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.db.natural_order import sort_name
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_change import MaintenanceAction
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from datetime import datetime

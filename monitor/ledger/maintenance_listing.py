@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from monitor.db.natural_order import sort_name
 from monitor.ledger.maintenance import occurrence_of, times_of, visible_sites
 from monitor.ledger.maintenance_times import Occurrence, next_after, occurrences, open_at
+from monitor.models.natural_order import sort_name
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

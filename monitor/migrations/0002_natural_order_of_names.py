@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 
 MODELS = (
     "alertrule",

@@ -8,9 +8,9 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
 from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
+from monitor.models.natural_order import sort_name_field
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite, visible_suites

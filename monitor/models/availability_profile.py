@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 from monitor.models.site import Site
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 from monitor.models.site import Site, may_manage_everywhere
 from monitor.models.visibility import has_row, sees_all
 

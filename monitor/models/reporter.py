@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 from monitor.models.series import Series
 from monitor.models.site import Site, may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import has_row, sees_all

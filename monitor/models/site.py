@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 from monitor.models.role import UserRole, roles_of
 from monitor.models.visibility import has_row, sees_all
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from monitor.db.natural_order import sort_name_field
+from monitor.models.natural_order import sort_name_field
 from monitor.models.series import Suite
 from monitor.models.site import Site
 

@@ -12,9 +12,9 @@ import numpy as np
 from django.db.models import Q
 
 import probes
-from monitor.db.natural_order import UNINDEXED_ORDER, sort_name
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Binding, Reporter, Series, Site, Suite
+from monitor.models.natural_order import UNINDEXED_ORDER, sort_name
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
 from monitor.overview.search import with_words, words_of

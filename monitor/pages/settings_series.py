@@ -14,10 +14,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 import probes
-from monitor.db.natural_order import sort_name
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.models import Series
+from monitor.models.natural_order import sort_name
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
-from monitor.db.natural_order import sort_name
 from monitor.models import Binding, Incident, IncidentSeries, Resource, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
+from monitor.models.natural_order import sort_name
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.db.natural_order import sort_name
 from monitor.models import ApiToken, Site, Suite
+from monitor.models.natural_order import sort_name
 from monitor.models.token import READ
 from tests.monitor.api.paging import all_pages
 
