@@ -47,6 +47,7 @@ from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
+from monitor.models.storage_verdict import StorageVerdict
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
 from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery
@@ -120,6 +121,7 @@ __all__ = [
     "SiteAdministrator",
     "SiteDay",
     "SiteMonth",
+    "StorageVerdict",
     "SuccessState",
     "Suite",
     "Transition",

@@ -24,7 +24,7 @@ OTHER_OPTIONS = {
 
 
 class Migration(migrations.Migration):
-    dependencies = [("monitor", "0001_initial")]
+    dependencies = [("monitor", "0003_storage_areas")]
 
     operations = [
         *(
