@@ -86,16 +86,13 @@ def double(value):
 def test_kernels_are_packed_without_comments_and_keep_their_lines() -> None:
     source = b"""/* one
  * two */
-static const char *text = "no /* comment */ and // none", quote = '"'; // a comment "
+char *text = "no /* comment */ and // none", quote = '"'; // a comment "
 int half(int x) { return x / 2; } /* a */ int y = 4 /* b */ / 2;
 """
-    assert (
-        archive.without_comments(source)
-        == b""" \n
-static const char *text = "no /* comment */ and // none", quote = '"';\x20
-int half(int x) { return x / 2; }   int y = 4   / 2;
-"""
-    )
+    bare = [line.split() for line in archive.without_comments(source).splitlines()]
+    assert bare[:2] == [[], []]
+    assert bare[2] == b"""char *text = "no /* comment */ and // none", quote = '"';""".split()
+    assert bare[3] == b"int half(int x) { return x / 2; } int y = 4 / 2;".split()
 
 
 def test_it_has_less_than_a_megabyte_and_no_byte_code() -> None:
