@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+_YEAR = 365.25 * 86400  # seconds
 _THOUSANDS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -39,6 +40,15 @@ def seconds(value: float) -> str:
     return coarse_seconds(value)
 
 
+def seconds_range(low: float, high: float) -> str:
+    """Format a range of seconds with the digits of its larger end: ``0.1 to 10.7 s``, ``1.0 s to 12 min``."""
+    size = max(abs(low), abs(high))
+    if 0.01 <= size < 600:
+        digits = 1 if size >= 1 else 2
+        return f"{low:.{digits}f} to {high:.{digits}f} s"
+    return f"{seconds(low)} to {seconds(high)}"
+
+
 def coarse_seconds(value: float) -> str:
     """Format *value* seconds in the two largest units, as whole numbers."""
     whole = math.floor(abs(value))
@@ -55,7 +65,7 @@ def coarse_seconds(value: float) -> str:
 
 
 def age(value: float) -> str:
-    """Format an age of *value* seconds: ``now``, ``40 s ago``, ``12 min ago``; ``in 40 s`` if negative."""
+    """Format an age of *value* seconds: ``now``, ``40 s ago``, ``29 years ago``; ``in 40 s`` if negative."""
     if abs(value) < 1:
         return "now"
     text = _largest_unit(abs(value))
@@ -84,6 +94,8 @@ def tenths_of_percent(share: float) -> str:
 
 
 def _largest_unit(value: float) -> str:
+    if value >= 2 * _YEAR:
+        return f"{math.floor(value / _YEAR)} years"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if value >= size:
             return f"{math.floor(value / size)} {unit}"

@@ -7,6 +7,7 @@ from django.db.models import Q
 from monitor.failures.attribute import sites_of_failed_step
 from monitor.failures.attribution import PartKind
 from monitor.models import Alert, AlertRule, Attribution, Binding, Incident
+from monitor.models.natural_order import sort_name
 
 
 def not_at_fault(alert: Alert, incident: Incident) -> str:
@@ -24,7 +25,7 @@ def not_at_fault(alert: Alert, incident: Incident) -> str:
         suspects, reason = set(part.sites), f"at fault is {part}"
     else:
         suspects = sites_of_failed_step(alert.opened_by) if alert.opened_by else set()
-        reason = f"the step that failed was at {', '.join(sorted(suspects))}"
+        reason = f"the step that failed was at {', '.join(sorted(suspects, key=sort_name))}"
         if not suspects:
             return ""
     if alert.rule.sites.filter(name__in=suspects).exists() or not _is_told_elsewhere(alert.rule, suspects):

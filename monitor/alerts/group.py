@@ -223,6 +223,6 @@ def _queue(incident: Incident, event: Event, channels: Iterable[object], now: da
 
 def _channels() -> list[object]:
     """Return each channel of the enabled rules once."""
-    rules = AlertRule.objects.filter(enabled=True).order_by("name").values_list("notify", flat=True)
+    rules = AlertRule.objects.filter(enabled=True).order_by("sort_name").values_list("notify", flat=True)
     by_text = {json.dumps(channel, sort_keys=True): channel for notify in rules for channel in notify}
     return list(by_text.values())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from monitor.failures.attribute import explained, of_series
+from monitor.failures.streaks import FailureStreak, streaks
 from monitor.models import Alert, Attribution, Notification
 
 if TYPE_CHECKING:
@@ -27,25 +29,34 @@ class NotificationState:
 
 @dataclass(frozen=True)
 class ListedAlert:
-    """An alert; *at_fault* is the part of the grid that explains the failures of its series, if one does."""
+    """An alert.
+
+    Attributes:
+        at_fault: the part of the grid that explains the failures of its series, if one does.
+        streak: the consecutive failures of its series now; None of a closed alert.
+    """
 
     alert: Alert
     notifications: Sequence[NotificationState]
     at_fault: Attribution | None
+    streak: FailureStreak | None
 
 
-def listed(alerts: AlertQuerySet) -> list[ListedAlert]:
-    """Return *alerts* with their notifications; the number of queries is constant."""
+def listed(alerts: AlertQuerySet, now: datetime) -> list[ListedAlert]:
+    """Return *alerts* with their notifications, as of *now*; the number of queries is constant."""
     related = alerts.select_related(
         "rule", "series", "reporter", "opened_by", "closed_by", "incident__signature"
     )
     rows = list(related.prefetch_related("notifications"))
     culprits = _at_fault(rows)
+    failing = {each.series.pk: each.series.name for each in rows if each.series and each.closed_at is None}
+    found = streaks(failing, now) if failing else {}
     return [
         ListedAlert(
             alert,
             notification_states(alert.notifications.all()),
             culprits.get(alert.pk),
+            found.get(alert.series_id) if alert.series_id and alert.closed_at is None else None,
         )
         for alert in rows
     ]

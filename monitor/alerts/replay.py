@@ -71,7 +71,7 @@ def replay_rule(
     watched: SeriesQuerySet, condition: AlertCondition, now: datetime, most: int = MOST_RUNS
 ) -> RuleReplay:
     """Replay *condition* for the series *watched*, by name, until *most* runs are read."""
-    names = dict(watched.order_by("name").values_list("pk", "name"))
+    names = dict(watched.order_by("sort_name").values_list("pk", "name"))
     by_series, is_complete = _stored(names, now, most)
     openings = [
         Opening(names[key], at, text) for key, runs in by_series for at, text in replay(condition, runs, now)
@@ -170,7 +170,7 @@ def _stored(
     """
     rows = Run.objects.filter(series__in=keys, slot__gt=now - timedelta(days=DAYS), slot__lte=now)
     columns = ("series", "pk", "slot", "state", "reason", "due_at", "ended_at")
-    read = list(rows.order_by("series__name", "slot").values_list(*columns)[: most + 1])
+    read = list(rows.order_by("series__sort_name", "slot").values_list(*columns)[: most + 1])
     runs = [
         StoredRun(series, RunOutcome(pk, slot, state, reason), due_at, _end(state, due_at, ended_at))
         for series, pk, slot, state, reason, due_at, ended_at in read

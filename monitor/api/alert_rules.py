@@ -92,7 +92,9 @@ class AlertRuleQuery(Page):
 def list_alert_rules(request: HttpRequest, query: Query[AlertRuleQuery]) -> HttpResponse:
     """Rules that watch everything, or a thing that you may see. Grid files and *Settings* define rules."""
     lookups = chosen(enabled=query.is_enabled, condition=query.condition)
-    return list_rows(query, _visible(request).filter(**lookups), AlertRuleList, order=["name"], show=_shown)
+    return list_rows(
+        query, _visible(request).filter(**lookups), AlertRuleList, order=["sort_name"], show=_shown
+    )
 
 
 @router.get(

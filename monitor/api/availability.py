@@ -27,6 +27,7 @@ from monitor.availability.report import MonthOfSite
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import find_version
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth, Suite
+from monitor.models.natural_order import sort_name
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def list_availability_profiles(request: HttpRequest, query: Query[Page]) -> Http
     def shown(version: ProfileVersion) -> ProfileVersionOut:
         return ProfileVersionOut(
             name=str(version),
-            sites=sorted(names[key] for key in version.site_keys if key in names),
+            sites=sorted((names[key] for key in version.site_keys if key in names), key=sort_name),
             is_removed=version.rules is None,
             rules=version.rules if sees_all_suites else None,
             **{name: getattr(version, name) for name in _VERSION_FIELDS},

@@ -30,6 +30,7 @@ from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
 from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -228,7 +229,7 @@ def _series_on_path(request: HttpRequest, query: ForecastQuery, roles: Mapping[s
     matching = candidates(
         request.user, by, [wanted], application=query.application, metric=metric, probability=0.5
     )
-    names = sorted(candidate.name for candidate in matching)
+    names = sorted((candidate.name for candidate in matching), key=sort_name)
     if not names:
         detail = f"there is no series of {query.application!r} on {wanted} that you may see"
         raise Refused(404, "unknown_path", detail)

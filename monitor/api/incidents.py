@@ -27,6 +27,7 @@ from monitor.failures import incident_actions
 from monitor.failures.incident_actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
+from monitor.models.natural_order import sort_name
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class IncidentOut(Schema):
     @staticmethod
     def resolve_series(incident: Incident) -> list[str]:
         alerted = {alert.series.name for alert in incident.alerts.all() if alert.series}
-        return sorted(alerted | {row.series.name for row in incident.affected.all()})
+        return sorted(alerted | {row.series.name for row in incident.affected.all()}, key=sort_name)
 
 
 class Comment(Body):

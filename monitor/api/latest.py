@@ -19,6 +19,7 @@ from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.schemas import NameFilter
 from monitor.models import Series
+from monitor.models.natural_order import sort_name
 from monitor.models.run import ENDED
 from monitor.overview.latest import LETTERS, UNKNOWN, Latest, latest
 from monitor.overview.series_list import NOT_WORKING, SeriesChoice, keys_after
@@ -91,7 +92,7 @@ def list_latest(request: HttpRequest, query: Query[LatestQuery]) -> HttpResponse
         filters = SeriesChoice(query.site, query.suite, query.state.value if query.state else "")
         keys = keys_after(request.user, filters, name=after, at_most=at_most)
         rows = latest(Series.objects.filter(pk__in=keys), timezone.now())
-        return sorted(_entries(rows), key=lambda entry: str(entry["series"]))
+        return sorted(_entries(rows), key=lambda entry: sort_name(str(entry["series"])))
 
     return list_named(query, named, LatestList, key="series")
 

@@ -23,6 +23,7 @@ from monitor.fleet import enrolment
 from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
 from monitor.fleet.create import create_reporter as create
 from monitor.models import Reporter, Site
+from monitor.models.natural_order import sort_name
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
@@ -198,7 +199,11 @@ def list_reporters(request: HttpRequest, query: Query[ReporterQuery]) -> HttpRes
         return ReporterOut(**_fields(summary, counts.get(summary.reporter.pk, {})))
 
     return list_items(
-        query, reporters, ReporterList, key=lambda each: (_ORDER[each.state], each.name), show=shown
+        query,
+        reporters,
+        ReporterList,
+        key=lambda each: (_ORDER[each.state], sort_name(each.name)),
+        show=shown,
     )
 
 

@@ -103,7 +103,7 @@ def list_series(request: HttpRequest, query: Query[SeriesQuery]) -> HttpResponse
         rows = rows.filter(
             pk__in=Series.objects.filter(bindings__resource__site__name=query.site).values("pk")
         )
-    return list_rows(query, rows, SeriesList, order=["name"])
+    return list_rows(query, rows, SeriesList, order=["sort_name"])
 
 
 class ValuesQuery(Sparse):

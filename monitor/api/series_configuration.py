@@ -144,7 +144,9 @@ def _shown(series: Series) -> dict[str, Any]:
     status = segment_status(series)
     segments = sorted(status.segments, key=lambda segment: segment.number)
     newest = status.current or (segments[-1] if segments else None)
-    sites = series.bindings.order_by("resource__site__name").values_list("resource__site__name", flat=True)
+    sites = series.bindings.order_by("resource__site__sort_name").values_list(
+        "resource__site__name", flat=True
+    )
     same = ("name", "probe", "parameters", "schedule", "timezone", "starts_at", "ends_at", "follows")
     numbers = ("delay_seconds", "jitter_seconds", "limit_seconds")
     return {

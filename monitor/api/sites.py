@@ -174,7 +174,7 @@ def _found(request: HttpRequest, name: str) -> Site:
 
 
 def _visible(request: HttpRequest) -> SiteQuerySet:
-    resources = Resource.objects.visible_to(request.user).order_by("name")
+    resources = Resource.objects.visible_to(request.user).order_by("sort_name")
     return Site.objects.visible_to(request.user).prefetch_related(Prefetch("resources", resources))
 
 

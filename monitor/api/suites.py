@@ -45,7 +45,7 @@ class SuiteList(ListOut):
 @router.get("/suites", response=SuiteList, operation_id="list_suites", summary="List suites")
 def list_suites(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """The suites that you may see, by name."""
-    return list_rows(query, _visible(request), SuiteList, order=["name"])
+    return list_rows(query, _visible(request), SuiteList, order=["sort_name"])
 
 
 @router.get(

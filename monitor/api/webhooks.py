@@ -131,7 +131,7 @@ class DeliveryQuery(Page):
 def list_webhooks(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """Needs the permission to manage webhooks, as every operation on webhooks."""
     require_webhook_permission(request)
-    return list_rows(query, Webhook.objects.all(), WebhookList, order=["name"], show=_shown)
+    return list_rows(query, Webhook.objects.all(), WebhookList, order=["sort_name"], show=_shown)
 
 
 @router.get(
@@ -239,8 +239,8 @@ def _shown(hook: Webhook) -> dict[str, Any]:
     plain = ("name", "url", "events", "secret_variable", "enabled", "created_at", "created_by")
     return {
         **{name: getattr(hook, name) for name in plain},
-        "suites": [suite.name for suite in hook.suites.order_by("name")],
-        "sites": [site.name for site in hook.sites.order_by("name")],
+        "suites": [suite.name for suite in hook.suites.order_by("sort_name")],
+        "sites": [site.name for site in hook.sites.order_by("sort_name")],
         "pending": hook.deliveries.filter(state=DeliveryState.PENDING).count(),
         "dead": hook.deliveries.filter(state=DeliveryState.DEAD).count(),
     }

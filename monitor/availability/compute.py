@@ -195,7 +195,9 @@ def _series() -> dict[int, _SeriesAtSites]:
     sites: dict[int, set[int]] = defaultdict(set)
     for key, site in Binding.objects.order_by().values_list("series_id", "resource__site_id").distinct():
         sites[key].add(site)
-    rows = Series.objects.order_by("name").values_list("pk", "name", "suite__name", "probe", "reporter__name")
+    rows = Series.objects.order_by("sort_name").values_list(
+        "pk", "name", "suite__name", "probe", "reporter__name"
+    )
     return {
         row[0]: (CountedSeries(*row, frozenset(names[site] for site in sites[row[0]])), sites[row[0]])
         for row in rows

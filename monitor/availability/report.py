@@ -67,7 +67,7 @@ def visible_sites(user: AnyUser) -> Mapping[str, Site]:
 def sites_in_month(month: date, user: AnyUser) -> list[Site]:
     """Return the sites with a stored *month* that *user* may see, by name."""
     keys = SiteMonth.objects.of_sites().filter(month=month).order_by().values("site")
-    return list(Site.objects.visible_to(user).filter(pk__in=keys).order_by("name"))
+    return list(Site.objects.visible_to(user).filter(pk__in=keys).order_by("sort_name"))
 
 
 def months_of_sites(
@@ -82,7 +82,7 @@ def months_of_sites(
     by_site: dict[int, list[SiteDay]] = defaultdict(list)
     for day in days.filter(day__gte=month, day__lt=month_after(month)).select_related("version"):
         by_site[day.site_id].append(day)
-    rows = months.filter(month=month).select_related("site").order_by("site__name")
+    rows = months.filter(month=month).select_related("site").order_by("site__sort_name")
     return [_month_of_site(row, by_site[row.site_id], now) for row in rows]
 
 

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from monitor.db import binary
 from monitor.models.run import State
-from monitor.models.series import OF_THE_PUBLIC, VISIBLE, visibility
+from monitor.models.series import IMPORTED, OF_THE_PUBLIC, VISIBLE, visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -21,6 +21,8 @@ EXPIRES = timedelta(days=2)  # a resource that has not been used for so long may
 
 _RESULT_AT = f"""CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', '{State.TIMED_OUT}')
             THEN latest.slot ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END"""
+# Imported history says nothing about the present.
+_IS_CURRENT = f"NOT starts_with(series.probe, '{IMPORTED}')"
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
 # decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
 # outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
@@ -45,6 +47,7 @@ WITH visible AS MATERIALIZED (
             AND failed_resource = resource.name THEN substring(outcomes FROM '[fts]+$') END AS trail
     ) AS failure
     WHERE resource.name = ANY (%(resources)b) AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
+        AND {_IS_CURRENT}
 ), failing AS (
     SELECT name, sum(length(replace(trail, 's', '')))::bigint AS failures,
         min(failing_since) AS failing_since, max(ended_at) AS failure_ended_at
@@ -77,7 +80,7 @@ SELECT failing.name FROM (
         JOIN monitor_series AS series ON series.id = latest.series_id
         CROSS JOIN LATERAL substring(outcomes FROM '[fts]+$') AS trail
         WHERE latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}') AND trail IS NOT NULL
-            AND failed_resource = ANY (%(resources)b) AND {VISIBLE}
+            AND failed_resource = ANY (%(resources)b) AND {_IS_CURRENT} AND {VISIBLE}
     ) AS failed
     GROUP BY name, id HAVING sum(failures) >= {LEAST_FAILURES} AND max(ended_at) > %(since)b
 ) AS failing
@@ -86,7 +89,7 @@ WHERE NOT EXISTS (
     JOIN monitor_series AS series ON series.id = binding.series_id
     JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
     WHERE binding.resource_id = failing.id AND latest.state = '{State.PASSED}'
-        AND latest.ended_at >= failing_since AND {VISIBLE} OFFSET 0
+        AND latest.ended_at >= failing_since AND {_IS_CURRENT} AND {VISIBLE} OFFSET 0
 )
 """  # noqa: S608  # constants of this module
 # OFFSET 0 keeps EXISTS from becoming a join of all series: the first newest result of a resource is enough.
@@ -96,7 +99,8 @@ WHERE resource.name = ANY (%(resources)b) AND EXISTS (
     SELECT FROM monitor_binding AS binding
     JOIN monitor_series AS series ON series.id = binding.series_id
     JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
-    WHERE binding.resource_id = resource.id AND {_RESULT_AT} > %(since)b AND {VISIBLE} OFFSET 0
+    WHERE binding.resource_id = resource.id AND {_RESULT_AT} > %(since)b
+        AND {_IS_CURRENT} AND {VISIBLE} OFFSET 0
 )
 """  # noqa: S608  # constants of this module
 

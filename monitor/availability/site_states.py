@@ -23,6 +23,7 @@ from monitor.ledger import maintenance
 from monitor.ledger.holds import describe_hold, last_ends_at_sites
 from monitor.models import Hold, Resource, Site
 from monitor.models.hold import HoldKind
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -188,7 +189,7 @@ def _evidence(
 
 def _resources_by_site(resources: ResourceQuerySet) -> dict[str, list[str]]:
     by_site: dict[str, list[str]] = {}
-    for name, site in resources.order_by("name").values_list("name", "site__name"):
+    for name, site in resources.order_by("sort_name").values_list("name", "site__name"):
         by_site.setdefault(site, []).append(name)
     return by_site
 
@@ -272,7 +273,9 @@ def _with_states(
     """Read *rows* by name in batches, until *at_most* are in *state*."""
     listed: list[tuple[Place, CurrentState]] = []
     while len(listed) < at_most:
-        batch = list(rows.filter(name__gt=after).order_by("name")[: max(at_most, _LEAST_READ)])
+        batch = list(
+            rows.filter(sort_name__gt=sort_name(after)).order_by("sort_name")[: max(at_most, _LEAST_READ)]
+        )
         states = states_of([row.name for row in batch])
         found = [(row, states[row.name]) for row in batch if row.name in states]  # others were deleted since
         listed += [(row, current) for row, current in found if state in {None, current.state}]

@@ -22,23 +22,26 @@ def availability_calendar(days: Sequence[SiteDay]) -> SafeString:
         return SafeString("")
     first = days[0].day - timedelta(days=days[0].day.weekday())
     weeks = (days[-1].day - first).days // 7 + 1
-    cells = "".join(_cell(day, first) for day in days)
+    before = max(_WEEKS_OF_A_YEAR - weeks, 0)  # of a young site: the newest week is always the last of a year
+    left = _LEFT + before * _CELL
+    cells = "".join(_cell(day, first, left) for day in days)
     down = sum(bool(day.down_seconds) for day in days)
     label = f"{days[0].day} to {days[-1].day}: downtime on {down} of {len(days)} days"
     return format_html(
-        '<svg class="calendar" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>',
-        _LEFT + max(weeks, _WEEKS_OF_A_YEAR) * _CELL,  # cells of a young site are not larger
+        '<svg class="calendar" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}{}</svg>',
+        left + weeks * _CELL,
         _TOP + 7 * _CELL,
         label,
         _weekdays(),
-        _months(first, weeks),
+        _empty_weeks(before),
+        _months(first, weeks, left),
         SafeString(cells),
     )
 
 
-def _cell(day: SiteDay, first: date) -> str:
+def _cell(day: SiteDay, first: date, left: int) -> str:
     number = (day.day - first).days
-    return day_cell(day, _LEFT + number // 7 * _CELL, _TOP + number % 7 * _CELL, width=10)
+    return day_cell(day, left + number // 7 * _CELL, _TOP + number % 7 * _CELL, width=10)
 
 
 def _weekdays() -> SafeString:
@@ -46,11 +49,18 @@ def _weekdays() -> SafeString:
     return format_html_join("", '<text x="0" y="{}">{}</text>', rows)
 
 
-def _months(first: date, weeks: int) -> SafeString:
+def _empty_weeks(count: int) -> SafeString:
+    """Draw *count* weeks of days that were not computed."""
+    corners = ((_LEFT + week * _CELL, _TOP + row * _CELL) for week in range(count) for row in range(7))
+    cells = "".join(f"M{x} {y}h10v10h-10z" for x, y in corners)
+    return format_html('<path class="before" d="{}"/>', cells) if cells else SafeString("")
+
+
+def _months(first: date, weeks: int, left: int) -> SafeString:
     """Label the first week that begins in each month; a label needs the width of three weeks."""
     starts = [first + timedelta(weeks=week) for week in range(weeks)]
     labels = [
-        (_LEFT + week * _CELL, f"{start:%b}")
+        (left + week * _CELL, f"{start:%b}")
         for week, start in enumerate(starts)
         if start.day <= 7 and week <= weeks - 2
     ]

@@ -96,7 +96,7 @@ def lag_bars(lags: Sequence[LagCorrelation]) -> SafeString:
     bars = []
     for number, lag in enumerate(lags):
         coefficient = lag.correlation.spearman
-        if coefficient is not None:
+        if coefficient is not None and lag.has_enough_pairs:
             end = float(y(np.array([coefficient.value]))[0])
             bars.append(
                 (
@@ -109,17 +109,21 @@ def lag_bars(lags: Sequence[LagCorrelation]) -> SafeString:
     drawn = format_html_join("", '<rect class="lag" x="{}" y="{}" width="{}" height="{}"/>', bars)
     chosen = range(0, len(lags), max(len(lags) // 6, 1))
     ticks = [(_LEFT + (number + 0.5) * step, _lag_label(lags[number].seconds)) for number in chosen]
-    levels = [(float(y(np.array([tick]))[0]), f"{tick:g}") for tick in (-1, -0.5, 0, 0.5, 1)]
+    levels = [(float(y(np.array([tick]))[0]), _signed(f"{tick:g}")) for tick in (-1, -0.5, 0, 0.5, 1)]
     return _frame(width, height, ticks, levels, drawn, "Rank correlation at each lag")
 
 
 def _deviations(tick: float) -> str:
-    return f"{tick:+g} \N{GREEK SMALL LETTER SIGMA}" if tick else "median"
+    return _signed(f"{tick:+g} \N{GREEK SMALL LETTER SIGMA}") if tick else "median"
 
 
 def _lag_label(seconds: float) -> str:
     size, unit = next(each for each in _LAG_UNITS if abs(seconds) >= 2 * each[0] or each[0] == 1)
-    return f"{seconds / size:.3g} {unit}" if seconds else "0"
+    return _signed(f"{seconds / size:.3g} {unit}") if seconds else "0"
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _normalised(values: Values) -> tuple[NDArray[np.int64], Floats]:

@@ -35,11 +35,17 @@ class RunTransfer:
 
 @dataclass(frozen=True)
 class RunTransfers:
-    """All transfers of a run, in order, and their *shape*: ``ring`` or ``fan-in``."""
+    """All transfers of a run, in order, and their *shape*: ``ring`` or ``fan-in``.
+
+    Attributes:
+        failed_resource: where the run failed, in any stage; empty if it did not.
+        failed_target: where a transfer failed; empty if the run failed in another stage.
+    """
 
     shape: str
     transfers: Sequence[RunTransfer]
-    failed_resource: str
+    failed_resource: str = ""
+    failed_target: str = ""
 
     @property
     def has_checksums(self) -> bool:
@@ -82,8 +88,11 @@ def run_transfers(report: Report) -> RunTransfers | None:
     values = {metric.name: metric.value for metric in report.metrics}
     transfers = [_measured(values, *link) for link in links]
     failed = (report.failure.resource or "") if report.failure else ""
-    is_transfer = any(stage.category == "transfer" for stage in report.stages)
-    return RunTransfers(shape, transfers, failed) if is_transfer and len(transfers) > 1 else None
+    of_transfer = {stage.name for stage in report.stages if stage.category == "transfer"}
+    if not of_transfer or len(transfers) < 2:
+        return None
+    is_of_transfer = report.failure is not None and report.failure.stage in of_transfer
+    return RunTransfers(shape, transfers, failed, failed if is_of_transfer else "")
 
 
 def _hops(ring: Sequence[str]) -> Iterator[tuple[str, str, str]]:

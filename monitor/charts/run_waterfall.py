@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitor.charts.stage_shades import drawn
-from monitor.units import seconds as seconds_text
+from monitor.units import seconds_range
 
 if TYPE_CHECKING:
     from monitor.performance.expected_durations import ExpectedDuration
@@ -35,9 +35,9 @@ class DurationBar:
 
     @property
     def range_text(self) -> str:
-        """The expected range: ``0.82 s to 1.2 s``; empty if none is known."""
+        """The expected range: ``0.8 to 1.2 s``; empty if none is known."""
         expected = self.expected
-        return f"{seconds_text(expected.low)} to {seconds_text(expected.high)}" if expected else ""
+        return seconds_range(expected.low, expected.high) if expected else ""
 
     @property
     def deviation(self) -> str:

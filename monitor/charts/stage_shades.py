@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import probes
 from probes.base import ProbeError
 
 SHADES = 8
-OTHER = "other"  # the category of stages that the probe no longer has
+OTHER = "other"  # the category of stages that no probe has
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,14 @@ def of_probe(probe: str, measured_stages: Iterable[str] = ()) -> list[DrawnStage
         stages = [(stage.name, stage.category) for stage in probes.load(probe).stages]
     except ProbeError:
         stages = []
-    names = {name for name, _ in stages}
-    return drawn([*stages, *((name, OTHER) for name in sorted(set(measured_stages) - names))])
+    others = sorted(set(measured_stages) - {name for name, _ in stages})
+    return drawn([*stages, *((name, _usual_categories().get(name, OTHER)) for name in others)])
+
+
+@cache
+def _usual_categories() -> dict[str, str]:
+    """Return the categories of the stages of installed probes by name: imported runs have such names, too."""
+    return {stage.name: stage.category for probe in probes.names() for stage in probes.load(probe).stages}
 
 
 def measured(metrics: Iterable[str]) -> list[str]:

@@ -100,11 +100,11 @@ def hourly(means: Sequence[float], *, height: int = 24, hour_width: int = 5) -> 
     if not present:
         return SafeString("")
     low, high = min(present), max(present)
-    scale = (height - 4) / (high - low) if high > low else 0.0
+    scale, base = (height - 4) / (high - low) if high > low else 0.0, height - 2 if high > low else height / 2
     lines, dots = [], []
     for is_missing, group in groupby(enumerate(means), key=lambda hour: math.isnan(hour[1])):
         if not is_missing:
-            points = [f"{2 + hour_width * at} {height - 2 - (mean - low) * scale:.1f}" for at, mean in group]
+            points = [f"{2 + hour_width * at} {base - (mean - low) * scale:.1f}" for at, mean in group]
             if len(points) == 1:
                 dots.append(f"M{points[0]}h.1")
             else:

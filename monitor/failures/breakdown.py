@@ -22,6 +22,7 @@ from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.failures.mesh_evidence import link_levels
 from monitor.failures.repair_times import RepairTimes, repair_times_by_series
 from monitor.models import Binding, FailureSignature, Resource, Series
+from monitor.models.natural_order import sort_name
 from monitor.models.run import WITH_SIGNATURE, State
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def paths(bound: BoundSites) -> set[str]:
 
 def _badness(row: BreakdownRow) -> tuple[float, int, str]:
     rate = row.rates.adjusted
-    return (2.0 if rate is None else rate, row.rates.excused - row.rates.failed, row.name)
+    return (2.0 if rate is None else rate, row.rates.excused - row.rates.failed, sort_name(row.name))
 
 
 def _groups(judged: RunQuerySet, since: datetime, now: datetime, kind: BreakdownKind) -> list[RunGroup]:

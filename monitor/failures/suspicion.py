@@ -18,6 +18,7 @@ from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribution import suspects_the_monitor
 from monitor.models import Incident, IncidentEvent, Reporter, Site
 from monitor.models.incident import MONITOR, REPORTER, IncidentAction
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from monitor.models.incident import IncidentQuerySet
@@ -45,7 +46,8 @@ def suspect_the_monitor(now: datetime) -> None:
         return
     if suspect is None:
         suspect = Incident.objects.create(kind=MONITOR, since=min(row.since for row in recent), opened_at=now)
-        text = f"{len(failing & sites)} of {len(sites)} sites: {', '.join(sorted(failing & sites))}"
+        names = sorted(failing & sites, key=sort_name)
+        text = f"{len(names)} of {len(sites)} sites: {', '.join(names)}"
         _record(suspect, IncidentAction.OPENED, text, now)
         logger.warning("suspect the monitor: many sites fail at once: %s", text)
     recent.update(is_held=True)

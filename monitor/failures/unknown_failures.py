@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from monitor.failures.active_signatures import signature_of
 from monitor.failures.classifier import Classifier
 from monitor.failures.failure_texts import text_groups
 from monitor.failures.proposals import MOST_EXAMPLES, Proposal, propose
 from monitor.failures.signature import Signature
-from monitor.models import FailureSignature, Run
+from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import UNKNOWN
 
 if TYPE_CHECKING:
@@ -48,9 +49,12 @@ class Preview:
 def proposals(visible: RunQuerySet, now: datetime) -> list[Proposal]:
     """Return the proposals for the runs among *visible* whose cause is unknown.
 
-    A proposal matches no text of any run with another cause, visible or not.
+    A proposal matches no text of any run with another cause, visible or not. Texts that an own signature
+    matches are not unknown: their runs are judged again in the background.
     """
-    unknown = text_groups(_recent(visible, now).filter(signature__name=UNKNOWN), MOST_TEXTS)
+    own = Classifier([signature_of(row) for row in OwnSignature.objects.all()])
+    groups = text_groups(_recent(visible, now).filter(signature__name=UNKNOWN), MOST_TEXTS)
+    unknown = [each for each in groups if not own.matching(each.failure)]
     if not unknown:
         return []
     named = text_groups(_named(now), MOST_TEXTS)

@@ -10,6 +10,7 @@ from monitor.ledger import maintenance
 from monitor.ledger.admission_context import used_up_sites
 from monitor.models import Hold
 from monitor.models.hold import HoldKind
+from monitor.models.natural_order import sort_name
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:
@@ -99,4 +100,4 @@ def _budgets(series: Sequence[SeriesScopes], now: datetime) -> Iterator[ClosedWi
 
 
 def _names(series: Iterable[SeriesScopes]) -> tuple[str, ...]:
-    return tuple(sorted(each.name for each in series))
+    return tuple(sorted((each.name for each in series), key=sort_name))

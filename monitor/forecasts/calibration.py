@@ -124,7 +124,7 @@ def worst_series(records: Sequence[SeriesRecord]) -> list[SeriesRecord]:
 
 def scores_by_horizon(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> list[HorizonScore]:
     """Return the scores of the newest forecasts by the time from their issue to the run."""
-    bounds = [timedelta(), *(bound for bound, _ in HORIZONS if bound is not None)]
+    bounds = [bound for bound, _ in HORIZONS if bound is not None]
     parameters = {
         "bounds": bounds,
         "newest": NEWEST_FORECASTS,
@@ -134,9 +134,7 @@ def scores_by_horizon(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilte
     with binary.cursor() as cursor:
         rows = cursor.execute(_HORIZONS, parameters).fetchall()
     return [
-        HorizonScore(
-            HORIZONS[max(bucket - 1, 0)][1], n, error / n, error / actual if actual else None, within / n
-        )
+        HorizonScore(HORIZONS[bucket][1], n, error / n, error / actual if actual else None, within / n)
         for bucket, n, error, actual, within in rows
     ]
 

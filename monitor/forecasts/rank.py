@@ -16,6 +16,7 @@ from monitor.forecasts.rank_elsewhere import rank_elsewhere
 from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Segment
+from monitor.models.natural_order import sort_name
 from monitor.series.segments import segment_statuses
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def rank(
             problem = problems[matching[0].series]
         else:
             problem = RankProblem("unknown", "there is no such series that you may see")
-        unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
+        unranked.append(
+            Unranked(number, *problem, sorted((candidate.name for candidate in matching), key=sort_name))
+        )
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # stored estimates are for a run that starts now
         success = estimates([each.series for _, each in known if each.method == METHOD], at)
@@ -168,7 +171,7 @@ def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability
 
 
 def _ranked(known: Iterable[tuple[int, RankCandidate]]) -> list[Ranked]:
-    in_order = sorted(known, key=lambda pair: (pair[1].seconds or 0.0, pair[1].name))
+    in_order = sorted(known, key=lambda pair: (pair[1].seconds or 0.0, sort_name(pair[1].name)))
     counts = Counter(candidate.seconds for _, candidate in in_order)
     first: dict[float | None, int] = {}
     for place, (_, candidate) in enumerate(in_order, start=1):

@@ -12,6 +12,9 @@ import probes
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
 from monitor.models import Binding, CurrentSegment, Forecast, ForecastState, Resource, Series
+from monitor.models.natural_order import sort_name
+from monitor.models.series import Measures
+from monitor.series.kinds import probes_of_kind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -38,12 +41,15 @@ class PredictedPath:
 
 
 def applications(user: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the names of the probes and applications of the series that *user* may see.
+    """Return the names of the probes of the enabled series that *user* may see, applications first.
 
     With more than ``MOST_READ`` series, these are all installed ones: no index has the distinct names.
     """
-    names = list(Series.objects.visible_to(user).order_by("pk").values_list("probe", flat=True)[:MOST_READ])
-    return sorted({*names, *(probes.names() if len(names) == MOST_READ else ())})
+    series = Series.objects.visible_to(user).filter(enabled=True).order_by("pk")
+    names = list(series.values_list("probe", flat=True)[:MOST_READ])
+    installed = probes.names() if len(names) == MOST_READ else ()
+    of_grid = probes_of_kind(Measures.GRID)
+    return sorted({*names, *installed}, key=lambda name: (name in of_grid, name))
 
 
 def rankable_series(
@@ -53,14 +59,14 @@ def rankable_series(
 
     *text* begins the name of the series, or is part of the name of a resource or site that it uses.
     """
-    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("name")
+    series = Series.objects.visible_to(user).filter(probe=application, enabled=True).order_by("sort_name")
     if not text:
         return list(series.values_list("name", flat=True)[:at_most])
     resources = Resource.objects.filter(Q(name__icontains=text) | Q(site__name__icontains=text))
     bound = Binding.objects.filter(resource__in=list(resources.values_list("pk", flat=True)))
     found = (series.filter(name__startswith=text), series.filter(pk__in=bound.order_by().values("series")))
     names = {name for each in found for name in each.values_list("name", flat=True)[:at_most]}
-    return sorted(names)[:at_most]
+    return sorted(names, key=sort_name)[:at_most]
 
 
 def elsewhere_paths(forecasts: Mapping[int, int]) -> dict[int, PredictedPath]:

@@ -28,6 +28,7 @@ from monitor.models import (
     Series,
     Suite,
 )
+from monitor.models.natural_order import sort_name
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def scoreboard(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter, now:
         methods=sorted(_by(of_metric, "method"), key=_off_by),
         metrics=_by(here.filter(method=choice.method), "metric"),
         sites=sites[:MOST_ROWS],
-        site_names=sorted(site.name for site in sites),
+        site_names=sorted((site.name for site in sites), key=sort_name),
         times=sorted(times, key=lambda score: score.start or date.min),
         newest_day=ours.aggregate(newest=Max("day"))["newest"],
     )
@@ -223,7 +224,7 @@ def _by(found: QuerySet[DayScore], key: str) -> list[Score]:
         found = found.annotate(week=TruncWeek("day"))
     sums = {f"sum_{name}": Sum(name) for name in SUMS}
     scores = [_score(row[key], row) for row in found.order_by().values(key, "unit").annotate(**sums)]
-    return sorted(scores, key=lambda score: (-score.n, score.name))
+    return sorted(scores, key=lambda score: (-score.n, sort_name(score.name)))
 
 
 def _off_by(score: Score) -> tuple[bool, float, float]:

@@ -81,7 +81,7 @@ def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: dateti
 
 def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
     """Return the histories of runs; each application and its probes form a group."""
-    series = Series.objects.filter(probe__in=[application, probe]).order_by("name")
+    series = Series.objects.filter(probe__in=[application, probe]).order_by("sort_name")
     segments = current_segments(series)
     bound = {pk: set(chain.from_iterable(roles.values())) for pk, roles in current_bindings(segments).items()}
     applications = [member for member in series if member.probe == application and member.pk in bound]

@@ -72,7 +72,7 @@ def _waits_for_signature(run: Run, row: EndedRun, now: datetime) -> bool:
 
 
 def _sites(series: set[int]) -> dict[int, list[str]]:
-    names = Binding.objects.filter(series__in=series).order_by("resource__site__name")
+    names = Binding.objects.filter(series__in=series).order_by("resource__site__sort_name")
     sites: dict[int, list[str]] = {}
     for key, site in names.values_list("series", "resource__site__name").distinct():
         sites.setdefault(key, []).append(site)

@@ -70,7 +70,7 @@ def holdable_scopes(
     }
     shown = {}
     for kind, rows in found.items():
-        names = list(rows.order_by("name").values_list("name", flat=True)[: at_most + 1])
+        names = list(rows.order_by("sort_name").values_list("name", flat=True)[: at_most + 1])
         scopes = [Scope(kind, name) for name in names[:at_most]]
         listed = [HoldableScope(scope, holds.get(scope)) for scope in scopes]
         shown[kind] = HoldableScopes(listed, len(names) > at_most)

@@ -55,7 +55,7 @@ def preview_hold(
     found = expected.aggregate(next_slot=Min("slot"), **counts)
     states = Run.objects.in_flight().filter(series__in=series.order_by().values("pk")).order_by()
     in_flight = dict(states.values_list("state").annotate(Count("pk")))
-    sites = Site.objects.filter(resources__bindings__series__in=series).order_by("name").distinct()
+    sites = Site.objects.filter(resources__bindings__series__in=series).order_by("sort_name").distinct()
     return HoldPreview(
         series=series.count(),
         sites=list(sites.values_list("name", flat=True)),

@@ -182,7 +182,7 @@ def _shown(
 
 
 def _by_start(windows: Iterable[ShownWindow]) -> list[ShownWindow]:
-    return sorted(windows, key=lambda shown: (shown.occurrence.starts_at, shown.window.name))
+    return sorted(windows, key=lambda shown: (shown.occurrence.starts_at, shown.window.sort_name))
 
 
 def _sites(window: MaintenanceWindow) -> list[str]:

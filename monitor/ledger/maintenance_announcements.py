@@ -25,6 +25,7 @@ from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.maintenance_change import MaintenanceAction
 from monitor.models.maintenance_window import CHANGE_WINDOWS
+from monitor.models.natural_order import sort_name
 from monitor.models.site import may_manage_everywhere
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check_may_announce(sites: Sequence[Site], user: AbstractBaseUser | Anonymous
     own = Site.objects.manageable_by(user, CHANGE_WINDOWS).filter(pk__in=[site.pk for site in sites])
     names = {site.name for site in sites} - set(own.values_list("name", flat=True))
     if names:
-        raise NotPermitted(f"you may not change maintenance at {', '.join(sorted(names))}")
+        raise NotPermitted(f"you may not change maintenance at {', '.join(sorted(names, key=sort_name))}")
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_change import MaintenanceAction
+from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -75,7 +76,7 @@ def describe_window(window: MaintenanceWindow, sites: Collection[str]) -> str:
 
     No *sites* are every site.
     """
-    return f"{window}: {_times(window)} at {', '.join(sorted(sites)) or 'every site'}"
+    return f"{window}: {_times(window)} at {', '.join(sorted(sites, key=sort_name)) or 'every site'}"
 
 
 def _times(window: MaintenanceWindow) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from monitor.ledger.maintenance import occurrence_of, times_of, visible_sites
 from monitor.ledger.maintenance_times import Occurrence, next_after, occurrences, open_at
+from monitor.models.natural_order import sort_name
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def listed_windows(
     sites, size = visible_sites(user), max(at_most, _LEAST_READ)
     listed: list[ListedWindow] = []
     while len(listed) < at_most:
-        batch = list(visible.filter(name__gt=after).order_by("name").prefetch_related("sites")[:size])
+        behind = visible.filter(sort_name__gt=sort_name(after)).order_by("sort_name")
+        batch = list(behind.prefetch_related("sites")[:size])
         within = [window for window in batch if period is None or period.contains_some_of(window)]
         shown = [_listed(window, sites, now) for window in within]
         listed += [each for each in shown if state in {None, each.state}]

@@ -82,7 +82,7 @@ def run_all(
     trigger = f"asked for by {who} for the {scope}: {checked_reason(why)}"
     enabled = scope.series().filter(enabled=True).exclude(probe=REPORTED_PROBE)
     visible = enabled.manageable_by(user) if user is not None else enabled
-    by_key = {series.pk: series for series in visible.order_by("name")}
+    by_key = {series.pk: series for series in visible.order_by("sort_name")}
     if not by_key and user is not None and enabled.visible_to(user).exists():
         raise NotAllowed(f"your roles do not permit runs of the {scope}")
     if not by_key:
@@ -116,4 +116,4 @@ def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: boo
     Run.objects.bulk_create(created, ignore_conflicts=True, batch_size=5000)
     requested = dict([*waiting_runs.values(), *((run.pk, run.slot) for run in created)])
     runs = Run.objects.filter(pk__in=requested, slot__in=set(requested.values()))
-    return list(runs.select_related("series").order_by("series__name"))
+    return list(runs.select_related("series").order_by("series__sort_name"))

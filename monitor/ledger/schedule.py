@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from monitor.ledger.maintenance import planned_windows
 from monitor.ledger.schedule_sql import counts_of_runs
 from monitor.models import Binding, Hold, Resource, Run, Series
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.run import PENDING, State
+from monitor.models.series import IMPORTED
 from monitor.series.expected_seconds import expected_seconds
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from monitor.models.site import ResourceQuerySet
 
 DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
 STEP = timedelta(minutes=15)
 STEPS = DAY // STEP
 MOST_EXCLUSIVE, MOST_AT_ONCE = 500, 200  # runs of a page
@@ -91,8 +93,15 @@ class ResourceDay:
 
 
 def visible_resources(user: AbstractBaseUser | AnonymousUser, text: str = "") -> ResourceQuerySet:
-    """Return the resources that *user* may see, by site; *text* is part of the name of one or of its site."""
-    resources = Resource.objects.visible_to(user).select_related("site").order_by("site__name", "name")
+    """Return the resources that *user* may see, by site; *text* is part of the name of one or of its site.
+
+    Resources of imported history are left out: nothing runs there.
+    """
+    is_used = Exists(
+        Binding.objects.filter(resource=OuterRef("pk")).exclude(series__probe__startswith=IMPORTED).order_by()
+    )
+    resources = Resource.objects.visible_to(user).filter(is_used).select_related("site")
+    resources = resources.order_by("site__sort_name", "sort_name")
     return resources.filter(Q(name__icontains=text) | Q(site__name__icontains=text)) if text else resources
 
 
@@ -113,18 +122,18 @@ def days_of_resources(
 
 
 def runs_at(user: AbstractBaseUser | AnonymousUser, resources: Sequence[Resource], at: datetime) -> list[Run]:
-    """Return the runs that used one of *resources* at *at*, by slot; none with a slot a day before.
+    """Return the runs that used one of *resources* in the minute of *at*; none with a slot a day before.
 
-    A run whose start is unknown, because it was skipped or missed, counts for ``STEP`` from its slot.
+    Runs that did not start, because they were skipped or missed, follow: they count for ``STEP`` from their
+    slot.
     """
     bound = Binding.objects.filter(resource__in=[each.pk for each in resources]).order_by().values("series")
     series = Series.objects.visible_to(user).filter(pk__in=bound).values("pk")
-    was_running = Q(started_at__lte=at) & (Q(ended_at__gt=at) | Q(ended_at=None))
+    was_running = Q(started_at__lt=at + MINUTE) & (Q(ended_at__gt=at) | Q(ended_at=None))
     did_not_start = Q(started_at=None, slot__gt=at - STEP) & ~Q(state=State.EXPECTED)
-    runs = Run.objects.filter(series__in=series, slot__gt=at - DAY, slot__lte=at)
-    return list(
-        runs.filter(was_running | did_not_start).select_related("series").order_by("slot")[:MOST_AT_ONCE]
-    )
+    runs = Run.objects.filter(series__in=series, slot__gt=at - DAY, slot__lt=at + MINUTE)
+    chosen = runs.filter(was_running | did_not_start).select_related("series")
+    return list(chosen.order_by(F("started_at").asc(nulls_last=True), "-slot")[:MOST_AT_ONCE])
 
 
 def _exclusive_runs(

@@ -20,7 +20,7 @@ def find_series(name: str) -> Series:
     series = Series.objects.filter(name=name).first()
     if series is not None:
         return series
-    names = list(Series.objects.order_by("name").values_list("name", flat=True))
+    names = list(Series.objects.order_by("sort_name").values_list("name", flat=True))
     near = get_close_matches(name, names, n=_MOST_NAMES)
     hint = f"near names: {', '.join(near)}" if near else "no series has a near name"
     raise CommandError(f"there is no series {name!r}; {hint}")

@@ -26,7 +26,7 @@ _VALUES: Sequence[tuple[MetricDefinition, Callable[[ReporterStatus], float | Non
 
 def collect(scope: ScrapeScope) -> Iterator[Family]:
     rows = ReporterStatus.objects.filter(reporter__in=scope.reporters()).select_related("reporter")
-    statuses = list(rows.order_by("reporter__name"))
+    statuses = list(rows.order_by("reporter__sort_name"))
     for definition, value in _VALUES:
         family = Family(definition)
         for status in statuses:

@@ -93,7 +93,7 @@ class ScrapeScope:
             sites = Site.objects.visible_to(user)
         if self.request.sites:
             sites = sites.filter(name__in=self.request.sites)
-        names = list(sites.order_by("name").values_list("name", flat=True))
+        names = list(sites.order_by("sort_name").values_list("name", flat=True))
         return site_states(user or _guest(), names, self.now)
 
     @cached_property
@@ -104,7 +104,7 @@ class ScrapeScope:
     def described(self) -> Mapping[int, Described]:
         """The described series by primary key."""
         columns = "pk", "name", "suite__name", "probe", "reporter__name"
-        rows = self.series().order_by("name").values_list(*columns)[: self.limit]
+        rows = self.series().order_by("sort_name").values_list(*columns)[: self.limit]
         return {key: Described(*names) for key, *names in rows}
 
     @cached_property

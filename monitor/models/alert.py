@@ -10,6 +10,7 @@ from django.db import models
 
 from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
+from monitor.models.natural_order import sort_name_field
 from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite, visible_suites
@@ -81,6 +82,7 @@ class AlertRule(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     title = models.CharField(max_length=200, blank=True)
     enabled = models.BooleanField(default=True)
     everything = models.BooleanField(default=False, help_text="watch every series, or every remote reporter")
@@ -105,7 +107,7 @@ class AlertRule(models.Model):
     objects = AlertRuleQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         constraints = [
             models.CheckConstraint(
                 condition=~models.Q(condition="") & models.Q(threshold__gte=1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.site import Site
 
 
@@ -15,6 +16,7 @@ class AvailabilityProfile(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     title = models.CharField(max_length=200, blank=True, help_text="displayed title; empty: the name")
     valid_from = models.DateField(
         null=True, blank=True, help_text="first day of its present version; empty: the day of the change"
@@ -26,7 +28,7 @@ class AvailabilityProfile(models.Model):
     services = models.JSONField(default=dict, blank=True)
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
 
     def __str__(self) -> str:
         return self.title or self.name

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.site import Site, may_manage_everywhere
 from monitor.models.visibility import has_row, sees_all
 
@@ -66,6 +67,7 @@ class MaintenanceWindow(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     title = models.CharField(max_length=200, blank=True, help_text="displayed title; empty: the name")
     sites = models.ManyToManyField(
         Site, blank=True, related_name="maintenance_windows", help_text="none: every site"
@@ -100,7 +102,7 @@ class MaintenanceWindow(models.Model):
     objects = MaintenanceWindowQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         constraints = [
             models.UniqueConstraint(
                 fields=["source", "uid"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import models
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.series import Series
 from monitor.models.site import Site, may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import has_row, sees_all
@@ -71,6 +72,7 @@ class Reporter(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     capacity = models.PositiveSmallIntegerField(default=4)
     site = models.ForeignKey(
         "monitor.Site",
@@ -89,7 +91,7 @@ class Reporter(models.Model):
     objects = ReporterQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         permissions = [("manage_reporters", "Can create, enrol and revoke reporters")]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.expressions import RawSQL
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.site import Resource, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
@@ -90,6 +91,7 @@ class Suite(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     title = models.CharField(max_length=200, blank=True)
     viewers = models.ManyToManyField("auth.Group", blank=True)
     is_public = models.BooleanField(
@@ -103,7 +105,7 @@ class Suite(models.Model):
     objects = SuiteQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         constraints = [
             models.CheckConstraint(
                 condition=_kept_no_longer(than="keep_hourly_days", less="keep_samples_days"),
@@ -186,6 +188,7 @@ class Series(models.Model):
 
     suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="series")
     name = models.SlugField(unique=True, max_length=100)
+    sort_name = sort_name_field(db_index=True)
     probe = models.CharField(max_length=100)
     kind = models.CharField(
         max_length=11,
@@ -259,7 +262,7 @@ class Series(models.Model):
     objects = SeriesQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         verbose_name_plural = "series"
         permissions = [("run_series", "Can run a series now")]
         constraints = [

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.role import UserRole, roles_of
 from monitor.models.visibility import has_row, sees_all
 
@@ -111,6 +112,7 @@ class Site(models.Model):
     """An organisation that takes part in the grid."""
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     title = models.CharField(max_length=200, blank=True)
     latitude = models.FloatField(
         null=True,
@@ -160,7 +162,7 @@ class Site(models.Model):
     objects = SiteQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(cpu_hours_per_day__gte=0),
@@ -192,6 +194,7 @@ class Resource(models.Model):
 
     site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="resources")
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     scratch = models.CharField(max_length=500, help_text="absolute path of a directory on the resource")
     shell = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh", "host": "login.example.org"}')
     transfer = models.JSONField(default=dict, help_text='e.g. {"kind": "ssh"}')
@@ -210,7 +213,7 @@ class Resource(models.Model):
     objects = ResourceQuerySet.as_manager()
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
 
     def __str__(self) -> str:
         return self.name

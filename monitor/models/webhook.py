@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from monitor.models.natural_order import sort_name_field
 from monitor.models.series import Suite
 from monitor.models.site import Site
 
@@ -38,6 +39,7 @@ class Webhook(models.Model):
     """
 
     name = models.SlugField(unique=True)
+    sort_name = sort_name_field()
     url = models.CharField(max_length=2000)
     secret_variable = models.CharField(max_length=100, blank=True)
     events = ArrayField(models.CharField(max_length=20, choices=EventType.choices))
@@ -48,7 +50,7 @@ class Webhook(models.Model):
     created_by = models.CharField(max_length=150)
 
     class Meta:
-        ordering = ["name"]
+        ordering = ["sort_name"]
         permissions = [("manage_webhooks", "Can define webhooks and repeat their deliveries")]
 
     def __str__(self) -> str:

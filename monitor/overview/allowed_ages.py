@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Negative if nothing is due of the series.
+NEVER_CURRENT = -math.inf  # the allowed age of imported history
+_OF_IMPORTED, _NOTHING_DUE = -2, -1  # instead of the slack of the series
 _SLACK = (
-    f"CASE WHEN enabled AND NOT starts_with(probe, '{IMPORTED}')"
-    " THEN ceil(limit_seconds)::bigint + jitter_seconds + delay_seconds ELSE -1 END"
+    f"CASE WHEN starts_with(probe, '{IMPORTED}') THEN {_OF_IMPORTED} WHEN enabled"
+    f" THEN ceil(limit_seconds)::bigint + jitter_seconds + delay_seconds ELSE {_NOTHING_DUE} END"
 )
 _TIMING = f"hashtextextended(schedule, hashtextextended(timezone, {_SLACK}))"
 _TIMINGS = (
@@ -47,7 +49,7 @@ def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     """Return ``monitor.series.staleness.allowed_age`` of each series of *rows*, in seconds.
 
     *rows* has the columns ``series`` and ``COLUMNS``. A leader that is not in *rows* counts as disabled.
-    Nothing is due of imported series.
+    That of imported series is ``NEVER_CURRENT``.
     """
     hashes, position = np.unique(rows["timing"], return_inverse=True)
     by_hash = np.array(_timings_of(hashes.tolist()), dtype=np.float64).reshape(-1, 2)
@@ -60,7 +62,7 @@ def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     follower, leader = follower[is_shown], leader[is_shown]
     gaps[follower] = latest.take(gaps, leader, UNSCHEDULED)
     is_due[follower] &= latest.take(is_due, leader, default=False)
-    return np.where(is_due, gaps + slack, UNSCHEDULED)
+    return np.where(is_due, gaps + slack, np.where(slack == _OF_IMPORTED, NEVER_CURRENT, UNSCHEDULED))
 
 
 def _timings_of(hashes: Collection[int]) -> list[_Timing]:

@@ -23,7 +23,7 @@ from monitor.models import Binding, Hold, Resource, Series, Site, Suite
 from monitor.models.hold import HoldKind
 from monitor.overview import latest
 from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
-from monitor.overview.allowed_ages import allowed_ages
+from monitor.overview.allowed_ages import NEVER_CURRENT, allowed_ages
 from monitor.overview.cell_figures import CellFigures, cell_figures
 from monitor.overview.column_arrays import NEVER
 from monitor.overview.incidents import current_incidents
@@ -94,6 +94,14 @@ class _Columns:
     details: Sequence[SeriesDetails] = ()
     runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
 
+    @property
+    def is_imported(self) -> NDArray[np.bool_]:
+        """Whether each of *series* was imported."""
+        if self.allowed_age is not None:
+            return np.equal(self.allowed_age, NEVER_CURRENT)
+        freshness = (self.runs[key].freshness if key in self.runs else None for key in self.series.tolist())
+        return np.fromiter((each == Staleness.IMPORTED for each in freshness), bool, len(self.series))
+
 
 class _NamedSite(NamedTuple):
     pk: int
@@ -129,10 +137,13 @@ def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
     )
 
 
-def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Overview:
+def overview_of_series(
+    user: AbstractBaseUser | AnonymousUser, now: datetime, *, order: str = WORST
+) -> Overview:
     """Return the overview with a column for each series that *user* may see, and all sites on one page."""
     holds = list(Hold.objects.at(now))
     details = series_details(Series.objects.visible_to(user), now, holds)
+    details.sort(key=lambda detail: detail.is_imported)  # history is right of what runs
     keys = [detail.key for detail in details]
     visible = Series.objects.filter(pk__in=keys)
     columns = _Columns(
@@ -143,7 +154,7 @@ def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) ->
         details=details,
         runs=series_runs(visible, now),
     )
-    return _overview(columns, user, now, holds, order=BY_NAME, sites_a_page=None)
+    return _overview(columns, user, now, holds, order=order, sites_a_page=None)
 
 
 def overview_of_groups(
@@ -158,7 +169,7 @@ def overview_of_groups(
 
     If *suite* names a suite, only this suite is shown, with a column per probe. *page* counts from 1.
     """
-    suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("name")
+    suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("sort_name")
     names = dict(suites.values_list("pk", "name"))
     columns = _columns_of_suites(names) if len(names) > 1 else _columns_of_probes(names)
     holds = list(Hold.objects.at(now))
@@ -203,7 +214,9 @@ def _overview(
     page: int = 1,
     sites_a_page: int | None,
 ) -> Overview:
-    states = series_states(columns.source, columns.series, columns.group, now)
+    states = series_states(
+        columns.source, columns.series, columns.group, now, is_imported=columns.is_imported
+    )
     is_stale = stale_rows(states, columns.allowed_age, now)
     counts = _counted(states, columns, is_stale)
     used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
@@ -226,7 +239,7 @@ def _overview(
         failing_alone_count=int((states.is_failing & ~is_any_of(states.series, incidents.affected)).sum()),
         maintenance=maintenance,
         outcomes=outcomes_of_last_hour(states, now),
-        stale_count=int(is_stale.sum())
+        stale_count=int((is_stale & ~states.is_imported).sum())
         + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
@@ -242,13 +255,15 @@ def _overview(
 
 def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_]) -> _Counts:
     """Count each series once at each of its sites, by its standing there."""
-    sites = [_NamedSite(*row) for row in Site.objects.order_by("name").values_list("pk", "name", "title")]
+    sites = [
+        _NamedSite(*row) for row in Site.objects.order_by("sort_name").values_list("pk", "name", "title")
+    ]
     site_keys = np.array([site.pk for site in sites], dtype=np.int64)
     groups = len(columns.names)
     row, site = _series_at_sites(states, columns, site_keys)
     at = site * groups + states.group[row]
     standing = standings(states.state[row], states.culprit[row], site_keys[site])
-    standing[is_stale[row]] = STALE
+    standing[(is_stale | states.is_imported)[row]] = STALE
     shape = (len(sites), groups)
     size = len(sites) * groups
     counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))

@@ -94,7 +94,7 @@ class PublicStatus:
 def public_status(now: datetime) -> PublicStatus:
     """Return what is public at *now*; a constant number of queries, no history is read."""
     first_day = now.astimezone(UTC).date() - timedelta(days=SHOWN_DAYS - 1)
-    sites = list(Site.objects.public().order_by("name"))
+    sites = list(Site.objects.public().order_by("sort_name"))
     states = public_site_states([site.name for site in sites], now)
     days, incidents = _days(sites, first_day), _incidents(sites)
     return PublicStatus(
@@ -159,14 +159,16 @@ def _incidents(sites: Sequence[Site]) -> Mapping[str, Sequence[PublicIncident]]:
 
 
 def _suites(now: datetime) -> list[PublicSuite]:
-    suites = list(Suite.objects.public().order_by("name"))
+    suites = list(Suite.objects.public().order_by("sort_name"))
     if not suites:
         return []
     source = Series.objects.filter(suite__in=suites, enabled=True)
     rows = latest.series_columns(source, {"suite": ("integer", "suite_id"), **allowed_ages.COLUMNS})
     group = latest.positions_of(rows["suite"], np.array([suite.pk for suite in suites]))
-    states = series_states(source, rows["series"], group, now)
-    is_current = ~stale_rows(states, allowed_ages.allowed_ages(rows), now)
+    ages = allowed_ages.allowed_ages(rows)
+    is_imported = ages == allowed_ages.NEVER_CURRENT
+    states = series_states(source, rows["series"], group, now, is_imported=is_imported)
+    is_current = ~stale_rows(states, ages, now)
     passed = np.bincount(group[is_current & (states.state == b"p")], minlength=len(suites))
     failed = np.bincount(group[is_current & np.isin(states.state, BY_GRID)], minlength=len(suites))
     return [

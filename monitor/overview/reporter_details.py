@@ -111,7 +111,7 @@ def conflict_count(reporter: Reporter) -> ConflictCount | None:
 
 
 def visible_series(reporter: Reporter, user: AbstractBaseUser | AnonymousUser) -> list[Series]:
-    return list(Series.objects.visible_to(user).filter(reporter=reporter).order_by("name"))
+    return list(Series.objects.visible_to(user).filter(reporter=reporter).order_by("sort_name"))
 
 
 def latest_runs(series: Sequence[Series], now: datetime) -> list[Run]:

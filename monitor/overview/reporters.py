@@ -151,7 +151,7 @@ def reporter_standings(reporters: ReporterQuerySet, now: datetime) -> list[Repor
     rows = (
         reporters.select_related("site", "status")
         .annotate(is_enrolled=Exists(active_keys), was_enrolled=Exists(all_keys))
-        .order_by("name")
+        .order_by("sort_name")
     )
     heartbeat_at = dict(Heartbeat.objects.values_list("name", "seen_at"))
     unseen = [row.pk for row in rows if not row.is_remote and row.component not in heartbeat_at]
@@ -162,7 +162,7 @@ def reporter_standings(reporters: ReporterQuerySet, now: datetime) -> list[Repor
         else _standing(row, heartbeat_at.get(row.component), now)
         for row in rows
     ]
-    return sorted(standings, key=lambda each: (_ORDER[each.state], each.reporter.name))
+    return sorted(standings, key=lambda each: (_ORDER[each.state], each.reporter.sort_name))
 
 
 def _last_reports(reporters: Sequence[int]) -> dict[int, datetime | None]:

@@ -72,7 +72,7 @@ def resource_details(
     """Return the content of the page of *resource* for *user*, from *start* (None: all) to *end*."""
     series = bound_series(Series.objects.visible_to(user), [resource.name])
     is_own = Site.objects.manageable_by(user).filter(pk=resource.site_id).exists()
-    keys = list(series.order_by("name").values_list("pk", flat=True))
+    keys = list(series.order_by("sort_name").values_list("pk", flat=True))
     failed = failed_at(user, [resource.name])
     within = failed.filter(slot__lte=end)
     within = within.filter(slot__gte=start) if start else within

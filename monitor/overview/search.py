@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Collate
 from django.urls import reverse
 
 from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.ledger.attribution import outcome_label
 from monitor.models import FailureSignature, Incident, Resource, Run, Series, Site, Suite
+from monitor.models.natural_order import UNINDEXED_ORDER
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def search(
             [_incident(each) for each in incidents.order_by("-opened_at")[: at_most + 1]],
             at_most,
         ),
-        _group("Signatures", [_signature(each) for each in _first(signatures, at_most)], at_most),
+        _group(
+            "Signatures", [_signature(each) for each in signatures.order_by("name")[: at_most + 1]], at_most
+        ),
     ]
     return [group for group in groups if group.hits]
 
@@ -108,12 +110,8 @@ def only_hit(groups: Sequence[HitGroup], text: str) -> Hit | None:
 
 
 def _first(found: QuerySet[Any], at_most: int) -> Iterable[Any]:
-    """Return the first of *found*, and one more if there are more.
-
-    They are sorted by code point: the index of names has another order, and reading all rows by this index
-    to find the few that match takes longer than reading the table.
-    """
-    return found.order_by(Collate("name", "C"))[: at_most + 1]
+    """Return the first of *found*, and one more if there are more."""
+    return found.order_by(UNINDEXED_ORDER)[: at_most + 1]
 
 
 def _visible_series(user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:

@@ -20,7 +20,7 @@ from monitor.ledger.attribution import Fault, fault, outcome_label
 from monitor.ledger.holds import covering_holds
 from monitor.models import Alert, ForecastState, Hold, Reporter, Resource, Run, Series
 from monitor.models.run import State
-from monitor.models.series import SeriesQuerySet
+from monitor.models.series import IMPORTED, SeriesQuerySet
 from monitor.overview.latest import newest_runs, recent_runs, skipped_runs
 from monitor.series.segments import current_metrics
 from monitor.series.staleness import Staleness, allowed_age, freshness
@@ -137,6 +137,10 @@ class SeriesDetails:
     alerts: int
     has_no_agent: bool
     seen: SeriesCell | None = None
+
+    @property
+    def is_imported(self) -> bool:
+        return self.probe.startswith(IMPORTED)
 
     @property
     def deviation(self) -> float | None:

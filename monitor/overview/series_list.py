@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from django.db.models import Q
-from django.db.models.functions import Collate
 
 import probes
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Binding, Reporter, Series, Site, Suite
+from monitor.models.natural_order import UNINDEXED_ORDER, sort_name
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest
 from monitor.overview.search import with_words, words_of
@@ -113,7 +113,7 @@ def list_series(
 def _named_page(matching: SeriesQuerySet, chosen: SeriesChoice, now: datetime, page: int) -> SeriesPage:
     """Return a page of *matching* by name, without reading the states of other pages."""
     series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if chosen.site else matching
-    ordered = series.order_by(Collate("name", "C")) if chosen.text else series.order_by("name")
+    ordered = series.order_by(UNINDEXED_ORDER if chosen.text else "sort_name")
     keys = ordered.values_list("pk", flat=True)
     found = list(keys) if chosen.text else None  # one search finds and counts
     count = series.order_by().count() if found is None else len(found)
@@ -129,13 +129,12 @@ def keys_after(
 ) -> list[int]:
     """Return the primary keys of the first *at_most* series whose names sort after *name*.
 
-    Only series that *user* may see and that match *chosen* count. Names sort by code point, independently of
-    the collation of the database.
+    Only series that *user* may see and that match *chosen* count.
     """
-    by_name = _matching(user, chosen).alias(sort_name=Collate("name", "C")).filter(sort_name__gt=name)
+    by_name = _matching(user, chosen).filter(sort_name__gt=sort_name(name))
     if chosen.state:
         return list(_ordered(by_name, chosen, BY_NAME)[:at_most].tolist())
-    series = Series.objects.filter(pk__in=by_name.order_by().values("pk")).order_by(Collate("name", "C"))
+    series = Series.objects.filter(pk__in=by_name.order_by().values("pk")).order_by("sort_name")
     return list(series.values_list("pk", flat=True)[:at_most])
 
 
@@ -159,7 +158,7 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
 
 def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArray[np.int64]:
     """Return the primary keys of the series in the chosen state, sorted by *order*."""
-    named = latest.series_columns(series, {"name": ("name", "name")})
+    named = latest.series_columns(series, {"sort_name": ("name", "sort_name")})
     columns = {
         "state": ("letter", latest.STATE_OR_SKIPPED),
         "at": ("time", "coalesce(ended_at, slot, '-infinity')"),
@@ -176,7 +175,7 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
         rows = np.arange(len(named["series"]))
     if chosen.category:
         rows = rows[_failed_in(chosen.category, states["state"][rows], states["stage"][rows])]
-    names = named["name"][rows].astype(str)
+    names = named["sort_name"][rows].astype(bytes)
     severity = np.full(len(rows), len(_WORST_FIRST))
     for rank, state in enumerate(_WORST_FIRST):
         severity[states["state"][rows] == state[0].encode()] = rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,7 @@ class SeriesStates:
         ended_at: when the last run ended, in microseconds since 1970.
         culprit: the primary key of the site where the last run failed; 0 if the site is unknown.
         recent: the outcomes of the last hour, at most 20 letters, padded with spaces.
+        is_imported: whether the runs are imported history, which fails at no time now.
     """
 
     series: NDArray[np.int64]
@@ -48,14 +50,20 @@ class SeriesStates:
     ended_at: NDArray[np.int64]
     culprit: NDArray[np.int64]
     recent: NDArray[np.bytes_]
+    is_imported: NDArray[np.bool_]
 
-    @property
+    @cached_property
     def is_failing(self) -> NDArray[np.bool_]:
-        return np.isin(self.state, [*OURS, *BY_GRID])
+        return np.isin(self.state, [*OURS, *BY_GRID]) & ~self.is_imported
 
 
 def series_states(
-    source: SeriesQuerySet, series: NDArray[np.int64], group: NDArray[np.int64], now: datetime
+    source: SeriesQuerySet,
+    series: NDArray[np.int64],
+    group: NDArray[np.int64],
+    now: datetime,
+    *,
+    is_imported: NDArray[np.bool_],
 ) -> SeriesStates:
     """Return the states of *series* (primary keys).
 
@@ -67,7 +75,8 @@ def series_states(
         "culprit": ("integer", "coalesce(blamed.site_id, 0)"),
         "recent": ("outcomes", _outcomes_between(now - LAST_HOUR, now)),
     }
-    return SeriesStates(series, group, **latest.latest_columns(source, series, columns, _BLAMED))
+    rows = latest.latest_columns(source, series, columns, _BLAMED)
+    return SeriesStates(series, group, **rows, is_imported=is_imported)
 
 
 def stale_rows(
@@ -75,7 +84,7 @@ def stale_rows(
 ) -> NDArray[np.bool_]:
     """Return which of *states* are older than allowed; none, if the allowed ages are not known.
 
-    Of a series of which every slot was skipped, nothing is stale.
+    Of a series of which every slot was skipped, nothing is stale; imported history is.
     """
     if allowed_age_seconds is None:
         return np.zeros(len(states.series), dtype=bool)

@@ -137,7 +137,7 @@ def site_history(
 ) -> SiteHistory:
     """Return the history of *site*; failures and stages are from *start* (None: all) to *end*."""
     today = now.astimezone(UTC).date()
-    resources = Resource.objects.visible_to(user).filter(site=site).order_by("name")
+    resources = Resource.objects.visible_to(user).filter(site=site).order_by("sort_name")
     names = list(resources.values_list("name", flat=True))
     series = bound_series(Series.objects.visible_to(user), names)
     days = SiteDay.objects.visible_to(user).of_sites().filter(site=site, day__gt=today - CALENDAR)
@@ -159,7 +159,7 @@ def _sum(month: date, days: Sequence[SiteDay]) -> SiteMonth:
 
 
 def _resources(user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime) -> list[ResourceRow]:
-    resources = list(Resource.objects.visible_to(user).filter(site=site).order_by("name"))
+    resources = list(Resource.objects.visible_to(user).filter(site=site).order_by("sort_name"))
     states = resource_states(user, [resource.name for resource in resources], now)
     pairs = _bindings(user, site).values_list("resource", "series").distinct()
     counts = Counter(resource for resource, _ in pairs)

@@ -82,7 +82,7 @@ def list_sites(
 
     *state* is one of ``FILTERS``, or empty. *user* must be logged in and active.
     """
-    sites = list(Site.objects.visible_to(user).filter(_contains(text)).order_by("name"))
+    sites = list(Site.objects.visible_to(user).filter(_contains(text)).order_by("sort_name"))
     failing = failing_by_site(user)
     closures = closures_at({site.name for site in sites}, now, now)
     chosen = [site for site in sites if _is_chosen(state, failing.get(site.pk, 0), closures.get(site.name))]

@@ -67,7 +67,7 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
 
     The number of queries does not depend on the number of sites or series.
     """
-    sites = list(Site.objects.visible_to(user).order_by("name"))
+    sites = list(Site.objects.visible_to(user).order_by("sort_name"))
     states = operational_states(user, [site.name for site in sites], now)
     return SiteMap(
         [MapSite(site.name, site.title, states[site.name], site.latitude, site.longitude) for site in sites],
@@ -78,9 +78,10 @@ def site_map(user: AbstractBaseUser | AnonymousUser, now: datetime) -> SiteMap:
 def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: datetime) -> list[MapLink]:
     source = _with_links(Series.objects.visible_to(user).filter(enabled=True))
     rows = latest.series_columns(source, allowed_ages.COLUMNS)
-    states = series_states(source, rows["series"], np.zeros(len(rows["series"]), dtype=np.int64), now)
-    is_stale = stale_rows(states, allowed_ages.allowed_ages(rows), now)
-    is_failing = np.isin(states.state, BY_GRID) & ~is_stale
+    ages, group = allowed_ages.allowed_ages(rows), np.zeros(len(rows["series"]), dtype=np.int64)
+    is_imported = ages == allowed_ages.NEVER_CURRENT
+    states = series_states(source, rows["series"], group, now, is_imported=is_imported)
+    is_failing = np.isin(states.state, BY_GRID) & ~stale_rows(states, ages, now)
     keys = np.array([site.pk for site in sites], dtype=np.int64)
     first, second, row = _pairs(source, states, keys)
     culprit = states.culprit[row]

@@ -72,7 +72,7 @@ def _defaults(request: HttpRequest) -> dict[str, Any]:
         "defaults": [
             (
                 noun,
-                list(rows.order_by("name").values_list("name", flat=True)[:MOST_SUGGESTED]),
+                list(rows.order_by("sort_name").values_list("name", flat=True)[:MOST_SUGGESTED]),
                 request.COOKIES.get(DEFAULT_COOKIES[noun], ""),
             )
             for noun, rows in visible.items()

@@ -31,8 +31,9 @@ def page(request: HttpRequest) -> HttpResponse:
     pages = max(1, -(-open_count // OPEN_A_PAGE))
     number = min(max(page_number(request.GET.get("page", "")), 1), pages)
     last = number * OPEN_A_PAGE
-    is_open = listed(visible.open().order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last])
-    closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED])
+    now = timezone.now()
+    is_open = listed(visible.open().order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last], now)
+    closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED], now)
     digest = digest_of(
         [open_count]
         + [
@@ -40,6 +41,7 @@ def page(request: HttpRequest) -> HttpResponse:
                 row.alert.pk,
                 row.alert.acknowledged_at,
                 row.alert.closed_at,
+                row.streak,
                 row.notifications,
                 row.alert.incident_id,
                 row.alert.incident is not None and row.alert.incident.is_held,

@@ -124,7 +124,7 @@ def _suggestions(request: HttpRequest, first: Series | None) -> list[str]:
         return []
     sites = first.bindings.order_by().values("resource__site")
     visible = Series.objects.visible_to(request.user).exclude(pk=first.pk)
-    shared = visible.filter(bindings__resource__site__in=sites).order_by("name").distinct()
+    shared = visible.filter(bindings__resource__site__in=sites).order_by("sort_name").distinct()
     return list(shared.values_list("name", flat=True)[:SUGGESTED])
 
 

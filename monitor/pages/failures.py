@@ -70,7 +70,7 @@ class _Selection:
 
     def context(self) -> dict[str, Any]:
         """Return what every page of failures needs."""
-        sites = Site.objects.order_by("name").values_list("name", flat=True)
+        sites = Site.objects.order_by("sort_name").values_list("name", flat=True)
         return {
             "time_range": self.chosen,
             "interval_label": self.intervals.interval_label,

@@ -110,7 +110,7 @@ def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status
         **hold_form_context(request, scope, now, preview_hold(scope, request.user, list(HOURS), now)),
         "crumbs": [("Maintenance and pauses", reverse("holds"))],
         "held": hold_progress(Hold.objects.at(now).of(scope)),
-        "series_of_scope": scope.series().visible_to(request.user).order_by("name"),
+        "series_of_scope": scope.series().visible_to(request.user).order_by("sort_name"),
         "log": hold_events(Hold.objects.visible_to(request.user).of(scope), LOG_ENTRIES),
         "may_hold": may_manage_somewhere(request.user) and holding.may_hold(scope, request.user),
         "error": error,

@@ -135,7 +135,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "latest_run": _latest_run(request, longest(counts.values())),
         "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS]),
         "most_events": MOST_EVENTS,
-        "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS]),
+        "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS], now),
         "most_alerts": MOST_ALERTS,
         "suspicion_messages": notification_states(found.notifications.all()),
         "crumbs": crumbs_of("incidents"),

@@ -165,7 +165,7 @@ def _edited(
     is_sent, is_saving = request.method == "POST", request.POST.get("verb") == SAVE
     form = MaintenanceForm(
         request.POST if is_sent else None,
-        sites=list(Site.objects.manageable_by(request.user, CHANGE_WINDOWS).order_by("name")),
+        sites=list(Site.objects.manageable_by(request.user, CHANGE_WINDOWS).order_by("sort_name")),
         may_be_everywhere=may_manage_everywhere(request.user, CHANGE_WINDOWS),
         clock=zone(request),
         initial=initial,

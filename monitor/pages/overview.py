@@ -74,7 +74,7 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     if is_list:
         content = series_list.list_series(user, now, chosen, order=order, page=number)
     elif is_of_series:
-        content = matrix.overview_of_series(user, now)
+        content = matrix.overview_of_series(user, now, order=order)
     else:
         content = matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number)
     return {
@@ -92,7 +92,7 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
 def _fields(
     query: Mapping[str, str], orders: Sequence[str], request: HttpRequest, sites: Sequence[str]
 ) -> list[FilterField]:
-    suites = Suite.objects.visible_to(request.user).order_by("name")
+    suites = Suite.objects.visible_to(request.user).order_by("sort_name")
     states = [(state, "failing" if state == series_list.NOT_WORKING else _words(state)) for state in STATES]
     options = {
         "suite": [("", "all"), *((suite.name, suite.title or suite.name) for suite in suites)],

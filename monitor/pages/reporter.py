@@ -97,7 +97,7 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
     assignment, codes = details.assignment_state(reporter), reporter.enrolment_codes
     open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
     conflicts = details.conflict_count(reporter)
-    open_alerts = listed(Alert.objects.open().filter(reporter=reporter))
+    open_alerts = listed(Alert.objects.open().filter(reporter=reporter), now)
     seen = [
         (summary.state, summary.seen_at, summary.latest, summary.held, len(series), assignment, open_codes),
         [(row.chain.pk, row.chain.declared_next, row.received) for row in chains],

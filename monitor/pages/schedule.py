@@ -25,6 +25,7 @@ from monitor.ledger.schedule import (
     runs_at,
     visible_resources,
 )
+from monitor.models import Binding
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
@@ -32,8 +33,10 @@ from monitor.pages.http.reader import zone
 
 if TYPE_CHECKING:
     from monitor.models import Resource, Run
+    from monitor.models.site import ResourceQuerySet
 
-PAGE_SIZE = 5
+LEAST_A_PAGE, MOST_A_PAGE = 5, 30  # resources
+SERIES_A_PAGE = 1000  # about so many: their runs of a day are counted for each request
 NEXT, LAST = "next", "last"
 VIEWS = ((NEXT, "Next 24 h"), (LAST, "Last 24 h"))
 LABEL_EVERY = 3  # hours
@@ -135,9 +138,17 @@ def _floor(time: datetime) -> datetime:
 def _resources(request: HttpRequest) -> tuple[Sequence[Resource], int, int]:
     """Return the resources of the page, its number, and the number of pages."""
     found = visible_resources(request.user, _text(request))
-    pages = max(-(-found.count() // PAGE_SIZE), 1)
+    size = _page_size(found)
+    pages = max(-(-found.count() // size), 1)
     number = min(max(page_number(request.GET.get("page", "")), 1), pages)
-    return list(found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]), number, pages
+    return list(found[(number - 1) * size : number * size]), number, pages
+
+
+def _page_size(resources: ResourceQuerySet) -> int:
+    """Return how many of *resources* a page shows, by the number of series of the first ones."""
+    first = list(resources.values_list("pk", flat=True)[:MOST_A_PAGE])
+    bindings = Binding.objects.filter(resource__in=first).order_by().count()
+    return min(max(SERIES_A_PAGE * len(first) // max(bindings, 1), LEAST_A_PAGE), MOST_A_PAGE)
 
 
 def _runs(request: HttpRequest, resources: Sequence[Resource], shown: ShownDay) -> Sequence[Run]:

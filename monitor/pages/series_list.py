@@ -56,8 +56,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:
-    suites = Suite.objects.visible_to(request.user).order_by("name")
-    reporters = Reporter.objects.manageable_or_visible_to(request.user).order_by("name")
+    suites = Suite.objects.visible_to(request.user).order_by("sort_name")
+    reporters = Reporter.objects.manageable_or_visible_to(request.user).order_by("sort_name")
     names = list(reporters.values_list("name", flat=True)[:MOST_SUGGESTED])
     return [
         FilterField("text", "Name", chosen.text),

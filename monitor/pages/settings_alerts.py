@@ -135,7 +135,10 @@ def _may_add(request: HttpRequest) -> bool:
 def _listed(rule: AlertRule) -> dict[str, Any]:
     """Return *rule* with its condition and what it watches in words."""
     registry = reporter_conditions if rule.condition in reporter_conditions.names() else conditions
-    unit = registry.load(rule.condition).unit if rule.condition in CONDITIONS else ""
+    condition = rule.condition
+    if rule.condition in CONDITIONS:
+        plug_in = registry.load(rule.condition)
+        condition = f"{plug_in.label}: {alert_form.threshold_text(rule.threshold, plug_in.unit)}"
     watched = [
         f"{noun} {', '.join(row.name for row in rows)}"
         for noun in ("suites", "sites", "series", "reporters")
@@ -144,7 +147,7 @@ def _listed(rule: AlertRule) -> dict[str, Any]:
     watched += [f"probes {', '.join(rule.probes)}"] if rule.probes else []
     return {
         "rule": rule,
-        "unit": unit,
+        "condition": condition,
         "watches": ["everything"] if rule.everything else watched,
         "channels": [str(channel.get("kind", "")) for channel in rule.notify],
     }

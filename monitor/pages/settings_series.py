@@ -17,6 +17,7 @@ import probes
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.models import Series
+from monitor.models.natural_order import sort_name
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
@@ -49,7 +50,7 @@ def page(request: HttpRequest) -> HttpResponse:
     rows = rows.filter(name__icontains=wanted["q"]) if wanted["q"] else rows
     rows = rows.filter(suite__name=wanted["suite"]) if wanted["suite"] else rows
     after = request.GET.get("after", "").replace("\x00", "")  # by name: a late page costs no more
-    listed = list(rows.filter(name__gt=after).order_by("name")[: SERIES_A_PAGE + 1])
+    listed = list(rows.filter(sort_name__gt=sort_name(after)).order_by("sort_name")[: SERIES_A_PAGE + 1])
     context = {
         "crumbs": crumbs_of("settings"),
         "series": listed[:SERIES_A_PAGE],
@@ -104,7 +105,7 @@ def retire(request: HttpRequest, name: str) -> HttpResponse:
         ],
         "series": series,
         "runs": series.runs.ended().count(),
-        "followers": series.followers.order_by("name").values_list("name", flat=True),
+        "followers": series.followers.order_by("sort_name").values_list("name", flat=True),
         "seen": entry_form.seen_token("series", name),
         "may_change": request.user.has_perm(CHANGE),
         "may_delete": request.user.has_perm(DELETE),

@@ -73,7 +73,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and not error:
         messages.success(request, f"Suite {name} is deleted.")
         return redirect("settings-suites")
-    members = suite.series.order_by("name").values_list("name", flat=True)
+    members = suite.series.order_by("sort_name").values_list("name", flat=True)
     context = {
         "noun": "suite",
         "name": name,

@@ -158,7 +158,7 @@ def _change_points(series: Series, runs: PassedRuns, total: str) -> list[Matched
 
 def _predictors(segment: Segment) -> list[Series]:
     predictors = ForecastPredictor.objects.filter(metric__segment=segment).order_by().values("series")
-    return list(Series.objects.filter(pk__in=predictors).order_by("name"))
+    return list(Series.objects.filter(pk__in=predictors).order_by("sort_name"))
 
 
 def _correlations(

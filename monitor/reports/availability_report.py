@@ -17,6 +17,7 @@ from django.db.models.functions import TruncMonth, TruncWeek
 
 from monitor.models import Binding, Incident, IncidentSeries, Resource, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
+from monitor.models.natural_order import sort_name
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def combined(name: str, title: str, rows: Iterable[ReportRow]) -> ReportRow:
 
 def _badness(row: ReportRow) -> tuple[float, str]:
     share = row.totals.availability
-    return (2.0 if share is None else share, row.name)
+    return (2.0 if share is None else share, sort_name(row.name))
 
 
 def _sums() -> dict[str, Sum]:
@@ -248,7 +249,7 @@ def _suites(user: AbstractBaseUser | AnonymousUser, rows: Mapping[int, ReportRow
         sites[suite].add(site_of[resource])
     return [
         combined(suites[key].name, suites[key].title, (rows[site] for site in sorted(own) if site in rows))
-        for key, own in sorted(sites.items(), key=lambda item: suites[item[0]].name)
+        for key, own in sorted(sites.items(), key=lambda item: suites[item[0]].sort_name)
     ]
 
 

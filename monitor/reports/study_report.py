@@ -100,7 +100,7 @@ def study_report(request: StudyRequest, now: datetime) -> StudyReport:
         NoRuns: no series of its probes has a run that passed or failed.
         TooManySamples: a metric has more samples than are read at once.
     """
-    series = list(Series.objects.filter(probe__in=request.probes).order_by("name"))
+    series = list(Series.objects.filter(probe__in=request.probes).order_by("sort_name"))
     found = outcomes(series, request.since, now)
     if found is None:
         since = f" since {request.since:%Y-%m-%d %H:%M} UTC" if request.since else ""

@@ -93,8 +93,9 @@ def _distinct_texts(name: str, before: Any, after: Any) -> tuple[str, str]:
 def parameter_text(name: str, value: Any) -> str:
     """Return the *value* of the parameter *name*, formatted for people."""
     unit = unit_of(name)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and unit:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float) and unit:
         return humanised(value, unit)
     return "none" if value is None else str(value)
 

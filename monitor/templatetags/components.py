@@ -75,10 +75,14 @@ def time(context: Mapping[str, Any], when: datetime | None, precision: str = "se
 
 
 @register.simple_tag
-def state(value: str, text: str = "") -> SafeString:
-    """Show the chip of a state of a run, or of a freshness: its icon and *text*, by default its name."""
+def state(value: str, text: str = "", freshness: str = Staleness.CURRENT) -> SafeString:
+    """Show the chip of a state of a run, or of a freshness: its icon and *text*, by default its name.
+
+    The state of a result that is not current by its *freshness* is grey: it says nothing about the present.
+    """
     name = value.replace("_", " ") if value in set(Staleness) else outcome_label(value)
-    return format_html('<span class="chip state s-{}">{}{}</span>', value, ICONS[value], text or name)
+    past = "" if freshness == Staleness.CURRENT else " past"
+    return format_html('<span class="chip state s-{}{}">{}{}</span>', value, past, ICONS[value], text or name)
 
 
 @register.simple_tag
@@ -88,11 +92,11 @@ def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.C
     if freshness == Staleness.CURRENT:
         return format_html('<span class="age">{}</span>', text)
     return format_html(
-        '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}, {3}</span>',
+        '<span class="age {0}"><span class="state s-{0}">{1}</span>{2}{3}</span>',
         str(freshness),
         ICONS[freshness],
         freshness.replace("_", " "),
-        text,
+        format_html(", {}", text) if then else "",
     )
 
 

@@ -34,12 +34,10 @@ from monitor.series.staleness import Staleness
 _CODE = re.compile(r"(`{1,2})([^`]+)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")
 register = template.Library()
-register.filter("humanised", units.humanised)
-register.filter("seconds", units.seconds)
+register.filter("seconds_to", units.seconds_range)
 register.filter("coarse_seconds", units.coarse_seconds)
 register.filter("exact", units.exact)
 register.filter("percent", units.percent)
-register.filter("tenths_of_percent", units.tenths_of_percent)
 register.filter("change_words", describe_change)
 register.filter("words", attribution.outcome_label)
 register.filter("line", svg.sparkline)
@@ -55,6 +53,24 @@ ICONS = {
     state: SafeString(f'<svg class="icon" aria-hidden="true"><use href="#icon-{state}"/></svg>')
     for state in [*State.values, *map(str, Staleness)]
 }
+
+
+@register.filter
+def seconds(value: float) -> str:
+    """Format a duration in seconds, with a minus sign if it is negative."""
+    return units.seconds(value).replace("-", "\N{MINUS SIGN}")
+
+
+@register.filter
+def tenths_of_percent(share: float) -> str:
+    """Format a share of 1 to a tenth of a percent, with a minus sign if it is negative."""
+    return units.tenths_of_percent(share).replace("-", "\N{MINUS SIGN}")
+
+
+@register.filter
+def humanised(value: float, unit: str) -> str:
+    """Format *value* with its *unit*, with a minus sign if it is negative."""
+    return units.humanised(value, unit).replace("-", "\N{MINUS SIGN}", value < 0)
 
 
 @register.filter
@@ -221,7 +237,8 @@ def with_filter(context: dict[str, Any], name: str, value: str) -> str:
 @register.filter
 def deviation(relative: float) -> str:
     """Format a difference relative to a forecast, such as ``+8 %``."""
-    return f"{100 * relative:+.0f} %".replace("-", "\u2212")
+    whole = round(100 * relative)
+    return f"{whole:+d} %".replace("-", "\N{MINUS SIGN}") if whole else "\N{PLUS-MINUS SIGN}0 %"
 
 
 @register.filter

@@ -45,6 +45,7 @@ def test_a_number_has_a_suitable_prefix_and_unit(value: float, unit: str, text: 
         (61, "1 min ago"),
         (7300, "2 h ago"),
         (200_000, "2 d ago"),
+        (930_000_000, "29 years ago"),
         (-40, "in 40 s"),
     ],
 )
@@ -65,3 +66,18 @@ def test_an_exact_number_parses_to_the_same_number(value: float, text: str) -> N
 )
 def test_only_zero_and_one_are_rounded_to_zero_and_hundred_percent(share: float, text: str) -> None:
     assert units.percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0, 10.66, "0.0 to 10.7 s"),
+        (0.05, 0.7, "0.05 to 0.70 s"),
+        (9.7, 24.1, "9.7 to 24.1 s"),
+        (0.0011, 0.0042, "1.1 ms to 4.2 ms"),
+        (84.7, 645.0, "84.7 s to 10 min 45 s"),
+        (-1.0, 2.0, "-1.0 to 2.0 s"),
+    ],
+)
+def test_a_range_of_seconds_has_the_digits_of_its_larger_end(low: float, high: float, text: str) -> None:
+    assert units.seconds_range(low, high) == text

@@ -90,6 +90,7 @@ class Verdict:
 class AlertCondition(Protocol):
     """A condition with one threshold: a whole number between *least* and *most*, in *unit*."""
 
+    label: ClassVar[str]  # what pages call it
     description: ClassVar[str]  # a sentence for the reference of the grid file
     unit: ClassVar[str]
     least: ClassVar[int]

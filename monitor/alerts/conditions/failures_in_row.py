@@ -9,6 +9,7 @@ from monitor.models.run import State
 
 
 class Condition:
+    label = "Consecutive failures"
     description = "The alert is open while this many consecutive runs did not pass."
     unit = "runs"
     least, most = 1, 100

@@ -10,6 +10,7 @@ from monitor.units import coarse_seconds
 
 
 class Condition:
+    label = "No report"
     description = "The alert is open when a run was due and no report has arrived for this long since."
     unit = "seconds"
     least, most = 60, 365 * 86_400

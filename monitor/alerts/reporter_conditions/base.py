@@ -53,6 +53,7 @@ class ReporterVerdict:
 class ReporterCondition(Protocol):
     """A condition with one threshold: a whole number between *least* and *most*, in *unit*."""
 
+    label: ClassVar[str]  # what pages call it
     description: ClassVar[str]  # a sentence for the reference of the grid file
     unit: ClassVar[str]
     least: ClassVar[int]

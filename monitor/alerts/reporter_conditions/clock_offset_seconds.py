@@ -9,6 +9,7 @@ from monitor.units import seconds
 
 
 class Condition:
+    label = "Clock offset"
     description = "The alert is open while a reporter's clock is off by more than this, beyond its bound."
     unit = "seconds"
     least, most = 1, 365 * 86_400

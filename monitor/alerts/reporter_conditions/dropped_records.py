@@ -10,6 +10,7 @@ WINDOW = timedelta(hours=24)
 
 
 class Condition:
+    label = "Dropped records, 24 h"
     description = "The alert is open while a reporter dropped this many records within the last 24 hours."
     unit = "records"
     least, most = 1, 1_000_000_000

@@ -12,6 +12,7 @@ from monitor.units import coarse_seconds
 
 
 class Condition:
+    label = "Lag of the spool"
     description = "The alert is open while the oldest record in a reporter's spool is at least this old."
     unit = "seconds"
     least, most = 60, 365 * 86_400

@@ -10,6 +10,7 @@ from monitor.units import coarse_seconds
 
 
 class Condition:
+    label = "No exchange"
     description = "The alert is open while a reporter has not exchanged with the server for this long."
     unit = "seconds"
     least, most = 60, 365 * 86_400

@@ -15,7 +15,7 @@ A list operation, in full (``lists`` has the details, ``filters`` what other lis
     @router.get("/sites", response=SiteList, operation_id="list_sites", summary="List sites")
     def list_sites(request: HttpRequest, query: Query[SiteQuery]) -> HttpResponse:
         rows = Site.objects.visible_to(request.user).filter(**chosen(state=query.state))
-        return list_rows(query, rows, SiteList, order=["name"])
+        return list_rows(query, rows, SiteList, order=["sort_name"])
 
 It answers ``{"sites": [...], "next": "<cursor>" | null}`` and takes ``limit``, ``cursor`` and ``fields``. An
 operation that answers with one thing takes a ``Sparse`` query and returns ``show_item(query, row, SiteOut)``.

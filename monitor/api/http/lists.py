@@ -8,7 +8,7 @@ with one more field, the noun::
 
     @router.get("/sites", response=SiteList, operation_id="list_sites", summary="List sites")
     def list_sites(request: HttpRequest, query: Query[Page]) -> HttpResponse:
-        return list_rows(query, Site.objects.visible_to(request.user), SiteList, order=["name"])
+        return list_rows(query, Site.objects.visible_to(request.user), SiteList, order=["sort_name"])
 
 ``order`` names columns that are unique together and never null; a page begins behind the last row of the page
 before (keyset), so no page costs more than the first. ``list_items`` does the same for a sorted sequence.

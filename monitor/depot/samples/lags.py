@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NEWEST = 2_000  # values of each metric
 LAGS = 24  # in each direction
+LEAST_PAIRS = 10
 _SECOND = 1_000_000  # microseconds
 
 
@@ -41,6 +42,11 @@ class LagCorrelation:
 
     seconds: float
     correlation: Correlation
+
+    @property
+    def has_enough_pairs(self) -> bool:
+        """Whether the coefficients say more than chance: of very few pairs they are close to 1."""
+        return self.correlation.n >= LEAST_PAIRS
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ def tolerance_of(first: Values, second: Values) -> int:
 
 
 def strongest(lags: Sequence[LagCorrelation]) -> LagCorrelation | None:
-    """Return the lag with the largest absolute rank correlation; None if no lag has one."""
-    defined = [lag for lag in lags if lag.correlation.spearman is not None]
+    """Return the lag with the largest absolute rank correlation; None if no lag has enough pairs for one."""
+    defined = [lag for lag in lags if lag.correlation.spearman is not None and lag.has_enough_pairs]
     return max(defined, key=lambda lag: abs(lag.correlation.spearman.value), default=None)  # type: ignore[union-attr]
 
 

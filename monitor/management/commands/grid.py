@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
     def _run(self, names: Sequence[str]) -> None:
         """Request a run of each of the series *names*."""
-        for series in Series.objects.filter(name__in=names).order_by("name"):
+        for series in Series.objects.filter(name__in=names).order_by("sort_name"):
             try:
                 run_now(series, who=caller_name(), why="first run")
             except RunHeld as error:

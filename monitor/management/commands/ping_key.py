@@ -48,7 +48,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{text}\n\nIn a crontab:\nPROGRAM && curl -fsS -m 10 --retry 5 -o /dev/null {url}")
 
     def _list(self, options: dict[str, Any]) -> None:
-        keys = PingKey.objects.select_related("series").order_by("series__name", "created_at")
+        keys = PingKey.objects.select_related("series").order_by("series__sort_name", "created_at")
         if options["series"]:
             keys = keys.filter(series=_find(options["series"]))
         for key in keys:

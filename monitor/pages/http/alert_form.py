@@ -13,6 +13,7 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.pages.http.entry_form import NAME, Entries
 from monitor.pages.http.form_fields import FormField, Kind, model_fields, option_field
+from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -34,8 +35,8 @@ class ConditionChoice:
 
     name: str
     subject: str
+    label: str
     description: str
-    unit: str
     range: str
 
 
@@ -85,10 +86,21 @@ def condition_choices() -> list[ConditionChoice]:
     plug_ins += [(name, "reporters", reporter_conditions.load(name)) for name in reporter_conditions.names()]
     return [
         ConditionChoice(
-            name, subject, plug_in.description, plug_in.unit, f"{plug_in.least:,} to {plug_in.most:,}"
+            name,
+            subject,
+            plug_in.label,
+            plug_in.description,
+            " to ".join(threshold_text(each, plug_in.unit) for each in (plug_in.least, plug_in.most)),
         )
         for name, subject, plug_in in plug_ins
     ]
+
+
+def threshold_text(threshold: int, unit: str) -> str:
+    """Format the threshold of a condition: ``1 run``, ``10 min``."""
+    if unit == "seconds":
+        return coarse_seconds(threshold)
+    return f"{threshold:,} {unit.removesuffix('s') if threshold == 1 else unit}"
 
 
 def channel_fields(notify: Sequence[Mapping[str, Any]], posted: QueryDict | None = None) -> ChannelFields:
@@ -169,4 +181,4 @@ def _watches(user: User, *, is_about_reporters: bool) -> list[FormField]:
 
 
 def _names(rows: Any) -> list[str]:
-    return list(rows.order_by("name").values_list("name", flat=True))
+    return list(rows.order_by("sort_name").values_list("name", flat=True))

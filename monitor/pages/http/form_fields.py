@@ -83,7 +83,7 @@ class FormField:
         if self.is_above:
             return f"more than {low}, at most {high}" if high else f"more than {low}"
         if low and high:
-            return f"{low} to {high}"
+            return f"exactly {low}" if low == high else f"{low} to {high}"
         return f"at least {low}" if low else f"at most {high}" if high else ""
 
     def read(self, posted: QueryDict) -> Raw:

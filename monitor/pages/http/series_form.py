@@ -106,7 +106,7 @@ def _roles(
             resources,
             current,
             group=_RESOURCES,
-            help=f"{role.description.capitalize()}. Empty places are ignored." if role else "",
+            help=f"{role.description.capitalize()}." if role else "",
             minimum=role.minimum if role else None,
             maximum=role.maximum if role else None,
             is_required=bool(role and role.minimum),
@@ -124,4 +124,4 @@ def _measured(series: SeriesDefinition) -> MeasuredConfiguration:
 
 def _names(rows: Any) -> list[str]:
     """Return the names of *rows*; of more than a field offers, enough to tell."""
-    return list(rows.order_by("name").values_list("name", flat=True)[: MOST_CHOICES + 1])
+    return list(rows.order_by("sort_name").values_list("name", flat=True)[: MOST_CHOICES + 1])

@@ -8,7 +8,8 @@
   function age(seconds) {
     const size = Math.abs(seconds);
     if (size < 1) return "now";
-    const [unit, name] = [[86400, "d"], [3600, "h"], [60, "min"]].find(([u]) => size >= u) ?? [1, "s"];
+    const year = 365.25 * 86400;
+    const [unit, name] = size >= 2 * year ? [year, "years"] : [[86400, "d"], [3600, "h"], [60, "min"]].find(([u]) => size >= u) ?? [1, "s"];
     const text = `${Math.floor(size / unit)} ${name}`;
     return seconds > 0 ? `${text} ago` : `in ${text}`;
   }
@@ -97,7 +98,10 @@
 
   function showLastUpdate() {
     for (const element of document.querySelectorAll("[data-last-update]")) {
-      element.textContent = `${lastUpdate.toISOString().slice(11, 16)} UTC`;
+      const zone = document.body.dataset.zone || "UTC";
+      const local = lastUpdate.toLocaleString("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+      const beside = zone === "UTC" ? "UTC" : `(${lastUpdate.toISOString().slice(11, 16)} UTC)`;
+      element.textContent = `${local} ${beside}`;
     }
   }
 

@@ -92,6 +92,14 @@ def test_a_drawing_names_sites_escapes_them_and_marks_the_failed_resource(
     assert svg.count('class="node failed"') == 1
 
 
+@pytest.mark.parametrize(("stage", "target"), [("copy", "b-login"), ("compute", "")])
+def test_no_transfer_has_failed_if_another_stage_did(stage: str, target: str) -> None:
+    failed = replace(report(FAN_IN, {}), failure=wire.Failure(stage, "b-login", "refused"))
+    shown = run_transfers(failed)
+    assert shown is not None
+    assert (shown.failed_resource, shown.failed_target) == ("b-login", target)
+
+
 def test_a_ring_that_cannot_be_labelled_is_not_drawn() -> None:
     ring = [f"r{number}" for number in range(MOST_NODES + 1)]
     shown = run_transfers(report({"ring": ring}, {}))
@@ -108,4 +116,4 @@ def test_a_duration_far_outside_of_the_expected_range_is_marked(
 ) -> None:
     bar = duration_bar(seconds, 4.0, ExpectedDuration(0.9, 1.0, 1.1, 50))
     assert (bar.deviation, bar.direction) == (deviation, direction)
-    assert bar.range_text == "0.90 s to 1.1 s"
+    assert bar.range_text == "0.9 to 1.1 s"

@@ -166,7 +166,7 @@ def test_pages_and_api_name_the_part_at_fault(mesh: list[Series]) -> None:
     assert "Destination b" in page("/failures/?range=90d&site=a")
     assert "Destination b" not in page("/failures/?range=90d&site=site-of-here")
     assert "destination b" in page(f"/runs/{failed.pk}/")
-    by_key = {each.alert.pk: each.at_fault for each in listed(Alert.objects.all())}
+    by_key = {each.alert.pk: each.at_fault for each in listed(Alert.objects.all(), NOON)}
     assert (str(by_key[alert.pk]), by_key[unexplained.pk]) == ("destination b", None)
     (verdict,) = client.get("/api/v1/failures/attributions?range=90d").json()["attributions"]
     assert (verdict["kind"], verdict["name"], len(verdict["runs"])) == ("destination", "b", 9)

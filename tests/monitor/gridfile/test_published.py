@@ -158,6 +158,7 @@ NOT_IN_FILES = {
 }
 NOT_IN_FILES |= {"is_default"}  # rules that files do not list
 NOT_IN_FILES |= {"paced_until"}  # counted by the server
+NOT_IN_FILES |= {"sort_name"}  # computed by the database
 NOT_IN_FILES |= {"origin", "version", "changed_at", "changed_by"}  # of signatures: who wrote them
 NOT_IN_FILES |= {"source", "uid"}  # of windows that feeds announce; so has their url
 NOT_IN_FILES |= {"created_by"}  # of webhooks

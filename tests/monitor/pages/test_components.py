@@ -56,7 +56,7 @@ def test_an_age_that_is_not_current_says_so_in_words() -> None:
     stale = rendered('{% fresh_age then now "stale" %}', then=then, now=NOON)
     assert "#icon-stale" in stale
     assert ">stale, <time" in stale.replace("</span>stale", ">stale")
-    assert "never seen, never" in rendered('{% fresh_age None now "never_seen" %}', now=NOON)
+    assert "</span>never seen</span>" in rendered('{% fresh_age None now "never_seen" %}', now=NOON)
 
 
 def test_links_and_pickers_keep_the_range_and_the_filters_of_the_page() -> None:

@@ -203,7 +203,7 @@ def test_the_head_of_a_column_shows_the_forecast_with_its_interval(
     assert outlook.lower < outlook.median < outlook.upper
     text = client.get("/").content.decode()
     assert f"<b>{outlook.median:.1f} s</b>" in text
-    assert f"{outlook.lower:.1f} s to {outlook.upper:.1f} s, 80 %" in text
+    assert f"{outlook.lower:.1f} to {outlook.upper:.1f} s, 80 %" in text
     assert '<svg class="sparkline"' in text
 
 

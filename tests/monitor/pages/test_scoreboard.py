@@ -102,7 +102,7 @@ def test_the_page_shows_errors_and_coverage(browser: Client, scored: Metric) -> 
     assert "Error vs. last value (MASE) 0.75" in shown
     assert "80 % coverage 80 % of 20" in shown
     assert "90 % coverage 90 % of 20" in shown
-    assert "circle 7.0 s 6.0 s to 8.0 s 9.0 s outside 2.0 s" in shown
+    assert "circle 7.0 s 6.0 to 8.0 s 9.0 s outside 2.0 s" in shown
     assert "circle circle stage.compare.seconds -10 % 0.400 40 dropped" in shown
     assert "reader 1 1 0.70 s (9 %) 100 %" in shown
 

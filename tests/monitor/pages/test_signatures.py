@@ -103,6 +103,7 @@ def test_a_proposal_is_reviewed_and_accepted_and_names_its_runs(
     )
     assert "Signature jam added. Failed runs are judged again." in accepted
     assert "jammed" in pattern
+    assert "No proposals." in accepted  # also before its runs are judged again
     classify_runs(now)
     assert Run.objects.filter(signature__name="jam").count() == 3
     assert "of your own, from" in text(chief, "/failures/causes/jam/")

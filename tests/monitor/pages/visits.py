@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 from monitor import env
@@ -50,7 +51,7 @@ class FilledDepot:
     def store(self) -> None:
         with connection.cursor() as cursor:
             for table in connection.introspection.django_table_names(only_existing=True, include_views=False):
-                with cursor.copy(f"COPY (SELECT * FROM {table}) TO STDOUT") as copy:
+                with cursor.copy(f"COPY (SELECT {_columns(cursor, table)} FROM {table}) TO STDOUT") as copy:
                     self.rows[table] = b"".join(bytes(block) for block in copy)
 
     def restore(self) -> None:
@@ -59,8 +60,18 @@ class FilledDepot:
             for table, rows in self.rows.items():
                 cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")
                 if rows and not cursor.fetchone()[0]:
-                    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                    with cursor.copy(f"COPY {table} ({_columns(cursor, table)}) FROM STDIN") as copy:
                         copy.write(rows)
+
+
+def _columns(cursor: CursorWrapper, table: str) -> str:
+    """Return the columns of *table* but those that the database computes."""
+    cursor.execute(
+        "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
+        [table],
+    )
+    return str(cursor.fetchone()[0])
 
 
 @dataclass
