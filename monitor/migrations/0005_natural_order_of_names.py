@@ -24,7 +24,7 @@ OTHER_OPTIONS = {
 
 
 class Migration(migrations.Migration):
-    dependencies = [("monitor", "0003_storage_areas")]
+    dependencies = [("monitor", "0004_outcomes_by_receipt")]
 
     operations = [
         *(
