@@ -204,6 +204,11 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 2},
     },
     "roll-up": {"task": "monitor.tasks.roll_up", "schedule": 5.0, "options": {"expires": 5}},
+    "count-outcomes": {
+        "task": "monitor.tasks.count_outcomes",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "deliver-webhooks": {
         "task": "monitor.tasks.deliver_webhooks",
         "schedule": 5.0,

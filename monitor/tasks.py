@@ -15,6 +15,7 @@ from monitor.availability import refresh as availability
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
 from monitor.failures import attribute, classify_runs
+from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.traces import export as traces
@@ -72,6 +73,11 @@ def update_forecasts() -> None:
 @app.task(name="monitor.tasks.roll_up")
 def roll_up() -> None:
     rollups.roll(timezone.now())
+
+
+@app.task(name="monitor.tasks.count_outcomes")
+def count_outcomes() -> None:
+    outcomes.count(timezone.now())
 
 
 @app.task(name="monitor.tasks.classify_failures")

@@ -14,7 +14,7 @@ from monitor.api.http.lists import ListOut, Page, list_items
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
 from monitor.failures.cause_episodes import SeriesEpisode, episodes_of
-from monitor.failures.counts import runs_at_site
+from monitor.failures.counts import outcomes_in
 from monitor.models import FailureSignature
 
 if TYPE_CHECKING:
@@ -63,11 +63,9 @@ class EpisodeQuery(Page):
 def list_failure_episodes(request: HttpRequest, query: Query[EpisodeQuery]) -> HttpResponse:
     """Of the fifty series with most such failures. An episode that began before the range begins with its
     first run in it."""
-    runs, now = runs_at_site(request.user, query.site), timezone.now()
-    if query.series:
-        runs = runs.filter(series__name=query.series)
-    since = chosen_range(query.range).starts(now)[0]
-    episodes = episodes_of(runs, _signature(query.signature), since, now)
+    range_, now = chosen_range(query.range), timezone.now()
+    outcomes = outcomes_in(range_, now, request.user, query.site, query.series)
+    episodes = episodes_of(outcomes, _signature(query.signature), now)
     return list_items(
         query, episodes, EpisodeList, key=_newest_first, show=lambda episode: _out(episode, now)
     )

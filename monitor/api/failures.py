@@ -18,7 +18,7 @@ from monitor.failures.attribute import recent
 from monitor.failures.attribution import PartKind
 from monitor.failures.breakdown import BreakdownKind, break_down
 from monitor.failures.by_hour import count_by_hour
-from monitor.failures.counts import RANGES, FailureRange, count_failures, judged_runs, runs_at_site
+from monitor.failures.counts import RANGES, FailureRange, count_failures, outcomes_in
 from monitor.failures.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, Run, Series
 from monitor.models.failure_signature import Category
@@ -81,7 +81,7 @@ class FailureCountsOut(Schema):
     runs); *adjusted_success_rate* leaves out *excused* failures, which do not count against a site or
     happened during planned maintenance. *mean_between_failures_seconds* is operating time per outage
     (*outages* that began after a passed run), and *mean_to_repair_seconds* the mean length of outages that
-    ended (*repairs*); null without any."""
+    ended (*repairs*), both of the days (UTC) that the range touches; null without any."""
 
     start: datetime
     interval_seconds: float
@@ -173,8 +173,8 @@ def list_failures(request: HttpRequest, query: Query[FailureQuery]) -> HttpRespo
 )
 def show_failure_counts(request: HttpRequest, query: Query[RangeQuery]) -> HttpResponse:
     range_, now = chosen_range(query.range), timezone.now()
-    runs = runs_at_site(request.user, query.site)
-    counts, times = count_failures(runs, range_, now), repair_times(judged_runs(runs, range_, now))
+    outcomes = outcomes_in(range_, now, request.user, query.site)
+    counts, times = count_failures(outcomes, range_, now), repair_times(outcomes)
     shown = FailureCountsOut(
         start=counts.starts[0],
         interval_seconds=range_.interval.total_seconds(),
@@ -267,8 +267,8 @@ def list_attributions(request: HttpRequest, query: Query[AttributionQuery]) -> H
 def show_failure_breakdown(request: HttpRequest, query: Query[BreakdownQuery]) -> HttpResponse:
     """A failed run counts at the site where it failed, and on the paths of its series that begin or end
     there; a passed run at all sites, paths and stages of its series."""
-    runs = runs_at_site(request.user, query.site)
-    breakdown = break_down(runs, chosen_range(query.range), timezone.now(), query.by)
+    outcomes = outcomes_in(chosen_range(query.range), timezone.now(), request.user, query.site)
+    breakdown = break_down(outcomes, query.by)
     shown = BreakdownOut(
         rows=[
             BreakdownRowOut(
@@ -298,11 +298,10 @@ def show_failure_breakdown(request: HttpRequest, query: Query[BreakdownQuery]) -
 )
 def show_failure_hours(request: HttpRequest, query: Query[RangeQuery]) -> HttpResponse:
     """Hours without runs are left out."""
-    runs = runs_at_site(request.user, query.site)
-    judged = judged_runs(runs, chosen_range(query.range), timezone.now())
+    outcomes = outcomes_in(chosen_range(query.range), timezone.now(), request.user, query.site)
     hours = [
         HourCountOut(weekday=weekday, hour=hour, run_count=count.runs, failed=count.failed)
-        for weekday, day in enumerate(count_by_hour(judged), start=1)
+        for weekday, day in enumerate(count_by_hour(outcomes), start=1)
         for hour, count in enumerate(day)
         if count.runs
     ]

@@ -34,6 +34,7 @@ class AdvisoryLock(IntEnum):
     SPOOL = 0x73706F6C  # "spol": delivering the spool of a reporter
     FORECASTS = 0x666F7265  # "fore": updating forecasts
     FAILURES = 0x6661696C  # "fail": classifying failures
+    OUTCOMES = 0x6F757463  # "outc": counting outcomes of runs
     ATTRIBUTION = 0x61747472  # "attr": finding the parts of the grid that are at fault
     AVAILABILITY = 0x6176616C  # "aval": computing the availability of sites
     INCIDENTS = 0x696E6364  # "incd": opening and resolving incidents

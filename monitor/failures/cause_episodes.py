@@ -9,17 +9,16 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from django.db.models import Count
+import numpy as np
 
-from monitor.failures.counts import JUDGED
 from monitor.failures.episodes import FailureEpisode, JudgedRun, episodes
 from monitor.ledger.maintenance import planned_windows
-from monitor.models import Binding, FailureSignature, Segment
-from monitor.models.run import WITH_SIGNATURE, State
+from monitor.models import Binding, FailureSignature, Run, Segment
+from monitor.models.run import JUDGED, State
 from monitor.series.segment_diff import segment_changes
 
 if TYPE_CHECKING:
-    from monitor.models.run import RunQuerySet
+    from monitor.failures.outcomes.read import RunOutcomes
 
 _NOT_CLASSIFIED = ""  # the cause of runs that are not classified yet
 _MOST_SERIES = 50
@@ -39,20 +38,17 @@ class SeriesEpisode:
 
 
 def episodes_of(
-    runs: RunQuerySet, signature: FailureSignature | None, since: datetime, now: datetime
+    outcomes: RunOutcomes, signature: FailureSignature | None, now: datetime
 ) -> list[SeriesEpisode]:
-    """Return the episodes among *runs* with slots from *since* until *now*, newest first.
+    """Return the episodes in the range of *outcomes*, newest first.
 
     Those by *signature*, or by any cause (None), of the fifty series with most such failures. An episode that
-    began before *since* begins with its first run after it.
+    began before the range begins with its first run in it.
     """
-    within = runs.filter(slot__gte=since, slot__lte=now, state__in=JUDGED).order_by()
-    failed = within.filter(state__in=WITH_SIGNATURE)
-    if signature is not None:
-        failed = failed.filter(signature=signature)
-    counts = failed.values("series").annotate(failed=Count("*")).order_by("-failed", "series")
-    series = [row["series"] for row in counts[:_MOST_SERIES]]
-    rows = within.filter(series__in=series).order_by("series", "slot")
+    series, since = _series(outcomes, signature), outcomes.range.start
+    rows = Run.objects.filter(
+        series__in=series, slot__gte=since, slot__lt=outcomes.range.end, state__in=JUDGED
+    ).order_by("series", "slot")
     columns = rows.values_list("series", "series__name", "slot", "state", "signature__name")
     changes = _changes(series, since, now) if series else {}
     listed: list[SeriesEpisode] = []
@@ -64,6 +60,15 @@ def episodes_of(
             if signature is None or episode.cause == signature.name
         ]
     return sorted(listed, key=lambda each: (each.episode.latest_at, each.series), reverse=True)
+
+
+def _series(outcomes: RunOutcomes, signature: FailureSignature | None) -> list[int]:
+    """Return the keys of the series with most failures by *signature*."""
+    failed = outcomes.failed_unnamed
+    own = failed if signature is None else failed[failed["signature"] == signature.pk]
+    series, runs = np.unique(own["series"], return_counts=True)
+    most: list[int] = series[np.lexsort((series, -runs))][:_MOST_SERIES].tolist()
+    return most
 
 
 def _cause(state: str, signature: str | None) -> str | None:
@@ -89,7 +94,8 @@ def _changes(
         "series_id", "resource__site__name"
     ):
         sites[key].add(site)
-    for window in planned_windows(since, now + timedelta(seconds=1)):
+    at_sites = {site for names in sites.values() for site in names}
+    for window in planned_windows(since, now + timedelta(seconds=1), at_sites):
         for key in series:
             if window.covers(sites[key]):
                 changes[key].append((window.ends_at, f"maintenance ended: {window.title}"))

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from monitor.db import binary
+from monitor.failures.outcomes import store_sql
 from monitor.models.run import WITH_SIGNATURE
 
 _STATES = ", ".join(f"'{state}'" for state in WITH_SIGNATURE)
@@ -93,4 +94,7 @@ def write(runs: Sequence[FailedRun], signatures: Sequence[int]) -> int:
     slots = [run.slot for run in runs]
     with binary.cursor() as cursor:
         parameters = [[run.id for run in runs], slots, list(signatures), min(slots), max(slots)]
-        return cursor.execute(_WRITE, parameters).rowcount
+        changed = cursor.execute(_WRITE, parameters).rowcount
+    if changed:
+        store_sql.note_causes(slots)
+    return changed

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Count, DateTimeField, F, Func, Max, Min, Value
+import numpy as np
 
-from monitor.failures.in_maintenance import failed_in_maintenance
+from monitor.db.timestamps import micros, moment
+from monitor.failures.outcomes.read import RunOutcomes
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import WITH_SIGNATURE, State
 from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from numpy.typing import NDArray
 
     from monitor.models.run import RunQuerySet
 
 EPOCH = datetime(2000, 1, 3, tzinfo=UTC)  # a Monday: intervals of whole days begin at midnight UTC
-JUDGED = (State.PASSED, *WITH_SIGNATURE)  # other runs are evidence of neither success nor failure
 
 
 @dataclass(frozen=True)
@@ -78,25 +78,12 @@ def failure_range(start: datetime | None, end: datetime) -> FailureRange:
     return FailureRange(interval, intervals, first)
 
 
-class JudgedCount(NamedTuple):
-    """The number of *runs* in a state, with a cause, in the interval from *start* on.
-
-    *signature* is a primary key; None for a passed run and for one that is not classified yet.
-    *in_maintenance* tells whether they failed during planned maintenance of a site of theirs.
-    """
-
-    start: datetime
-    state: str
-    signature: int | None
-    in_maintenance: bool
-    runs: int
-
-
 class RunGroup(NamedTuple):
     """The number of *runs* in a state, with a cause, of a series or a probe (*of*).
 
     *place* is where they failed, a resource or a stage; it is empty for passed runs, and if that does not
-    matter. The other fields are those of JudgedCount.
+    matter. *signature* is a primary key; None for a passed run and for one that is not classified yet.
+    *in_maintenance* tells whether they failed during planned maintenance of a site of theirs.
     """
 
     of: str
@@ -170,7 +157,7 @@ class FailureCounts:
         return max((count for cause in self.causes for count in cause.by_interval), default=0)
 
 
-def success_rates(counts: Iterable[JudgedCount | RunGroup], excused: Mapping[int, bool]) -> SuccessRates:
+def success_rates(counts: Iterable[RunGroup], excused: Mapping[int, bool]) -> SuccessRates:
     """Return the rates of *counts*; *excused* tells which signatures do not count against a site. Pure."""
     passed = failed = excused_runs = 0
     for count in counts:
@@ -184,61 +171,78 @@ def success_rates(counts: Iterable[JudgedCount | RunGroup], excused: Mapping[int
 
 
 def runs_at_site(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQuerySet:
-    """Return the runs that *user* may see, of series that use *site* (empty: of all series)."""
-    runs = Run.objects.visible_to(user)
-    return (
-        runs.filter(series__in=Series.objects.filter(bindings__resource__site__name=site)) if site else runs
-    )
+    """Return the runs that *user* may see, of series that use *site* (empty: of all series).
 
-
-def runs_of_cause(user: AbstractBaseUser | AnonymousUser, site: str) -> RunQuerySet:
-    """As ``runs_at_site``, for the runs of one cause, which are few."""
+    It is decided for each run: the caller reads few.
+    """
     runs = Run.objects.each_visible_to(user)
     return (
         runs.filter(series__in=Series.objects.filter(bindings__resource__site__name=site)) if site else runs
     )
 
 
-def judged_runs(runs: RunQuerySet, range_: FailureRange, now: datetime) -> RunQuerySet:
-    """Return those of *runs* with slots in *range_*, which ends *now*, that passed or failed."""
-    return runs.filter(slot__gte=range_.begin(now), slot__lte=now, state__in=JUDGED).order_by()
+def outcomes_in(
+    range_: FailureRange,
+    now: datetime,
+    user: AbstractBaseUser | AnonymousUser,
+    site: str = "",
+    series: str = "",
+) -> RunOutcomes:
+    """Return the outcomes in *range_*, which ends *now*, that *user* may see, as ``RunOutcomes`` does."""
+    return RunOutcomes(user, range_.begin(now), now + timedelta.resolution, site=site, series=series)
 
 
-def count_failures(runs: RunQuerySet, range_: FailureRange, now: datetime) -> FailureCounts:
-    """Count the failures of *runs* in *range_*, which ends *now*; five queries."""
-    starts = range_.starts(now)
-    judged = judged_runs(runs, range_, now)
-    planned = failed_in_maintenance(range_.begin(now), now + timedelta.resolution)
-    counts = _by_interval(judged.annotate(in_maintenance=planned), range_.interval)
-    signatures = FailureSignature.objects.in_bulk({count.signature for count in counts if count.signature})
-    excused = {key: not signature.counts_against_site for key, signature in signatures.items()}
-    by_cause: dict[int | None, dict[datetime, int]] = defaultdict(lambda: defaultdict(int))
-    for count in counts:
-        if count.state != State.PASSED:
-            by_cause[count.signature][count.start] += count.runs
-    failed = judged.filter(state__in=WITH_SIGNATURE).values("signature")
-    facts = failed.annotate(
-        series_count=Count("series", distinct=True), first=Min("slot"), latest=Max("slot")
-    )
-    causes = [
-        CauseCount(
-            signature=signatures.get(fact["signature"]),
-            runs=sum(by_cause[fact["signature"]].values()),
-            series=fact["series_count"],
-            first=fact["first"],
-            latest=fact["latest"],
-            by_interval=[by_cause[fact["signature"]].get(start, 0) for start in starts],
-        )
-        for fact in facts
-    ]
+def count_failures(
+    outcomes: RunOutcomes, range_: FailureRange, now: datetime, signature: FailureSignature | None = None
+) -> FailureCounts:
+    """Count the failures in *range_*, which ends *now*; with *signature*, only those by this cause."""
+    starts, failed = range_.starts(now), outcomes.failed_unnamed
+    if signature is not None:
+        failed = failed[failed["signature"] == signature.pk]
+    keys, cause = np.unique(failed["signature"], return_inverse=True)
+    signatures = FailureSignature.objects.in_bulk(keys[keys > 0].tolist())
+    causes = _causes(outcomes, failed, cause, [signatures.get(key) for key in keys.tolist()], starts, range_)
+    passed = int(outcomes.passed_by_hour.runs.sum()) if signature is None else 0
+    rates = SuccessRates(passed, len(failed), int(is_excused(failed, signatures.values()).sum()))
     causes.sort(key=lambda cause: (-cause.runs, cause.latest))
-    return FailureCounts(success_rates(counts, excused), causes, starts)
+    return FailureCounts(rates, causes, starts)
 
 
-def _by_interval(judged: RunQuerySet, interval: timedelta) -> list[JudgedCount]:
-    start = Func(Value(interval), F("slot"), Value(EPOCH), function="date_bin", output_field=DateTimeField())
-    rows = judged.annotate(start=start).values_list("start", "state", "signature", "in_maintenance")
-    return [JudgedCount(*row) for row in rows.annotate(runs=Count("*"))]
+def is_excused(failed: NDArray[np.void], signatures: Iterable[FailureSignature]) -> NDArray[np.bool_]:
+    """Return which of the *failed* runs do not count against a site; *signatures* are their causes. Pure."""
+    excused = [signature.pk for signature in signatures if not signature.counts_against_site]
+    is_during: NDArray[np.bool_] = failed["in_maintenance"]
+    return is_during | np.isin(failed["signature"], np.array(excused, np.int64))
+
+
+def _causes(
+    outcomes: RunOutcomes,
+    failed: NDArray[np.void],
+    cause: NDArray[np.int64],
+    signatures: Sequence[FailureSignature | None],
+    starts: Sequence[datetime],
+    range_: FailureRange,
+) -> list[CauseCount]:
+    """Count the *failed* runs, in order of their slots, by *cause*: the positions of their *signatures*."""
+    interval = (failed["slot"] - micros(starts[0])) // (range_.interval // timedelta.resolution)
+    intervals = len(starts)
+    by_interval = np.bincount(cause * intervals + interval, minlength=len(signatures) * intervals)
+    has_failed = np.zeros((len(signatures), len(outcomes.series)), np.bool_)
+    has_failed[cause, outcomes.positions(failed["series"])] = True
+    first, latest = np.zeros((2, len(signatures)), np.int64)
+    latest[cause] = failed["slot"]  # of several items for a cause the last one stays
+    first[cause[::-1]] = failed["slot"][::-1]
+    return [
+        CauseCount(signature, sum(counts), series, moment(began), moment(ended), counts)
+        for signature, counts, series, began, ended in zip(
+            signatures,
+            by_interval.reshape(-1, intervals).tolist(),
+            has_failed.sum(axis=1).tolist(),
+            first.tolist(),
+            latest.tolist(),
+            strict=True,
+        )
+    ]
 
 
 def runs_of(

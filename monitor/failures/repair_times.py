@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import EmptyResultSet
-from django.db import connection
-
-from monitor.models.run import State
+import numpy as np
 
 if TYPE_CHECKING:
-    from monitor.models.run import RunQuerySet
+    from collections.abc import Sequence
 
-# One row per judged run. The time from a run to the next one of its series has the outcome of the former.
-_SUMS = """
-SELECT {key} AS key,
-    count(*) FILTER (WHERE NOT has_passed AND passed_before) AS outages,
-    coalesce(sum(next_slot - slot) FILTER (WHERE has_passed), '0') AS operating,
-    count(*) FILTER (WHERE has_passed AND NOT passed_before) AS repairs,
-    coalesce(sum(next_slot - slot) FILTER (WHERE NOT has_passed AND slot < last_passed), '0') AS repairing
-FROM (
-    SELECT series_id, slot, has_passed,
-        lead(slot) OVER in_order AS next_slot,
-        lag(has_passed) OVER in_order AS passed_before,
-        max(slot) FILTER (WHERE has_passed) OVER (PARTITION BY series_id) AS last_passed
-    FROM (SELECT series_id, slot, state = %s AS has_passed FROM ({judged}) AS judged) AS run
-    WINDOW in_order AS (PARTITION BY series_id ORDER BY slot)
-) AS neighbours
-GROUP BY key
-"""
+    from monitor.failures.outcomes.read import RunOutcomes
 
 
 @dataclass(frozen=True)
@@ -61,27 +42,21 @@ class RepairTimes:
         return self.repairing / self.repairs if self.repairs else None
 
 
-def repair_times(judged: RunQuerySet) -> RepairTimes:
-    """Return the times of all series together, of *judged* runs: those that passed, failed or broke.
+def repair_times(outcomes: RunOutcomes) -> RepairTimes:
+    """Return the times of all series together, of the days (UTC) that the range touches.
 
-    Outages are measured from slot to slot: a series that runs once an hour knows them to an hour. One that
-    began before the first of the runs begins with that run.
+    Outages are measured from slot to slot: a series that runs once an hour knows them to an hour. One counts
+    on the day on which it began; its length, and the time between two runs, on the day on which it ended.
     """
-    return next((times for _, times in _sums(judged, "0")), RepairTimes())
+    return _times(*outcomes.repairs.tolist())
 
 
-def repair_times_by_series(judged: RunQuerySet) -> Mapping[int, RepairTimes]:
-    """Return the times by primary key of the series."""
-    return dict(_sums(judged, "series_id"))
+def repair_times_by_series(outcomes: RunOutcomes, series: Sequence[int]) -> Mapping[int, RepairTimes]:
+    """Return the times of each of *series* by its key, as ``repair_times``."""
+    sums = outcomes.repairs_of(np.array(series, np.int64)).tolist()
+    return {key: _times(each) for key, each in zip(series, sums, strict=True)}
 
 
-def _sums(judged: RunQuerySet, key: str) -> Iterator[tuple[int, RepairTimes]]:
-    columns = judged.order_by().values("series_id", "slot", "state")
-    try:
-        sql, parameters = columns.query.sql_with_params()
-    except EmptyResultSet:  # a condition that no row can meet, such as a series in no list
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(_SUMS.format(key=key, judged=sql), [State.PASSED, *parameters])
-        for row_key, *sums in cursor.fetchall():
-            yield row_key, RepairTimes(*sums)
+def _times(sums: tuple[int, int, int, int]) -> RepairTimes:
+    outages, repairs, operating, repairing = sums
+    return RepairTimes(outages, timedelta(microseconds=operating), repairs, timedelta(microseconds=repairing))

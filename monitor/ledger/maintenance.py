@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from monitor.ledger.admission import OpenWindow
 from monitor.ledger.maintenance_times import (
@@ -69,12 +69,17 @@ def open_windows(now: datetime) -> tuple[OpenWindow, ...]:
     )
 
 
-def planned_windows(since: datetime, until: datetime) -> Iterator[OpenWindow]:
-    """Yield the windows that are open at some time in [*since*, *until*).
+def planned_windows(
+    since: datetime, until: datetime, at_sites: Collection[str] | None = None
+) -> Iterator[OpenWindow]:
+    """Yield the windows that are open at some time in [*since*, *until*); *at_sites* only, if given.
 
     A window with an invalid schedule is logged and left out.
     """
-    for window in MaintenanceWindow.objects.not_over(since).prefetch_related("sites"):
+    windows = MaintenanceWindow.objects.not_over(since).exclude(schedule="", starts_at__gte=until)
+    if at_sites is not None:
+        windows = windows.filter(Q(sites=None) | Q(sites__name__in=at_sites)).distinct()
+    for window in windows.prefetch_related("sites"):
         sites = frozenset(_sites(window))
         try:
             for occurrence in occurrences(times_of(window), since, until):

@@ -26,6 +26,13 @@ from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
 from monitor.models.outcome import Outcome
+from monitor.models.outcome_counts import (
+    DirtyOutcome,
+    FailureHour,
+    OutcomeBlock,
+    OutcomeDay,
+    OutcomeProgress,
+)
 from monitor.models.own_signature import OwnSignature, SignatureChange
 from monitor.models.ping import PingKey, ReportedStart
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
@@ -74,9 +81,11 @@ __all__ = [
     "Deployment",
     "DirtyDay",
     "DirtyHour",
+    "DirtyOutcome",
     "EndedRun",
     "EnrolmentAttempt",
     "EnrolmentCode",
+    "FailureHour",
     "FailureSignature",
     "Forecast",
     "ForecastDelivery",
@@ -96,6 +105,9 @@ __all__ = [
     "Metric",
     "Notification",
     "Outcome",
+    "OutcomeBlock",
+    "OutcomeDay",
+    "OutcomeProgress",
     "OwnSignature",
     "PendingChange",
     "PingKey",

@@ -43,6 +43,7 @@ PENDING = (State.EXPECTED, State.CLAIMED, State.RUNNING)
 IN_FLIGHT = (State.CLAIMED, State.RUNNING)
 REPORTED = (State.PASSED, State.FAILED, State.BROKEN, State.NO_DATA, State.TIMED_OUT, State.SKIPPED)
 WITH_SIGNATURE = (State.FAILED, State.BROKEN, State.TIMED_OUT)  # failures with a text
+JUDGED = (State.PASSED, *WITH_SIGNATURE)  # other runs are evidence of neither success nor failure
 DID_NOT_PASS = (State.FAILED, State.BROKEN, State.TIMED_OUT, State.LOST, State.MISSED)
 ENDED = (*REPORTED, State.MISSED, State.LOST)
 

@@ -186,7 +186,7 @@ class SeriesQuerySet(models.QuerySet["Series"]):
 class Series(models.Model):
     """A probe with parameters, bound to resources, on a schedule, run by one reporter."""
 
-    suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="series")
+    suite = models.ForeignKey(Suite, on_delete=models.PROTECT, db_index=False, related_name="series")
     name = models.SlugField(unique=True, max_length=100)
     sort_name = sort_name_field(db_index=True)
     probe = models.CharField(max_length=100)
@@ -265,6 +265,8 @@ class Series(models.Model):
         ordering = ["sort_name"]
         verbose_name_plural = "series"
         permissions = [("run_series", "Can run a series now")]
+        # The keys of the series of some suites, which pages read, without their rows.
+        indexes = [models.Index(fields=["suite", "id"], name="series_of_suite")]
         constraints = [
             models.CheckConstraint(condition=models.Q(limit_seconds__gt=0), name="series_limit_positive"),
             models.CheckConstraint(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -14,35 +15,32 @@ from django.utils import timezone
 from monitor.charts.week_table import hour_rows
 from monitor.failures.attribute import recent
 from monitor.failures.breakdown import BreakdownKind, break_down
-from monitor.failures.by_hour import HourCount, count_by_hour
+from monitor.failures.by_hour import clock_of, count_by_hour
 from monitor.failures.cause_episodes import episodes_of
 from monitor.failures.counts import (
-    FailureCounts,
     FailureRange,
     count_failures,
     failure_range,
-    judged_runs,
+    outcomes_in,
     runs_at_site,
     runs_of,
-    runs_of_cause,
 )
 from monitor.failures.episodes import mean_to_repair
-from monitor.failures.kept_results import counted_over
-from monitor.failures.repair_times import RepairTimes, repair_times
+from monitor.failures.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
-from monitor.pages.http.reader import time_range, zone
+from monitor.pages.http.reader import time_range, zone, zone_name
 from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, tzinfo
+    from datetime import datetime
 
     from monitor.charts.time_range import PageRange
-    from monitor.models.run import RunQuerySet
+    from monitor.failures.outcomes.read import RunOutcomes
 
+DAY = timedelta(days=1)
 MOST_RUNS = 100
 MOST_EPISODES = 50
 
@@ -63,10 +61,8 @@ class _Selection:
     def begin(self) -> datetime:
         return self.intervals.begin(self.end)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """What was asked for: equal for the same relative range at another time."""
-        return self.chosen.query_string, self.site
+    def outcomes(self, request: HttpRequest) -> RunOutcomes:
+        return outcomes_in(self.intervals, self.end, request.user, self.site)
 
     def context(self) -> dict[str, Any]:
         """Return what every page of failures needs."""
@@ -87,26 +83,19 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show the causes that the query string selects, so that the address is a permalink."""
     now = timezone.now()
     selected = _selection(request, now)
-    runs = runs_at_site(request.user, selected.site)
-    judged = judged_runs(runs, selected.intervals, selected.end)
-    reader_zone = zone(request)
-    counted = counted_over(
-        judged,
-        request.user,
-        ("causes", selected.key, str(reader_zone)),
-        now,
-        lambda: _counted(runs, selected, reader_zone),
-    )
-    counts, times, by_hour = counted.result
+    outcomes = selected.outcomes(request)
+    counts = count_failures(outcomes, selected.intervals, selected.end)
+    clock = clock_of(zone(request), selected.begin, selected.end)
+    by_hour = count_by_hour(outcomes, clock) if counts.causes else ()
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         **selected.context(),
         "counts": counts,
-        "repair_times": times,
+        "repair_times": repair_times(outcomes),
         "by_hour": by_hour,
+        "clock_name": "UTC" if clock is UTC else zone_name(request),
         "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
         "hour_rows": hour_rows(by_hour),
-        "counted_at": counted.at if counted.at < now else None,
         "unknown": unknown,
         "at_fault": recent(Attribution.objects.visible_to(request.user), selected.begin, selected.site),
         "now": now,
@@ -119,20 +108,8 @@ def breakdown(request: HttpRequest) -> HttpResponse:
     """Show failures by series, site, path or stage, worst first."""
     now = timezone.now()
     selected, kind = _selection(request, now), _kind(request)
-    runs = runs_at_site(request.user, selected.site)
-    counted = counted_over(
-        judged_runs(runs, selected.intervals, selected.end),
-        request.user,
-        (kind, selected.key),
-        now,
-        lambda: break_down(runs, selected.intervals, selected.end, kind),
-    )
-    context = {
-        **selected.context(),
-        "breakdown": counted.result,
-        "counted_at": counted.at if counted.at < now else None,
-        "by": kind,
-    }
+    broken_down = break_down(selected.outcomes(request), kind)
+    context = {**selected.context(), "breakdown": broken_down, "by": kind}
     return render(request, "pages/failure_breakdown.html", context)
 
 
@@ -142,10 +119,11 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     signature = get_object_or_404(FailureSignature, name=name)
     now = timezone.now()
     selected = _selection(request, now)
-    runs = runs_of_cause(request.user, selected.site)
-    counts = count_failures(runs.filter(signature=signature), selected.intervals, selected.end)
+    runs = runs_at_site(request.user, selected.site)
+    outcomes = selected.outcomes(request)
+    counts = count_failures(outcomes, selected.intervals, selected.end, signature)
     count = counts.causes[0] if counts.causes else None
-    episodes = episodes_of(runs, signature, selected.begin, selected.end)
+    episodes = episodes_of(outcomes, signature, now)
     context = {
         **selected.context(),
         "crumbs": crumbs_of("failures"),
@@ -167,18 +145,15 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "pages/failure.html", context)
 
 
-def _counted(
-    runs: RunQuerySet, selected: _Selection, reader_zone: tzinfo
-) -> tuple[FailureCounts, RepairTimes, Sequence[Sequence[HourCount]]]:
-    judged = judged_runs(runs, selected.intervals, selected.end)
-    counts = count_failures(runs, selected.intervals, selected.end)
-    return counts, repair_times(judged), count_by_hour(judged, reader_zone) if counts.causes else ()
-
-
 def _selection(request: HttpRequest, now: datetime) -> _Selection:
     chosen = time_range(request, now)
+    start = chosen.start
+    if (
+        start and chosen.is_relative and chosen.end - start > DAY
+    ):  # begins with a whole hour, which is counted
+        start = start.replace(minute=0, second=0, microsecond=0)
     site = request.GET.get("site", "").replace("\x00", "")
-    return _Selection(chosen, failure_range(chosen.start, chosen.end), site)
+    return _Selection(chosen, failure_range(start, chosen.end), site)
 
 
 def _kind(request: HttpRequest) -> BreakdownKind:

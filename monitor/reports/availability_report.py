@@ -7,22 +7,24 @@ sites that its series use; of all sites, over all of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
-from monitor.models import Binding, Incident, IncidentSeries, Resource, Site, SiteDay, SiteMonth, Suite
+from monitor.models import Incident, IncidentSeries, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name
+from monitor.models.visibility import sees_all
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
+from monitor.series.arrays_sql import positions, sites_of_series, suites_of_series
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-    from django.db.models import QuerySet
 
 MOST_EPISODES = 20
 MOST_PERIODS = 60
@@ -30,8 +32,7 @@ _DAY = timedelta(days=1)
 _SECONDS = ("up_seconds", "unknown_seconds", "scheduled_seconds", "down_seconds")
 
 
-@dataclass(frozen=True)
-class StatusTotals:
+class StatusTotals(NamedTuple):
     """Seconds by status, of one site or of several together, of *whole* seconds of the period."""
 
     up: int = 0
@@ -39,15 +40,6 @@ class StatusTotals:
     scheduled: int = 0
     down: int = 0
     whole: float = 0.0
-
-    def __add__(self, other: StatusTotals) -> StatusTotals:
-        return StatusTotals(
-            self.up + other.up,
-            self.unknown + other.unknown,
-            self.scheduled + other.scheduled,
-            self.down + other.down,
-            self.whole + other.whole,
-        )
 
     @property
     def availability(self) -> float | None:
@@ -66,16 +58,12 @@ class StatusTotals:
         return min(known / self.whole, 1.0) if self.whole else None
 
 
-@dataclass(frozen=True)
-class Repairs:
+class Repairs(NamedTuple):
     """Incidents at a site: how many began in the period, and how long the ended ones lasted."""
 
     began: int = 0
     ended: int = 0
     seconds: float = 0.0
-
-    def __add__(self, other: Repairs) -> Repairs:
-        return Repairs(self.began + other.began, self.ended + other.ended, self.seconds + other.seconds)
 
     @property
     def to_repair(self) -> float | None:
@@ -107,6 +95,15 @@ class ReportRow:
     @property
     def between_failures(self) -> float | None:
         return self.repairs.between(self.totals.up)
+
+
+class ReportedIncident(NamedTuple):
+    """An incident (its *key*) at the part of the grid with this *name*; *resolved_at* is None while open."""
+
+    key: int
+    name: str
+    since: datetime
+    resolved_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -143,10 +140,12 @@ def availability_report(
     user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
 ) -> AvailabilityReport:
     """Return the report of *period* about what *user* may see."""
-    visible = list(Site.objects.with_series_visible_to(user).order_by().values_list("pk", flat=True))
+    suites = Suite.objects.visible_to(user).in_bulk()
+    sites_of = _sites_of(suites)
+    visible = None if sees_all(user) else {site for own in sites_of.values() for site in own}
     totals, before = _totals(visible, period, now), _totals(visible, period.before, now)
     sites = Site.objects.in_bulk({*totals, *before})
-    incidents = list(_incidents(user, period, now))
+    incidents = _incidents(user, period, now)
     repairs = repairs_by_name(incidents, period, now)
     rows = {
         key: ReportRow(
@@ -163,7 +162,7 @@ def availability_report(
         is_provisional=_is_provisional(period, now),
         total=combined("All sites", "", rows.values()),
         sites=sorted(rows.values(), key=_badness),
-        suites=_suites(user, rows),
+        suites=_suites(suites, sites_of, rows),
         episodes=_episodes(incidents, period, now),
         episode_count=len(incidents),
     )
@@ -189,9 +188,11 @@ def _line(period: ReportPeriod, row: Mapping[str, Any], now: datetime) -> Period
     return PeriodLine(period, _from_row(row, elapsed * row["sites"]))
 
 
-def repairs_by_name(incidents: Iterable[Incident], period: ReportPeriod, now: datetime) -> dict[str, Repairs]:
+def repairs_by_name(
+    incidents: Iterable[ReportedIncident], period: ReportPeriod, now: datetime
+) -> dict[str, Repairs]:
     """Return the repairs by name of the site to which *incidents* belong. Pure."""
-    by_name: dict[str, Repairs] = defaultdict(Repairs)
+    by_name: dict[str, list[Repairs]] = defaultdict(list)
     for incident in incidents:
         has_begun = incident.since >= period.start
         ended = (
@@ -200,8 +201,8 @@ def repairs_by_name(incidents: Iterable[Incident], period: ReportPeriod, now: da
             else None
         )
         seconds = (ended - incident.since).total_seconds() if ended else 0.0
-        by_name[incident.name] += Repairs(int(has_begun), int(ended is not None), seconds)
-    return dict(by_name)
+        by_name[incident.name].append(Repairs(int(has_begun), int(ended is not None), seconds))
+    return {name: Repairs(*_summed(own)) for name, own in by_name.items()}
 
 
 def combined(name: str, title: str, rows: Iterable[ReportRow]) -> ReportRow:
@@ -210,10 +211,14 @@ def combined(name: str, title: str, rows: Iterable[ReportRow]) -> ReportRow:
     return ReportRow(
         name,
         title,
-        sum((row.totals for row in rows), StatusTotals()),
-        sum((row.before for row in rows), StatusTotals()),
-        sum((row.repairs for row in rows), Repairs()),
+        StatusTotals(*_summed([StatusTotals(), *(row.totals for row in rows)])),
+        StatusTotals(*_summed([StatusTotals(), *(row.before for row in rows)])),
+        Repairs(*_summed([Repairs(), *(row.repairs for row in rows)])),
     )
+
+
+def _summed(rows: Iterable[tuple[float, ...]]) -> Iterator[Any]:
+    return map(sum, zip(*rows, strict=True))
 
 
 def _badness(row: ReportRow) -> tuple[float, str]:
@@ -230,51 +235,66 @@ def _from_row(row: Mapping[str, Any], whole: float) -> StatusTotals:
     return StatusTotals(up, unknown, scheduled, down, whole)
 
 
-def _totals(sites: Collection[int], period: ReportPeriod, now: datetime) -> dict[int, StatusTotals]:
-    """Return the totals of each of *sites* (primary keys) with stored days in *period*."""
-    days = SiteDay.objects.of_sites().filter(day__gte=period.first, day__lt=period.end, site__in=sites)
+def _totals(sites: Collection[int] | None, period: ReportPeriod, now: datetime) -> dict[int, StatusTotals]:
+    """Return the totals of each of *sites* (primary keys; None: all) with stored days in *period*."""
+    days = SiteDay.objects.of_sites().filter(day__gte=period.first, day__lt=period.end)
+    if sites is not None:
+        days = days.filter(site__in=sites)
     rows = days.order_by().values("site").annotate(**_sums())
     whole = (period.until(now) - period.start).total_seconds()
     return {row["site"]: _from_row(row, whole) for row in rows}
 
 
-def _suites(user: AbstractBaseUser | AnonymousUser, rows: Mapping[int, ReportRow]) -> list[ReportRow]:
-    """Return a row for each suite that *user* may see, over the sites that its series use."""
-    suites = Suite.objects.visible_to(user).in_bulk()
-    bindings = Binding.objects.filter(series__suite__in=list(suites)).order_by()
-    pairs = bindings.values_list("series__suite", "resource").distinct()
-    site_of = dict(Resource.objects.values_list("pk", "site"))
-    sites: dict[int, set[int]] = defaultdict(set)
-    for suite, resource in pairs:
-        sites[suite].add(site_of[resource])
+def _suites(
+    suites: Mapping[int, Suite], sites_of: Mapping[int, Sequence[int]], rows: Mapping[int, ReportRow]
+) -> list[ReportRow]:
+    """Return a row for each of *suites* with series, over the sites that they use."""
     return [
-        combined(suites[key].name, suites[key].title, (rows[site] for site in sorted(own) if site in rows))
-        for key, own in sorted(sites.items(), key=lambda item: suites[item[0]].sort_name)
+        combined(suites[key].name, suites[key].title, (rows[site] for site in sites_of[key] if site in rows))
+        for key in sorted(sites_of, key=lambda key: suites[key].sort_name)
     ]
+
+
+def _sites_of(suites: Collection[int]) -> dict[int, list[int]]:
+    """Return by suite, of *suites*, the keys of the sites that its series use, in order."""
+    keys, suite_of = suites_of_series()
+    series, sites = sites_of_series()
+    at = positions(keys, series)
+    most = int(sites.max(initial=0)) + 1
+    pairs = np.flatnonzero(np.bincount(suite_of[at[at >= 0]] * most + sites[at >= 0]))
+    used: dict[int, list[int]] = defaultdict(list)
+    for suite, site in zip((pairs // most).tolist(), (pairs % most).tolist(), strict=True):
+        if suite in suites:
+            used[suite].append(site)
+    return used
 
 
 def _incidents(
     user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
-) -> QuerySet[Incident]:
+) -> list[ReportedIncident]:
     """Return the incidents of failures that lasted in *period*, and that *user* may see."""
     lasted = Q(since__lt=period.until(now)) & (Q(resolved_at=None) | Q(resolved_at__gt=period.start))
     visible = Incident.objects.visible_to(user).filter(lasted).exclude(kind__in=[MONITOR, REPORTER, SERIES])
-    return visible.select_related("signature").order_by("since", "pk")
+    rows = visible.order_by("since", "pk").values_list("pk", "name", "since", "resolved_at")
+    return [ReportedIncident(*row) for row in rows]
 
 
-def _episodes(incidents: Collection[Incident], period: ReportPeriod, now: datetime) -> list[ReportEpisode]:
+def _episodes(
+    incidents: Collection[ReportedIncident], period: ReportPeriod, now: datetime
+) -> list[ReportEpisode]:
     """Return those of *incidents* that lasted longest in *period*, the longest first."""
     until = period.until(now)
     lengths = {
-        incident.pk: (
+        incident.key: (
             min(incident.resolved_at or until, until) - max(incident.since, period.start)
         ).total_seconds()
         for incident in incidents
     }
-    worst = sorted(incidents, key=lambda incident: (-lengths[incident.pk], incident.pk))[:MOST_EPISODES]
+    worst = sorted(lengths, key=lambda key: (-lengths[key], key))[:MOST_EPISODES]
+    shown = Incident.objects.select_related("signature").in_bulk(worst)
     affected = IncidentSeries.objects.filter(incident__in=worst).order_by().values_list("incident")
     counts = dict(affected.annotate(Count("series", distinct=True)))
-    return [ReportEpisode(incident, lengths[incident.pk], counts.get(incident.pk, 0)) for incident in worst]
+    return [ReportEpisode(shown[key], lengths[key], counts.get(key, 0)) for key in worst if key in shown]
 
 
 def _is_provisional(period: ReportPeriod, now: datetime) -> bool:

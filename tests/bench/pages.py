@@ -2,6 +2,7 @@
 
 The pages come from the registry; ``QUERIES`` adds their filters. Measured is the processor time of this
 process and of its PostgreSQL backend, which does not depend on what else the machine does.
+``GRIDCAST_BENCH_PAGES="/failures/ /reports/"`` measures only pages whose addresses begin so.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "availability/": ("month=2026-10", "page=2"),
     "compare/": ("series=site-7-login-11&with=site-8-login-11",),
     "failures/": ("site=site-7", "range=90d", "signature=cause-1"),
-    "failures/breakdown/": ("by=series&range=7d", "by=site&range=7d", "by=path&range=7d"),
+    "failures/breakdown/": (
+        "by=series&range=7d", "by=series&range=90d", "by=site&range=7d", "by=path&range=7d", "by=stage",
+        "site=site-7",
+    ),
     "failures/calendar/": ("range=90d", "site=site-7"),
     "failures/causes/<slug:name>/": ("range=90d",),
     "failures/signatures/": ("q=cause",),
@@ -76,7 +80,7 @@ def measure() -> list[Result]:
         for kind, user in users.items():
             client = Client()
             client.force_login(user)
-            costs = {address: cost for address in addresses() if (cost := cost_of(client, address))}
+            costs = {address: cost for address in wanted() if (cost := cost_of(client, address))}
             results.append(_result(kind, costs))
     return results
 
@@ -94,6 +98,12 @@ def _result(kind: str, costs: Mapping[str, Cost]) -> Result:
         better="lower",
         figures=figures,
     )
+
+
+def wanted() -> Iterator[str]:
+    """Yield the addresses that ``GRIDCAST_BENCH_PAGES`` selects, and that of the bare page."""
+    begins = tuple(os.environ.get("GRIDCAST_BENCH_PAGES", "/").split())
+    yield from (address for address in addresses() if address == BARE or address.startswith(begins))
 
 
 def addresses() -> Iterator[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from string import Template
 
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.access.roles import Grant, grant
 from monitor.availability.versions import default_version
 from monitor.db import partitions
+from monitor.failures.outcomes import worker as outcomes
 from monitor.models import FailureSignature, Suite
 from monitor.models.role import UserRole
 from tests.bench import overview
@@ -42,6 +45,7 @@ def load() -> dict[str, User]:
         cursor.execute(statements)
         cursor.execute("RESET session_replication_role")
         cursor.execute("VACUUM ANALYZE")
+    outcomes.count(timezone.now(), within_seconds=math.inf)
     return _users()
 
 

@@ -17,6 +17,7 @@ from monitor.depot import status as depot_status
 from monitor.depot.migrate_to_timescale import MigrationInProgress
 from monitor.depot.move_to_hypertables import CopyDiffers, TablesInUse
 from monitor.depot.rollups import worker
+from monitor.failures.outcomes import worker as outcomes
 from monitor.management.depot_data import DepotDataCommand
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Command(DepotDataCommand):
     def _rebuild_rollups(self, **_: Any) -> None:
         for progress in worker.rebuild():
             self.stderr.write(f"{progress.done} of {progress.hours} hours")
-        self.stdout.write("All rollups are recomputed.")
+        outcomes.recount_all()
+        self.stdout.write("All rollups are recomputed. Outcomes of runs are counted again by the service.")
 
 
 def _document(document: dict[str, Any]) -> str:

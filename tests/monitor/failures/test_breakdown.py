@@ -5,67 +5,75 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
+from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.failures import breakdown
-from monitor.failures.breakdown import Breakdown, BreakdownKind, break_down, paths, rows_of
+from monitor.failures.breakdown import Breakdown, BreakdownKind, break_down, paths
 from monitor.failures.classify_runs import classify_runs
-from monitor.failures.counts import RANGES, RunGroup, SuccessRates
+from monitor.failures.counts import RANGES, SuccessRates, outcomes_in
+from monitor.failures.keyed_runs import KeyedRuns, by_names
 from monitor.failures.repair_times import RepairTimes
-from monitor.models import FailureSignature, MaintenanceWindow, Run, Series, Site
-from monitor.models.run import State
+from monitor.models import MaintenanceWindow, Run, Series, Site
 from tests.monitor.conftest import NOON
 from tests.monitor.pages import builders
 
 MINUTE = timedelta(minutes=1)
 FULL, KEY = "No space left on device", "u@there: Permission denied (publickey)."
-COUNTED = FailureSignature(pk=1, name="counted", counts_against_site=True)
-EXCUSED = FailureSignature(pk=2, name="excused", counts_against_site=False)
+EXCUSED = 2  # a cause that does not count against a site
 
 
-def group(of: str, runs: int, signature: int | None = None, *, state: str = State.FAILED) -> RunGroup:
-    return RunGroup(of, "", state, signature, in_maintenance=False, runs=runs)
-
-
-def passed(of: str, runs: int) -> RunGroup:
-    return group(of, runs, state=State.PASSED)
-
-
-# The rows (name, passed, failed, excused, most frequent cause) of groups, in order.
+# The rows (name, passed, failed, excused, most frequent cause) of passed runs by name and failed runs with
+# their causes, in order.
 @pytest.mark.parametrize(
-    ("groups", "expected"),
+    ("passed", "failed", "expected"),
     [
-        ([], []),
-        ([passed("a", 3)], [("a", 3, 0, 0, None)]),
-        ([passed("a", 3), group("a", 1, 1)], [("a", 3, 1, 0, "counted")]),
-        ([group("a", 2, 2), group("a", 1, 1)], [("a", 0, 3, 2, "excused")]),
-        ([group("a", 2), group("a", 1, 1)], [("a", 0, 3, 0, None)]),  # most are not classified yet
+        ({}, [], []),
+        ({"a": 3}, [], [("a", 3, 0, 0, 0)]),
+        ({"a": 3}, [("a", 1)], [("a", 3, 1, 0, 1)]),
+        ({}, [("a", 2), ("a", 1), ("a", 2)], [("a", 0, 3, 2, 2)]),
+        ({}, [("a", 0), ("a", 1), ("a", 0)], [("a", 0, 3, 0, 0)]),  # most are not classified yet
         (  # the lower adjusted rate first; without one last
-            [passed("a", 3), group("a", 3, 2), passed("b", 3), group("b", 1, 1), group("c", 9, 2)],
-            [("b", 3, 1, 0, "counted"), ("a", 3, 3, 3, "excused"), ("c", 0, 9, 9, "excused")],
+            {"a": 3, "b": 3},
+            [*3 * [("a", 2)], ("b", 1), *9 * [("c", 2)]],
+            [("b", 3, 1, 0, 1), ("a", 3, 3, 3, 2), ("c", 0, 9, 9, 2)],
         ),
-        (  # of equal rates, more failures first
-            [group("a", 1, 1), group("b", 2, 1), group("c", 1, 1)],
-            [("b", 0, 2, 0, "counted"), ("a", 0, 1, 0, "counted"), ("c", 0, 1, 0, "counted")],
+        (  # of equal rates, more failures first; then by name
+            {},
+            [("c", 1), ("b", 1), ("b", 1), ("a", 1)],
+            [("b", 0, 2, 0, 1), ("a", 0, 1, 0, 1), ("c", 0, 1, 0, 1)],
         ),
-        ([passed("", 3)], []),  # no failure without a stage
-        (
-            [
-                group("a", 1, 1, state=State.BROKEN),
-                group("a", 2, 1, state=State.TIMED_OUT),
-                group("a", 2, 2),
-            ],
-            [("a", 0, 5, 2, "counted")],  # states add up
-        ),
+        ({"b": 1, "a": 1, "c": 0}, [], [("a", 1, 0, 0, 0), ("b", 1, 0, 0, 0)]),  # one without runs is none
     ],
 )
-def test_rows(groups: Sequence[RunGroup], expected: list[tuple[str, int, int, int, str | None]]) -> None:
-    rows = rows_of(groups, lambda each: (each.of,), {1: COUNTED, 2: EXCUSED})
-    assert [
-        (row.name, row.rates.passed, row.rates.failed, row.rates.excused, row.cause and row.cause.name)
-        for row in rows
-    ] == expected
+def test_the_worst_come_first(
+    passed: Mapping[str, int],
+    failed: Sequence[tuple[str, int]],
+    expected: Sequence[tuple[str, int, int, int, int]],
+) -> None:
+    names = [*dict.fromkeys([*passed, *(name for name, _ in failed)])]
+    signatures = np.array([signature for _, signature in failed], np.int64)
+    keyed = KeyedRuns(
+        np.array([passed.get(name, 0) for name in names], np.int64),
+        np.array([names.index(name) for name, _ in failed], np.int64),
+        signatures,
+        signatures == EXCUSED,
+    )
+    shown = keyed.worst(by_names(names), most=9)
+    causes = keyed.causes([key for key, _ in shown])
+    rows = []
+    for key, name in shown:
+        rates = keyed.rates(key)
+        rows.append((name, rates.passed, rates.failed, rates.excused, causes.get(key, (0, 0))[0]))
+    assert rows == list(expected)
+
+
+def test_no_more_rows_than_the_most_are_chosen() -> None:
+    none = np.zeros(0, np.int64)
+    keyed = KeyedRuns(np.ones(5, np.int64), none, none, none.astype(np.bool_))
+    assert keyed.worst(by_names("edcba"), most=2) == [(4, "a"), (3, "b")]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +113,7 @@ def fail(series: Series, slot: datetime, resource: str, stage: str, message: str
 
 
 def by(kind: BreakdownKind) -> Breakdown:
-    return break_down(Run.objects.all(), RANGES["24h"], NOON, kind)
+    return break_down(outcomes_in(RANGES["24h"], NOON, User(is_superuser=True)), kind)
 
 
 def rates(kind: BreakdownKind) -> dict[str, SuccessRates]:
@@ -176,5 +184,5 @@ def test_the_number_of_queries_does_not_depend_on_the_rows(
     for number in range(3):
         more = builders.gather(f"more-{number}", builders.sites(3))
         fail(more, NOON - MINUTE, "site1-login", "compute", FULL)
-    with django_assert_max_num_queries(5):
-        break_down(Run.objects.all(), RANGES["24h"], NOON, kind)
+    with django_assert_max_num_queries(17):
+        by(kind)

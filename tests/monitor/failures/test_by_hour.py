@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.models import User
 
 from monitor.charts.week_table import failure_week
-from monitor.failures.by_hour import HourCount, count_by_hour
+from monitor.failures.by_hour import HourCount, clock_of, count_by_hour
+from monitor.failures.outcomes.read import RunOutcomes
 from monitor.models import Run, Series
 from monitor.models.run import State
 from reporters import report as wire
@@ -23,11 +27,18 @@ def test_runs_are_counted_by_weekday_and_hour_of_their_slot_in_utc(circle: Serie
     run(circle, MONDAY + timedelta(minutes=59), State.FAILED)
     run(circle, MONDAY + timedelta(days=7), State.TIMED_OUT)  # the next Monday
     run(circle, datetime(2026, 3, 9, 8, tzinfo=east), State.BROKEN)  # Sunday 23:00 UTC
-    counts = count_by_hour(Run.objects.all())
+    outcomes = RunOutcomes(User(is_superuser=True), MONDAY - timedelta(days=1), MONDAY + timedelta(days=8))
+    counts = count_by_hour(outcomes)
     assert (len(counts), {len(day) for day in counts}) == (7, {24})
     assert counts[0][0] == HourCount(runs=3, failed=2)
     assert counts[6][23] == HourCount(runs=1, failed=1)
     assert sum(count.runs for day in counts for count in day) == 4
+
+
+def test_the_hours_of_a_zone_are_shown_if_they_are_those_of_utc() -> None:
+    tokyo, delhi = ZoneInfo("Asia/Tokyo"), ZoneInfo("Asia/Kolkata")
+    assert clock_of(tokyo, MONDAY) is tokyo
+    assert clock_of(delhi, MONDAY) is UTC  # half an hour between
 
 
 def test_cells_say_in_words_what_their_shades_mean() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 
+from monitor.failures.outcomes.read import RunOutcomes
 from monitor.failures.repair_times import RepairTimes, repair_times, repair_times_by_series
 from monitor.models import Run, Series
 from monitor.models.run import State
@@ -14,6 +16,12 @@ from tests.monitor.conftest import NOON
 from tests.monitor.pages import builders
 
 HOUR = timedelta(hours=1)
+
+
+def between(start: int = 0, end: int = 24, series: str = "") -> RunOutcomes:
+    """Return the outcomes between two hours after noon."""
+    user = User(is_superuser=True)
+    return RunOutcomes(user, NOON + start * HOUR, NOON + end * HOUR, series=series)
 
 
 def hourly(series: Series, outcomes: str) -> None:
@@ -60,7 +68,7 @@ def test_repair_times(
         return None if count is None else count * HOUR
 
     hourly(circle, outcomes)
-    times = repair_times(Run.objects.all())
+    times = repair_times(between())
     assert (times.outages, times.between) == (outages, hours(between_hours))
     assert (times.repairs, times.to_repair) == (repairs, hours(repair_hours))
 
@@ -69,10 +77,18 @@ def test_the_whole_is_the_sum_of_the_series_and_they_do_not_mix(circle: Series) 
     other = builders.series("other", {}, probe="noop")
     hourly(circle, "..f.")
     hourly(other, "f.....")
-    assert repair_times_by_series(Run.objects.all()) == {
+    assert repair_times_by_series(between(), [other.pk, circle.pk]) == {
         circle.pk: RepairTimes(1, 2 * HOUR, 1, HOUR),
         other.pk: RepairTimes(0, 4 * HOUR, 1, HOUR),
     }
-    assert repair_times(Run.objects.all()) == RepairTimes(1, 6 * HOUR, 2, 2 * HOUR)
-    assert repair_times(Run.objects.filter(series=other)) == RepairTimes(0, 4 * HOUR, 1, HOUR)
-    assert repair_times(Run.objects.filter(series__in=[])) == RepairTimes()
+    assert repair_times(between()) == RepairTimes(1, 6 * HOUR, 2, 2 * HOUR)
+    assert repair_times(between(series="other")) == RepairTimes(0, 4 * HOUR, 1, HOUR)
+    assert repair_times(between(series="none")) == RepairTimes()
+
+
+def test_an_outage_counts_on_the_day_on_which_it_began_and_its_length_on_the_day_on_which_it_ended(
+    circle: Series,
+) -> None:
+    hourly(circle, ".fffffffffffffffffff..")  # from 13:00 to 08:00 on the next day
+    assert repair_times(between(0, 6)) == RepairTimes(1, HOUR, 0, timedelta())
+    assert repair_times(between(13, 14)) == RepairTimes(0, HOUR, 1, 19 * HOUR)
