@@ -17,6 +17,7 @@ from monitor.depot.rollups import worker as rollups
 from monitor.failures import attribute, classify_runs
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
+from monitor.overview import standings
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites
 from monitor.webhooks import deliver as webhooks
@@ -62,6 +63,7 @@ def watch_reporters() -> None:
 @app.task(name="monitor.tasks.gather_dirty_hours")
 def gather_dirty_hours() -> None:
     rollups.gather()
+    standings.recount_due(timezone.now())
 
 
 @app.task(name="monitor.tasks.update_forecasts")

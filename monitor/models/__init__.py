@@ -45,6 +45,7 @@ from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
+from monitor.models.series_standing import OutcomeCount, SeriesStanding, StandingChange, StandingCount
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.token import ApiToken
@@ -95,6 +96,7 @@ __all__ = [
     "Metric",
     "Notification",
     "Outcome",
+    "OutcomeCount",
     "OwnSignature",
     "PendingChange",
     "PingKey",
@@ -115,11 +117,14 @@ __all__ = [
     "Sample",
     "Segment",
     "Series",
+    "SeriesStanding",
     "SignatureChange",
     "Site",
     "SiteAdministrator",
     "SiteDay",
     "SiteMonth",
+    "StandingChange",
+    "StandingCount",
     "SuccessState",
     "Suite",
     "Transition",

@@ -7,6 +7,7 @@ arrays. The number of queries does not depend on the number of series or sites.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -51,6 +52,15 @@ from monitor.overview.series_states import (
     stale_rows,
     standings,
 )
+from monitor.overview.standings import (
+    GroupedBy,
+    StandingCounts,
+    outdated_series,
+    stored_at_sites,
+    stored_counts,
+    stored_failing,
+    stored_outcomes,
+)
 from monitor.overview.summary import (
     failing_series,
     is_any_of,
@@ -62,6 +72,7 @@ from monitor.series.staleness import Staleness
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from monitor.models.run import State
     from monitor.models.series import SeriesQuerySet
 
 MOST_SERIES = 40  # for more series than this, there is no column for each
@@ -83,6 +94,8 @@ class _Columns:
         allowed_age: for each of *series*, how old its newest result may be, in seconds; None if *runs* say
             which are stale.
         details, runs: details and runs of the series; empty unless each column is a single series.
+        stored: how the series beside *series* are grouped, whose stored counts are those of now; None if
+            there are none.
     """
 
     names: Sequence[str]
@@ -93,6 +106,7 @@ class _Columns:
     allowed_age: NDArray[np.float64] | None = None
     details: Sequence[SeriesDetails] = ()
     runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
+    stored: GroupedBy | None = None
 
 
 class _NamedSite(NamedTuple):
@@ -108,14 +122,27 @@ class _Counts:
     Attributes:
         sites: the sites, sorted by name.
         row, site: pairs of a row in the states and the position of a site of its series.
-        by_standing: the number of series by site, column and standing.
-        newest: when the newest run ended, by site and column, in microseconds since 1970.
+        by_standing: the number of series by site, column and standing; of stored ones, too.
     """
 
     sites: Sequence[_NamedSite]
     row: NDArray[np.int64]
     site: NDArray[np.int64]
     by_standing: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _ShownStates:
+    """The states of the series at the sites of a page.
+
+    Attributes:
+        row, site: pairs as in ``_Counts``, of rows in *states*.
+        newest: when the newest run ended, by site and column, in microseconds since 1970.
+    """
+
+    states: SeriesStates
+    row: NDArray[np.int64]
+    site: NDArray[np.int64]
     newest: NDArray[np.int64]
 
 
@@ -160,37 +187,45 @@ def overview_of_groups(
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("name")
     names = dict(suites.values_list("pk", "name"))
-    columns = _columns_of_suites(names) if len(names) > 1 else _columns_of_probes(names)
+    columns = _columns_of_suites(names, now) if len(names) > 1 else _columns_of_probes(names, now)
     holds = list(Hold.objects.at(now))
     return _overview(columns, user, now, holds, order=order, page=page, sites_a_page=SITES_A_PAGE)
 
 
-def _columns_of_suites(suites: Mapping[int, str]) -> _Columns:
+def _columns_of_suites(suites: Mapping[int, str], now: datetime) -> _Columns:
+    grouped = GroupedBy(list(suites))
+    return _grouped_columns(grouped, list(suites.values()), now, are_suites=True)
+
+
+def _columns_of_probes(suites: Mapping[int, str], now: datetime) -> _Columns:
+    installed = sorted(probes.names())
+    return _grouped_columns(GroupedBy(list(suites), installed), [*installed, "others"], now)
+
+
+def _grouped_columns(
+    grouped: GroupedBy, names: Sequence[str], now: datetime, *, are_suites: bool = False
+) -> _Columns:
+    """Return the columns with the series whose stored counts are not those of *now*, or with all series."""
+    outdated = outdated_series(now)
+    is_stored = len(outdated) <= latest.MOST_LISTED
     # Reading all series and states is as fast as selecting most of them.
-    source = Series.objects.all()
-    rows = latest.series_columns(source, {"suite": ("integer", "suite_id"), **AGE_COLUMNS})
-    group = latest.positions_of(rows["suite"], np.array(list(suites)))
-    is_visible = group >= 0
+    source = Series.objects.filter(pk__in=outdated) if is_stored else Series.objects.all()
+    with_leaders = source | Series.objects.filter(followers__in=outdated) if is_stored else source
+    read = {"group": grouped.expression(), "suite": ("integer", "suite_id"), **AGE_COLUMNS}
+    rows = latest.series_columns(with_leaders, read)
+    group = grouped.column(rows["group"])
+    is_visible = latest.positions_of(rows["suite"], np.array(grouped.suites, dtype=np.int64)) >= 0
+    if is_stored:
+        is_visible &= np.isin(rows["series"], np.array(outdated, dtype=np.int64))
     return _Columns(
-        list(suites.values()),
+        names,
         source,
         rows["series"][is_visible],
         group[is_visible],
-        are_suites=True,
+        are_suites=are_suites,
         allowed_age=allowed_ages(rows)[is_visible],
+        stored=replace(grouped, without=outdated) if is_stored else None,
     )
-
-
-def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
-    visible = Series.objects.filter(suite__in=list(suites))
-    installed = sorted(probes.names())
-    array = ", ".join(f"'{name}'" for name in installed)
-    position = f"coalesce(array_position(ARRAY[{array}], probe::text) - 1, {len(installed)})"
-    rows = latest.series_columns(visible, {"group": ("integer", position), **AGE_COLUMNS})
-    # Reading all states is as fast as selecting most of them.
-    names = [*installed, "others"]
-    source = Series.objects.all()
-    return _Columns(names, source, rows["series"], rows["group"], allowed_age=allowed_ages(rows))
 
 
 def _overview(
@@ -205,33 +240,39 @@ def _overview(
 ) -> Overview:
     states = series_states(columns.source, columns.series, columns.group, now)
     is_stale = stale_rows(states, columns.allowed_age, now)
-    counts = _counted(states, columns, is_stale)
+    counts, totals = _counted(states, columns, is_stale), _totals(states, is_stale, now)
+    failing = states.failing()
+    if columns.stored:
+        stored = stored_counts(columns.stored)
+        counts = _with_stored(counts, stored)
+        totals = totals.plus(stored, stored_outcomes(columns.stored, now))
+        failing = failing.joined(stored_failing(columns.stored))
     used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
     ordered = used[_order(counts.by_standing[used].sum(axis=1), order)]
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
     maintenance = open_for_user(user, now)
-    incidents = current_incidents(user, now, states.series[states.is_failing].tolist())
+    incidents = current_incidents(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    figures = {} if columns.details else _figures(counts, states, shown_sites, now)
-    rows = _rows(counts, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
+    shown = _shown_states(counts, states, columns, shown_sites)
+    figures = {} if columns.details else _figures(shown, len(columns.names), now)
+    rows = _rows(counts, shown.newest, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
         incidents=incidents,
         failing=failing_series(
-            states, {site.pk: site.name for site in counts.sites}, columns.runs, now, but=incidents.affected
+            failing, {site.pk: site.name for site in counts.sites}, columns.runs, now, but=incidents.affected
         ),
-        failing_count=int(states.is_failing.sum()),
-        failing_alone_count=int((states.is_failing & ~is_any_of(states.series, incidents.affected)).sum()),
+        failing_count=len(failing.series),
+        failing_alone_count=int((~is_any_of(failing.series, incidents.affected)).sum()),
         maintenance=maintenance,
-        outcomes=outcomes_of_last_hour(states, now),
-        stale_count=int(is_stale.sum())
-        + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
+        outcomes=totals.outcomes,
+        stale_count=totals.stale + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
         series=_shown_details(columns, rows, maintenance),
-        series_count=len(states.series),
+        series_count=totals.series,
         site_names=[counts.sites[at].name for at in used.tolist()],
         rows=rows,
         site_count=len(ordered),
@@ -249,12 +290,58 @@ def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_
     at = site * groups + states.group[row]
     standing = standings(states.state[row], states.culprit[row], site_keys[site])
     standing[is_stale[row]] = STALE
-    shape = (len(sites), groups)
-    size = len(sites) * groups
-    counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))
-    newest = np.full(size, NEVER)
-    np.maximum.at(newest, at, states.ended_at[row])
-    return _Counts(sites, row, site, counts.reshape(*shape, len(STANDINGS)), newest.reshape(shape))
+    shape = (len(sites), groups, len(STANDINGS))
+    counts = np.bincount(at * len(STANDINGS) + standing, minlength=np.prod(shape))
+    return _Counts(sites, row, site, counts.reshape(shape))
+
+
+def _with_stored(counts: _Counts, stored: StandingCounts) -> _Counts:
+    by_standing = counts.by_standing.copy()
+    site = latest.positions_of(stored.site, np.array([each.pk for each in counts.sites], dtype=np.int64))
+    is_at_site = site >= 0
+    at = (site[is_at_site], stored.group[is_at_site], stored.standing[is_at_site])
+    np.add.at(by_standing, at, stored.n[is_at_site])
+    return replace(counts, by_standing=by_standing)
+
+
+def _shown_states(
+    counts: _Counts, states: SeriesStates, columns: _Columns, shown_sites: NDArray[np.int64]
+) -> _ShownStates:
+    """Return the states of the series at *shown_sites*."""
+    is_shown = np.isin(counts.site, shown_sites)
+    row, site = counts.row[is_shown], counts.site[is_shown]
+    if columns.stored:
+        keys = np.array([each.pk for each in counts.sites], dtype=np.int64)
+        stored, stored_site = stored_at_sites(columns.stored, keys[shown_sites].tolist())
+        row = np.concatenate([row, len(states.series) + np.arange(len(stored_site))])
+        site = np.concatenate([site, latest.positions_of(stored_site, keys)])
+        states = states.joined(stored)
+    newest = np.full((len(counts.sites), len(columns.names)), NEVER)
+    np.maximum.at(newest, (site, states.group[row]), states.ended_at[row])
+    return _ShownStates(states, row, site, newest)
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """Numbers of series, of stale ones, and of the runs of the last hour by state."""
+
+    series: int
+    stale: int
+    outcomes: Mapping[str, int]
+
+    def plus(self, stored: StandingCounts, outcomes: Mapping[State, int]) -> _Totals:
+        is_once = stored.site == 0
+        is_stale = is_once & (stored.standing == STALE)
+        sums = Counter(self.outcomes) + Counter({str(state): n for state, n in outcomes.items()})
+        return _Totals(
+            self.series + int(stored.n[is_once].sum()),
+            self.stale + int(stored.n[is_stale].sum()),
+            {state: sums[state] for state in sorted(sums)},
+        )
+
+
+def _totals(states: SeriesStates, is_stale: NDArray[np.bool_], now: datetime) -> _Totals:
+    return _Totals(len(states.series), int(is_stale.sum()), outcomes_of_last_hour(states, now))
 
 
 def _series_at_sites(
@@ -262,7 +349,9 @@ def _series_at_sites(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of (row in *states*, position in *sites*), one for each site of each series."""
     bindings = latest.binding_columns(columns.source)
-    resources = np.array(Resource.objects.values_list("pk", "site_id"), dtype=np.int64).reshape(-1, 2)
+    resources = np.array(Resource.objects.order_by().values_list("pk", "site_id"), dtype=np.int64).reshape(
+        -1, 2
+    )
     site_of_resource = latest.positions_of(resources[:, 1], sites)
     row = latest.positions_of(bindings["series"], states.series)
     resource = latest.positions_of(bindings["resource"], resources[:, 0])
@@ -291,6 +380,7 @@ def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
 
 def _rows(
     counts: _Counts,
+    newest_ends: NDArray[np.int64],
     shown_sites: NDArray[np.int64],
     columns: _Columns,
     shown_columns: Sequence[int],
@@ -305,7 +395,7 @@ def _rows(
     rows = []
     for at in shown_sites.tolist():
         site = counts.sites[at]
-        by_column, newest = counts.by_standing[at].tolist(), counts.newest[at].tolist()
+        by_column, newest = counts.by_standing[at].tolist(), newest_ends[at].tolist()
         cells = [
             _cell(
                 by_column[column],
@@ -333,14 +423,10 @@ def _cell(
     return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series, figures)
 
 
-def _figures(
-    counts: _Counts, states: SeriesStates, shown_sites: NDArray[np.int64], now: datetime
-) -> dict[tuple[int, int], CellFigures]:
-    """Return the figures of the cells of *shown_sites*, by the positions of site and column."""
-    is_shown = np.isin(counts.site, shown_sites)
-    row, site = counts.row[is_shown], counts.site[is_shown]
-    groups = counts.newest.shape[1]
-    by_number = cell_figures(states, row, site * groups + states.group[row], now)
+def _figures(shown: _ShownStates, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
+    """Return the figures of the cells of *shown*, by the positions of site and column."""
+    cell = shown.site * groups + shown.states.group[shown.row]
+    by_number = cell_figures(shown.states, shown.row, cell, now)
     return {divmod(number, groups): figures for number, figures in by_number.items()}
 
 
