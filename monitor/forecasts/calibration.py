@@ -102,7 +102,8 @@ def series_records(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) 
     """Return the records of the chosen metric of up to ``MOST_SERIES`` series, by the default method."""
     parameters = {"levels": len(QUANTILE_LEVELS), "at_most": MOST_SERIES, **_chosen(user, choice)}
     with binary.cursor() as cursor:
-        return [SeriesRecord(*row) for row in cursor.execute(_of_choice(_RECORDS, choice), parameters).fetchall()]
+        rows = cursor.execute(_of_choice(_RECORDS, choice), parameters).fetchall()
+    return [SeriesRecord(*row) for row in rows]
 
 
 def calibration(records: Sequence[SeriesRecord]) -> list[CalibrationPoint]:

@@ -3,7 +3,7 @@
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-from monitor.migrations._standings_sql import CHANGES
+from monitor.migrations._standings_sql import CHANGES, INDEXES
 
 
 class Migration(migrations.Migration):
@@ -112,5 +112,6 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.RunSQL(INDEXES),
         migrations.RunSQL(CHANGES),
     ]

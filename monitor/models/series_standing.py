@@ -1,4 +1,4 @@
-"""Latest states of series counted by suite, probe, reporter and site, so that overviews need not read them."""
+"""Latest states of series counted by suite, probe, reporter and site: overviews read the counts."""
 
 from __future__ import annotations
 

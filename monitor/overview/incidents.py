@@ -96,22 +96,28 @@ def current_incidents(
     to its series, though it does not affect them yet.
     """
     recent = Q(resolved_at=None) | Q(resolved_at__gt=now - WEEK)
-    visible = Incident.objects.visible_to(user).filter(recent).select_related("signature")
-    incidents = list(visible.order_by("-resolved_at", "-opened_at", "-pk")[:_MOST_READ])
-    is_open = [incident for incident in incidents if incident.resolved_at is None]
+    newest_first = (
+        Incident.objects.visible_to(user).filter(recent).order_by("-resolved_at", "-opened_at", "-pk")
+    )
+    # Most incidents are only counted.
+    rows = list(newest_first.values_list("pk", "opened_at", "resolved_at")[:_MOST_READ])
+    is_open = list(Incident.objects.filter(pk__in=[key for key, _, ended in rows if ended is None]))
     affected, series_of = _affected(user, is_open)
     explained = explaining_incidents(set(failing) - affected, is_open, now)
     for series, incident in explained.items():
         series_of[incident].add(series)
-    lines = [_line(incident, len(series_of[incident.pk]), now) for incident in is_open]
-    lines.sort(key=lambda line: (-line.series_count, -line.since.timestamp(), line.key))
+    is_open.sort(key=lambda each: (-len(series_of[each.pk]), -each.since.timestamp(), each.pk))
+    fixed = _last_fixed(rows, now)
+    listed = [each.pk for each in is_open[:MOST_OPEN]]
+    titled = Incident.objects.select_related("signature").in_bulk([*listed, *fixed])
+    spans = [(opened, ended) for _, opened, ended in rows]
     return CurrentIncidents(
-        open=lines[:MOST_OPEN],
-        open_count=len(lines),
-        fixed=_fixed(incidents, now)[:MOST_FIXED],
+        open=[_line(titled[key], len(series_of[key]), now) for key in listed if key in titled],
+        open_count=len(is_open),
+        fixed=[_fixed(titled[key]) for key in fixed if key in titled],
         changes=[
-            changes_since("yesterday", now - DAY, _spans(incidents)),
-            changes_since("last week", now - WEEK, _spans(incidents)),
+            changes_since("yesterday", now - DAY, spans),
+            changes_since("last week", now - WEEK, spans),
         ],
         affected=affected | explained.keys(),
     )
@@ -133,10 +139,6 @@ def changes_since(
         else:
             still_open += 1
     return IncidentChanges(period, new, fixed, still_open)
-
-
-def _spans(incidents: Iterable[Incident]) -> list[tuple[datetime, datetime | None]]:
-    return [(incident.opened_at, incident.resolved_at) for incident in incidents]
 
 
 def _affected(
@@ -172,11 +174,14 @@ def _handling(incident: Incident) -> str:
     return f"acknowledged by {incident.acknowledged_by}" if incident.acknowledged_at else ""
 
 
-def _fixed(incidents: Iterable[Incident], now: datetime) -> list[FixedIncident]:
-    """Return the incidents resolved within the last day, the latest first."""
-    fixed = [
-        FixedIncident(incident.pk, incident.title, incident.place, incident.resolved_at)
-        for incident in incidents
-        if incident.resolved_at is not None and incident.resolved_at > now - DAY
-    ]
-    return sorted(fixed, key=lambda line: line.resolved_at, reverse=True)
+def _last_fixed(rows: Iterable[tuple[int, datetime, datetime | None]], now: datetime) -> list[int]:
+    """Return the primary keys of the incidents (key, opened, resolved) resolved last, within the last day."""
+    fixed = [(ended, key) for key, _, ended in rows if ended is not None and ended > now - DAY]
+    fixed.sort(key=lambda each: each[0], reverse=True)
+    return [key for _, key in fixed[:MOST_FIXED]]
+
+
+def _fixed(incident: Incident) -> FixedIncident:
+    if incident.resolved_at is None:
+        raise ValueError(f"incident {incident.pk}: expected a resolved one")
+    return FixedIncident(incident.pk, incident.title, incident.place, incident.resolved_at)

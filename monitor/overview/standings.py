@@ -74,7 +74,7 @@ class GroupedBy:
 
 @dataclass(frozen=True)
 class StandingCounts:
-    """Numbers *n* of series by *group* (index of the column), *site* (primary key; 0: each once), *standing*."""
+    """Numbers *n* of series by *group* (index of the column), *site* (key; 0: each once), *standing*."""
 
     group: NDArray[np.int64]
     site: NDArray[np.int64]
@@ -146,8 +146,8 @@ def stored_failing(grouped: GroupedBy) -> SeriesStates:
 
 def stored_at_sites(grouped: GroupedBy, sites: Sequence[int]) -> tuple[SeriesStates, NDArray[np.int64]]:
     """Return the states of the series at *sites*, without their outcomes, and the site of each."""
-    columns = {**_STATES, "group": grouped.expression(), "site": ("integer", "bound.site_id")}
-    parameters = [list(sites), list(grouped.suites), list(grouped.without)]
+    columns = {**_STATES, "group": grouped.expression(), "site": ("integer", "site_id")}
+    parameters = {"sites": list(sites), "suites": list(grouped.suites), "without": list(grouped.without)}
     rows = column_arrays.read(columns, standings_sql.AT_SITES, parameters)
     site = rows.pop("site")
     return _states(grouped, rows), site

@@ -52,8 +52,8 @@ SELECT given.id AS series_id, suite_id, reporter_id, probe,
 FROM unnest(%(id)b::bigint[], %(suite)b::bigint[], %(reporter)b::bigint[], %(probe)b::text[],
     %(allowed)b::float8[]) AS given (id, suite_id, reporter_id, probe, allowed)
 LEFT JOIN (
-    SELECT series_id, left({STATE_OR_SKIPPED}, 1) AS letter, coalesce(ended_at, slot) AS ended_at, slots, outcomes,
-        failed_resource, width_bucket(%(now)b - {KEPT}, slots) AS old
+    SELECT series_id, left({STATE_OR_SKIPPED}, 1) AS letter, coalesce(ended_at, slot) AS ended_at, slots,
+        outcomes, failed_resource, width_bucket(%(now)b - {KEPT}, slots) AS old
     FROM monitor_latestrun
 ) AS latest ON latest.series_id = given.id
 LEFT JOIN monitor_resource AS blamed ON blamed.name = latest.failed_resource
@@ -98,7 +98,7 @@ SELECT series_id FROM changed UNION (
     SELECT series_id FROM monitor_seriesstanding WHERE NOT is_stale AND stale_at < %(now)b LIMIT %(most)b
 )
 """
-PRUNE = f"DELETE FROM monitor_outcomecount WHERE slot < %(now)b - {KEPT}"
+PRUNE = f"DELETE FROM monitor_outcomecount WHERE slot < %(now)b - {KEPT}"  # noqa: S608  # a constant
 # The series whose counted states are not those of now.
 OUTDATED = """
 SELECT series_id FROM monitor_standingchange
@@ -138,11 +138,15 @@ FROM monitor_seriesstanding AS counted
 WHERE suite_id = ANY (%b::bigint[]) AND state IN ({_letters((*GRID_FAILURES, *MONITOR_FAILURES))})
     AND series_id <> ALL (%b::bigint[])
 """  # constants
+# The series of sites, a row for each site of each: by their first site, and by the others of those with several.
 AT_SITES = """
 FROM (
-    SELECT DISTINCT resource.site_id, binding.series_id FROM monitor_resource AS resource
-    JOIN monitor_binding AS binding ON binding.resource_id = resource.id
-    WHERE resource.site_id = ANY (%b::bigint[])
-) AS bound JOIN monitor_seriesstanding AS counted ON counted.series_id = bound.series_id
-WHERE suite_id = ANY (%b::bigint[]) AND counted.series_id <> ALL (%b::bigint[])
+    SELECT sites[1] AS site_id, series_id, suite_id, probe, state, culprit, ended_at
+    FROM monitor_seriesstanding WHERE sites[1] = ANY (%(sites)b::bigint[])
+    UNION ALL
+    SELECT at, series_id, suite_id, probe, state, culprit, ended_at
+    FROM monitor_seriesstanding, unnest(sites[2:]) AS at
+    WHERE cardinality(sites) > 1 AND sites && %(sites)b::bigint[] AND at = ANY (%(sites)b::bigint[])
+) AS counted
+WHERE suite_id = ANY (%(suites)b::bigint[]) AND series_id <> ALL (%(without)b::bigint[])
 """
