@@ -20,13 +20,14 @@ from django.utils import timezone
 
 from monitor.db import binary
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.models import Series
+from monitor.models import Series, Suite
 from monitor.models.latest_run import TREND_RUNS
 from monitor.overview import column_arrays, latest, latest_sql, standings_sql
 from monitor.overview.series_states import LAST_HOUR, SeriesStates
 from monitor.series.staleness import allowed_age
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from numpy.typing import NDArray
 
     from monitor.models.run import State
@@ -113,6 +114,17 @@ def recount(keys: Collection[int], now: datetime) -> None:
         )
 
 
+def visible_groups(user: AbstractBaseUser | AnonymousUser, now: datetime) -> GroupedBy | None:
+    """Return the suites that *user* may see, without the series whose counted states are not those of *now*.
+
+    None if these are so many that it is cheaper to read all series.
+    """
+    outdated = outdated_series(now)
+    if len(outdated) > latest.MOST_LISTED:
+        return None
+    return GroupedBy(list(Suite.objects.visible_to(user).values_list("pk", flat=True)), without=outdated)
+
+
 def outdated_series(now: datetime) -> list[int]:
     """Return the primary keys of the series whose counted states are not those of *now*."""
     behind = [row.id for row in latest_sql.behind("true", [])]
@@ -151,6 +163,26 @@ def stored_at_sites(grouped: GroupedBy, sites: Sequence[int]) -> tuple[SeriesSta
     rows = column_arrays.read(columns, standings_sql.AT_SITES, parameters)
     site = rows.pop("site")
     return _states(grouped, rows), site
+
+
+def stored_totals(
+    grouped: GroupedBy, sites: Sequence[int], now: datetime
+) -> list[tuple[int, int, datetime | None, int]]:
+    """Return of each of *sites* its key, the number of its series, their newest result and best freshness."""
+    parameters = {"sites": list(sites), "suites": list(grouped.suites), "without": list(grouped.without)}
+    with binary.cursor() as cursor:
+        rows = cursor.execute(standings_sql.TOTALS.encode(), {**parameters, "now": now}, binary=True)
+        return rows.fetchall()
+
+
+def stored_states(grouped: GroupedBy, reporters: Sequence[int]) -> list[tuple[int, str, int]]:
+    """Return the number of series by reporter (key) and state, a letter; empty if no run was executed."""
+    parameters = {"suites": list(grouped.suites), "without": list(grouped.without)}
+    with binary.cursor() as cursor:
+        rows = cursor.execute(
+            standings_sql.BY_REPORTER.encode(), {**parameters, "reporters": list(reporters)}
+        )
+        return [(reporter, "" if letter == "s" else letter, n) for reporter, letter, n in rows if n]
 
 
 def _states(grouped: GroupedBy, rows: dict[str, NDArray[np.int64]]) -> SeriesStates:

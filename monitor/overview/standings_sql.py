@@ -5,6 +5,7 @@ from __future__ import annotations
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models.latest_run import TREND_RUNS
 from monitor.models.run import State
+from monitor.models.series import IMPORTED
 from monitor.overview.latest import STATE_OR_SKIPPED
 from monitor.overview.series_states import (
     ELSEWHERE,
@@ -138,15 +139,34 @@ FROM monitor_seriesstanding AS counted
 WHERE suite_id = ANY (%b::bigint[]) AND state IN ({_letters((*GRID_FAILURES, *MONITOR_FAILURES))})
     AND series_id <> ALL (%b::bigint[])
 """  # constants
-# The series of sites, a row for each site of each: by their first site, and by the others of those with several.
+# A row for each series at each of some sites: by its first site, and by the others of series with several.
 AT_SITES = """
 FROM (
-    SELECT sites[1] AS site_id, series_id, suite_id, probe, state, culprit, ended_at
+    SELECT sites[1] AS site_id, series_id, suite_id, probe, state, culprit, ended_at, stale_at
     FROM monitor_seriesstanding WHERE sites[1] = ANY (%(sites)b::bigint[])
     UNION ALL
-    SELECT at, series_id, suite_id, probe, state, culprit, ended_at
+    SELECT at, series_id, suite_id, probe, state, culprit, ended_at, stale_at
     FROM monitor_seriesstanding, unnest(sites[2:]) AS at
     WHERE cardinality(sites) > 1 AND sites && %(sites)b::bigint[] AND at = ANY (%(sites)b::bigint[])
 ) AS counted
 WHERE suite_id = ANY (%(suites)b::bigint[]) AND series_id <> ALL (%(without)b::bigint[])
+"""
+# How many series each site has, and their newest result and best freshness (``site_list._BEST_FIRST``).
+TOTALS = f"""
+SELECT site_id, count(*), max(ended_at), min(CASE WHEN probe LIKE '{IMPORTED}%%' THEN 2
+    WHEN ended_at IS NULL THEN 3 WHEN stale_at < %(now)b THEN 1 ELSE 0 END)
+{AT_SITES}
+GROUP BY 1
+"""  # constants
+BY_REPORTER = """
+SELECT reporter_id, state, sum(n)::bigint FROM (
+    SELECT reporter_id, state, n FROM monitor_standingcount
+    WHERE site_id = 0 AND suite_id = ANY (%(suites)b::bigint[])
+        AND reporter_id = ANY (%(reporters)b::bigint[])
+    UNION ALL
+    SELECT reporter_id, state, -1 FROM monitor_seriesstanding
+    WHERE suite_id = ANY (%(suites)b::bigint[]) AND reporter_id = ANY (%(reporters)b::bigint[])
+        AND series_id = ANY (%(without)b::bigint[])
+) AS counts
+GROUP BY 1, 2
 """

@@ -180,12 +180,13 @@ def _group_cell(shown: MatrixCell, address: str, now: datetime) -> SafeString:
     if oldest:
         numbers.append(oldest)
     drawn = svg.hourly(single.means, height=16, hour_width=3) if single else ""
+    more = "".join(f"<span>{line}</span>" for line in _more(shown, oldest, now))
     # Safe: consists of numbers, constants and names of series, which are slugs. format_html is slow.
     return mark_safe(  # noqa: S308
         f'<td class="f-{fault} s-{state}"><a class="cell" href="{url}"><span class="status">{ICONS[state]}'
         f'<span class="words">{shown.words}</span>{drawn}<span class="total">{", ".join(numbers)}</span>'
         f"</span>{'' if single else svg.shares(shown.counts)}"
-        f'<span class="more">{"".join(f"<span>{line}</span>" for line in _more(shown, oldest, now))}</span></a></td>'
+        f'<span class="more">{more}</span></a></td>'
     )
 
 
