@@ -129,7 +129,7 @@ def outdated_series(now: datetime) -> list[int]:
     """Return the primary keys of the series whose counted states are not those of *now*."""
     behind = [row.id for row in latest_sql.behind("true", [])]
     with binary.cursor() as cursor:
-        rows = cursor.execute(standings_sql.OUTDATED.encode(), {"now": now}).fetchall()
+        rows = cursor.execute(standings_sql.OUTDATED.encode(), {"now": now}, prepare=False).fetchall()
     return sorted({*behind, *(key for (key,) in rows)})
 
 
@@ -145,7 +145,7 @@ def stored_outcomes(grouped: GroupedBy, now: datetime) -> dict[State, int]:
     suites, without = list(grouped.suites), list(grouped.without)
     parameters = {"suites": suites, "without": without, "start": now - LAST_HOUR, "end": now}
     with binary.cursor() as cursor:
-        rows = cursor.execute(standings_sql.RUNS.encode(), parameters).fetchall()
+        rows = cursor.execute(standings_sql.RUNS.encode(), parameters, prepare=False).fetchall()
     return {latest.LETTERS[letter]: n for letter, n in rows if n}
 
 
@@ -171,7 +171,9 @@ def stored_totals(
     """Return of each of *sites* its key, the number of its series, their newest result and best freshness."""
     parameters = {"sites": list(sites), "suites": list(grouped.suites), "without": list(grouped.without)}
     with binary.cursor() as cursor:
-        rows = cursor.execute(standings_sql.TOTALS.encode(), {**parameters, "now": now}, binary=True)
+        # Not prepared: the best plan for one site is not that for all of them.
+        statement = standings_sql.TOTALS.encode()
+        rows = cursor.execute(statement, {**parameters, "now": now}, binary=True, prepare=False)
         return rows.fetchall()
 
 
