@@ -179,6 +179,8 @@ def _changes(incidents: IncidentQuerySet, periods: Mapping[str, datetime]) -> li
 
 def _affected(user: AbstractBaseUser | AnonymousUser, incidents: Sequence[int]) -> _Affected:
     """Return the series that *user* may see and that *incidents* (primary keys) affect."""
+    if not incidents:
+        return _Affected(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
     suites = list(Suite.objects.visible_to(user).values_list("pk", flat=True))
     rows = column_arrays.read(_COLUMNS, _AFFECTED, [list(incidents), list(incidents), suites])
     return _Affected(rows["incident"], rows["series"], rows["is_of_run"].astype(bool))

@@ -32,14 +32,15 @@ OWN = ROOT / "monitor" / "static"
 COMPRESSIBLE = {".css", ".js", ".svg"}
 
 
-# A run every ten minutes until an hour ago, with a value of each metric of the series; one in fifty has failed.
+# A run every ten minutes until an hour ago, with a value of each metric of the series; one in fifty failed.
 MANY_RUNS = """
 WITH runs AS (
-    INSERT INTO monitor_run (id, series_id, slot, due_at, trigger, state, reason, attempt, stage, failed_resource,
-        cause, forced, started_at, ended_at)
+    INSERT INTO monitor_run (id, series_id, slot, due_at, trigger, state, reason, attempt, stage,
+        failed_resource, cause, forced, started_at, ended_at)
     SELECT gen_random_uuid(), %(series)s, slot, slot, 'schedule',
         CASE WHEN n %% 50 = 7 THEN 'failed' ELSE 'passed' END, '', 1, '', '', '', false, slot, slot
-    FROM generate_series(1, %(runs)s) AS n, LATERAL (SELECT %(now)s - make_interval(mins => 50 + 10 * n) AS slot) AS at
+    FROM generate_series(1, %(runs)s) AS n,
+        LATERAL (SELECT %(now)s - make_interval(mins => 50 + 10 * n) AS slot) AS at
     RETURNING slot
 )
 INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
