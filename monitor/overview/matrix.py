@@ -7,11 +7,10 @@ arrays. The number of queries does not depend on the number of series or sites.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ import probes
 from monitor.availability.report import present_months
 from monitor.db.timestamps import moment
 from monitor.ledger.maintenance import ShownWindow, open_for_user
-from monitor.models import Binding, Hold, Resource, Series, Site, Suite
+from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind
 from monitor.overview import latest
 from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
@@ -30,10 +29,18 @@ from monitor.overview.column_arrays import NEVER
 from monitor.overview.incidents import current_incidents
 from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.matrix_content import Overview, SiteRow
+from monitor.overview.matrix_counts import (
+    MatrixColumns,
+    MatrixCounts,
+    ShownStates,
+    counted,
+    shown_states,
+    totals_of_states,
+    with_stored,
+)
 from monitor.overview.series_details import (
     SeriesCell,
     SeriesDetails,
-    SeriesRuns,
     cell_at,
     cells_by_site,
     series_details,
@@ -45,18 +52,12 @@ from monitor.overview.series_states import (
     HERE,
     MONITORING,
     SOMEWHERE,
-    STALE,
-    STANDINGS,
-    SeriesStates,
     series_states,
     stale_rows,
-    standings,
 )
 from monitor.overview.standings import (
     GroupedBy,
-    StandingCounts,
     outdated_series,
-    stored_at_sites,
     stored_counts,
     stored_failing,
     stored_outcomes,
@@ -65,85 +66,18 @@ from monitor.overview.summary import (
     failing_series,
     is_any_of,
     maintenance_at,
-    outcomes_of_last_hour,
 )
 from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.models.run import State
-    from monitor.models.series import SeriesQuerySet
 
 MOST_SERIES = 40  # for more series than this, there is no column for each
 MOST_BINDINGS = 2000
 SITES_A_PAGE = 50
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of an overview, and its series.
-
-    Attributes:
-        names: the name of each column.
-        source: a queryset that contains all of *series*.
-        series: the primary keys of the series.
-        group: for each of *series*, the index of its column in *names*.
-        allowed_age: for each of *series*, how old its newest result may be, in seconds; None if *runs* say
-            which are stale.
-        details, runs: details and runs of the series; empty unless each column is a single series.
-        stored: how the series beside *series* are grouped, whose stored counts are those of now; None if
-            there are none.
-    """
-
-    names: Sequence[str]
-    source: SeriesQuerySet
-    series: NDArray[np.int64]
-    group: NDArray[np.int64]
-    are_suites: bool = False
-    allowed_age: NDArray[np.float64] | None = None
-    details: Sequence[SeriesDetails] = ()
-    runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
-    stored: GroupedBy | None = None
-
-
-class _NamedSite(NamedTuple):
-    pk: int
-    name: str
-    title: str
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Numbers of series by site and column.
-
-    Attributes:
-        sites: the sites, sorted by name.
-        row, site: pairs of a row in the states and the position of a site of its series.
-        by_standing: the number of series by site, column and standing; of stored ones, too.
-    """
-
-    sites: Sequence[_NamedSite]
-    row: NDArray[np.int64]
-    site: NDArray[np.int64]
-    by_standing: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _ShownStates:
-    """The states of the series at the sites of a page.
-
-    Attributes:
-        row, site: pairs as in ``_Counts``, of rows in *states*.
-        newest: when the newest run ended, by site and column, in microseconds since 1970.
-    """
-
-    states: SeriesStates
-    row: NDArray[np.int64]
-    site: NDArray[np.int64]
-    newest: NDArray[np.int64]
 
 
 def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -162,7 +96,7 @@ def overview_of_series(user: AbstractBaseUser | AnonymousUser, now: datetime) ->
     details = series_details(Series.objects.visible_to(user), now, holds)
     keys = [detail.key for detail in details]
     visible = Series.objects.filter(pk__in=keys)
-    columns = _Columns(
+    columns = MatrixColumns(
         names=[detail.name for detail in details],
         source=visible,
         series=np.array(keys, dtype=np.int64),
@@ -192,19 +126,19 @@ def overview_of_groups(
     return _overview(columns, user, now, holds, order=order, page=page, sites_a_page=SITES_A_PAGE)
 
 
-def _columns_of_suites(suites: Mapping[int, str], now: datetime) -> _Columns:
+def _columns_of_suites(suites: Mapping[int, str], now: datetime) -> MatrixColumns:
     grouped = GroupedBy(list(suites))
     return _grouped_columns(grouped, list(suites.values()), now, are_suites=True)
 
 
-def _columns_of_probes(suites: Mapping[int, str], now: datetime) -> _Columns:
+def _columns_of_probes(suites: Mapping[int, str], now: datetime) -> MatrixColumns:
     installed = sorted(probes.names())
     return _grouped_columns(GroupedBy(list(suites), installed), [*installed, "others"], now)
 
 
 def _grouped_columns(
     grouped: GroupedBy, names: Sequence[str], now: datetime, *, are_suites: bool = False
-) -> _Columns:
+) -> MatrixColumns:
     """Return the columns with the series whose stored counts are not those of *now*, or with all series."""
     outdated = outdated_series(now)
     is_stored = len(outdated) <= latest.MOST_LISTED
@@ -217,7 +151,7 @@ def _grouped_columns(
     is_visible = latest.positions_of(rows["suite"], np.array(grouped.suites, dtype=np.int64)) >= 0
     if is_stored:
         is_visible &= np.isin(rows["series"], np.array(outdated, dtype=np.int64))
-    return _Columns(
+    return MatrixColumns(
         names,
         source,
         rows["series"][is_visible],
@@ -229,7 +163,7 @@ def _grouped_columns(
 
 
 def _overview(
-    columns: _Columns,
+    columns: MatrixColumns,
     user: AbstractBaseUser | AnonymousUser,
     now: datetime,
     holds: Sequence[Hold],
@@ -240,11 +174,11 @@ def _overview(
 ) -> Overview:
     states = series_states(columns.source, columns.series, columns.group, now)
     is_stale = stale_rows(states, columns.allowed_age, now)
-    counts, totals = _counted(states, columns, is_stale), _totals(states, is_stale, now)
+    counts, totals = counted(states, columns, is_stale), totals_of_states(states, is_stale, now)
     failing = states.failing()
     if columns.stored:
         stored = stored_counts(columns.stored)
-        counts = _with_stored(counts, stored)
+        counts = with_stored(counts, stored)
         totals = totals.plus(stored, stored_outcomes(columns.stored, now))
         failing = failing.joined(stored_failing(columns.stored))
     used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
@@ -256,7 +190,7 @@ def _overview(
     incidents = current_incidents(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    shown = _shown_states(counts, states, columns, shown_sites)
+    shown = shown_states(counts, states, columns, shown_sites)
     figures = {} if columns.details else _figures(shown, len(columns.names), now)
     rows = _rows(counts, shown.newest, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
@@ -281,89 +215,7 @@ def _overview(
     )
 
 
-def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_]) -> _Counts:
-    """Count each series once at each of its sites, by its standing there."""
-    sites = [_NamedSite(*row) for row in Site.objects.order_by("name").values_list("pk", "name", "title")]
-    site_keys = np.array([site.pk for site in sites], dtype=np.int64)
-    groups = len(columns.names)
-    row, site = _series_at_sites(states, columns, site_keys)
-    at = site * groups + states.group[row]
-    standing = standings(states.state[row], states.culprit[row], site_keys[site])
-    standing[is_stale[row]] = STALE
-    shape = (len(sites), groups, len(STANDINGS))
-    counts = np.bincount(at * len(STANDINGS) + standing, minlength=np.prod(shape))
-    return _Counts(sites, row, site, counts.reshape(shape))
-
-
-def _with_stored(counts: _Counts, stored: StandingCounts) -> _Counts:
-    by_standing = counts.by_standing.copy()
-    site = latest.positions_of(stored.site, np.array([each.pk for each in counts.sites], dtype=np.int64))
-    is_at_site = site >= 0
-    at = (site[is_at_site], stored.group[is_at_site], stored.standing[is_at_site])
-    np.add.at(by_standing, at, stored.n[is_at_site])
-    return replace(counts, by_standing=by_standing)
-
-
-def _shown_states(
-    counts: _Counts, states: SeriesStates, columns: _Columns, shown_sites: NDArray[np.int64]
-) -> _ShownStates:
-    """Return the states of the series at *shown_sites*."""
-    is_shown = np.isin(counts.site, shown_sites)
-    row, site = counts.row[is_shown], counts.site[is_shown]
-    if columns.stored:
-        keys = np.array([each.pk for each in counts.sites], dtype=np.int64)
-        stored, stored_site = stored_at_sites(columns.stored, keys[shown_sites].tolist())
-        row = np.concatenate([row, len(states.series) + np.arange(len(stored_site))])
-        site = np.concatenate([site, latest.positions_of(stored_site, keys)])
-        states = states.joined(stored)
-    newest = np.full((len(counts.sites), len(columns.names)), NEVER)
-    np.maximum.at(newest, (site, states.group[row]), states.ended_at[row])
-    return _ShownStates(states, row, site, newest)
-
-
-@dataclass(frozen=True)
-class _Totals:
-    """Numbers of series, of stale ones, and of the runs of the last hour by state."""
-
-    series: int
-    stale: int
-    outcomes: Mapping[str, int]
-
-    def plus(self, stored: StandingCounts, outcomes: Mapping[State, int]) -> _Totals:
-        is_once = stored.site == 0
-        is_stale = is_once & (stored.standing == STALE)
-        sums = Counter(self.outcomes) + Counter({str(state): n for state, n in outcomes.items()})
-        return _Totals(
-            self.series + int(stored.n[is_once].sum()),
-            self.stale + int(stored.n[is_stale].sum()),
-            {state: sums[state] for state in sorted(sums)},
-        )
-
-
-def _totals(states: SeriesStates, is_stale: NDArray[np.bool_], now: datetime) -> _Totals:
-    return _Totals(len(states.series), int(is_stale.sum()), outcomes_of_last_hour(states, now))
-
-
-def _series_at_sites(
-    states: SeriesStates, columns: _Columns, sites: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of (row in *states*, position in *sites*), one for each site of each series."""
-    bindings = latest.binding_columns(columns.source)
-    resources = np.array(Resource.objects.order_by().values_list("pk", "site_id"), dtype=np.int64).reshape(
-        -1, 2
-    )
-    site_of_resource = latest.positions_of(resources[:, 1], sites)
-    row = latest.positions_of(bindings["series"], states.series)
-    resource = latest.positions_of(bindings["resource"], resources[:, 0])
-    site = latest.take(site_of_resource, resource, -1)
-    is_visible = (row >= 0) & (site >= 0)
-    pairs = np.sort(row[is_visible] * len(sites) + site[is_visible])
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # a series may have several resources at a site
-    row, site = np.divmod(pairs, max(len(sites), 1))
-    return row, site
-
-
-def _used_columns(counts: _Counts) -> list[int]:
+def _used_columns(counts: MatrixCounts) -> list[int]:
     used: list[int] = np.flatnonzero(counts.by_standing.sum(axis=(0, 2))).tolist()
     return used
 
@@ -379,10 +231,10 @@ def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
 
 
 def _rows(
-    counts: _Counts,
+    counts: MatrixCounts,
     newest_ends: NDArray[np.int64],
     shown_sites: NDArray[np.int64],
-    columns: _Columns,
+    columns: MatrixColumns,
     shown_columns: Sequence[int],
     figures: Mapping[tuple[int, int], CellFigures],
     maintenance: Sequence[ShownWindow],
@@ -423,14 +275,14 @@ def _cell(
     return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series, figures)
 
 
-def _figures(shown: _ShownStates, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
+def _figures(shown: ShownStates, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
     """Return the figures of the cells of *shown*, by the positions of site and column."""
     cell = shown.site * groups + shown.states.group[shown.row]
     by_number = cell_figures(shown.states, shown.row, cell, now)
     return {divmod(number, groups): figures for number, figures in by_number.items()}
 
 
-def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:
+def _series_cells(counts: MatrixCounts, columns: MatrixColumns) -> list[dict[str, SeriesCell]]:
     """Return, for each column, its cells by site; empty unless the columns are single series."""
     if not columns.details:
         return []
@@ -448,7 +300,7 @@ def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCe
 
 
 def _shown_details(
-    columns: _Columns, rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
+    columns: MatrixColumns, rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
 ) -> list[SeriesDetails]:
     """Return the details of the series of *columns*, with their last runs.
 
