@@ -2,8 +2,8 @@
 
 The pages come from the registry; ``QUERIES`` adds their filters. Measured is the processor time of this
 process and of its PostgreSQL backend, which does not depend on what else the machine does.
-``BENCH_PAGES`` in the environment, a regular expression, chooses addresses: ``BENCH_PAGES='^/sites/' make bench
-ARGS=pages``.
+``BENCH_PAGES`` in the environment, a regular expression, chooses addresses, as in
+``BENCH_PAGES='^/sites/' make bench ARGS=pages``.
 """
 
 from __future__ import annotations
