@@ -72,5 +72,6 @@ INSERT INTO monitor_standingchange (series_id) SELECT id FROM monitor_series;
 # The series of a site; most have one site, which is found faster in a B-tree.
 INDEXES = """
 CREATE INDEX standing_first_site ON monitor_seriesstanding ((sites[1]));
-CREATE INDEX standing_sites ON monitor_seriesstanding USING gin (sites) WHERE cardinality(sites) > 1
+CREATE INDEX standing_sites ON monitor_seriesstanding USING gin (sites) WHERE cardinality(sites) > 1;
+CREATE INDEX standing_spread ON monitor_seriesstanding (series_id) WHERE cardinality(sites) > 1
 """

@@ -116,9 +116,13 @@ class _Affected(NamedTuple):
 
     def with_explained(self, explained: Mapping[int, int]) -> _Affected:
         """Return these pairs, and those of *explained*: incidents by series."""
-        more = np.array([*explained.values()], dtype=np.int64), np.array([*explained], dtype=np.int64)
-        pairs = (np.concatenate(pair) for pair in zip((self.incident, self.series), more, strict=True))
-        return _Affected(*pairs, np.append(self.is_of_run, np.zeros(len(explained), dtype=bool)))
+        incidents = np.array([*explained.values()], dtype=np.int64)
+        series = np.array([*explained], dtype=np.int64)
+        return _Affected(
+            np.append(self.incident, incidents),
+            np.append(self.series, series),
+            np.append(self.is_of_run, np.zeros(len(explained), dtype=bool)),
+        )
 
     def series_counts(self) -> Counter[int]:
         """Return the number of series of each incident."""

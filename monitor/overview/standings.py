@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.db import transaction
@@ -187,6 +187,6 @@ def stored_states(grouped: GroupedBy, reporters: Sequence[int]) -> list[tuple[in
         return [(reporter, "" if letter == "s" else letter, n) for reporter, letter, n in rows if n]
 
 
-def _states(grouped: GroupedBy, rows: dict[str, NDArray[np.int64]]) -> SeriesStates:
+def _states(grouped: GroupedBy, rows: dict[str, NDArray[Any]]) -> SeriesStates:
     group = grouped.column(rows.pop("group"))
     return SeriesStates(group=group, recent=np.full((len(group), TREND_RUNS), b" "), **rows)
