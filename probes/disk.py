@@ -11,18 +11,12 @@ is 4096 bytes on some devices; otherwise the outcome is ``no_data``.
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import dataclass
-from typing import Any
-
 from probes.base import InvalidParameters, Measurement, NoData, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, external_program, kernels, rates
+from probes.common.fio import NO_DIRECT_IO, FioFailed, OperationResult, escaped, parse_fio
+from probes.common.fullness import scratch_fullness
 from probes.grid import Grid
 
-# The key of fio's JSON output that holds the result of each operation.
-FIO_OPERATIONS = {"write": "write", "read": "read", "randread": "read", "randwrite": "write"}
-_NO_DIRECT_IO = 22  # EINVAL, from open() with O_DIRECT
 _SMALLEST_DIRECT = (
     "for size in 512 1024 2048 4096 8192 16384 32768 65536; do"
     ' dd if=/dev/zero of="$1" bs=$size count=1 oflag=direct 2> /dev/null && echo $size && break;'
@@ -30,23 +24,6 @@ _SMALLEST_DIRECT = (
 )
 _BUILD_BYTES = 1_000_000
 _FLUSH_SECONDS = 120.0  # the flush after the last block may take longer than the limit
-
-
-@dataclass(frozen=True)
-class OperationResult:
-    """The number of I/O operations of one measurement, the bytes that they moved, and their duration."""
-
-    operations: int
-    size_bytes: int
-    seconds: float
-
-
-class FioFailed(ValueError):
-    """fio reported an error or printed unreadable output; *errno* is 0 if fio reported none."""
-
-    def __init__(self, message: str, errno: int = 0) -> None:
-        super().__init__(message)
-        self.errno = errno
 
 
 class Probe:
@@ -99,13 +76,14 @@ class Probe:
         if self.small_bytes % 512 or self.large_bytes % 512:
             raise InvalidParameters("blocks must be multiples of 512 bytes, for direct I/O")
 
-    def init(self) -> None:
+    def init(self) -> list[Measurement]:
         checks.check_resources(self.grid, {self.target: checks.Needs(self.file_bytes + _BUILD_BYTES, ())})
         if self.tool == "auto":
             self.tool = "fio" if self._is_installed("fio") else "own"
         self.has_compiler = self.tool == "own" or self._is_installed("cc")
         self.grid.check_tools(self.target, ["fio" if self.tool == "fio" else "cc"])
         self._check_blocks()
+        return scratch_fullness(self.grid, self.target)
 
     def build_executable(self) -> None:
         if self.has_compiler:
@@ -164,7 +142,7 @@ class Probe:
         try:
             return self._fio(operation, block_bytes, size_bytes)
         except FioFailed as error:
-            if error.errno != _NO_DIRECT_IO or not self.is_direct:
+            if error.errno != NO_DIRECT_IO or not self.is_direct:
                 message = f"fio cannot {operation} at {self.target}: {error}"
                 raise external_program.program_failed(message, self.target, self.completed) from None
         self._use_page_cache()
@@ -225,7 +203,7 @@ def fio_command(
     return [
         "fio",
         "--name=gridcast",
-        "--filename=" + path.replace(":", "\\:"),  # an unescaped colon separates file names
+        f"--filename={escaped(path)}",
         f"--rw={operation}",
         f"--bs={block_bytes}",
         f"--size={size_bytes - size_bytes % block_bytes}",
@@ -237,29 +215,6 @@ def fio_command(
         "--randrepeat=0",
         "--output-format=json",
     ]
-
-
-def parse_fio(text: str, operation: str) -> OperationResult:
-    """Return the result of *operation* in fio's output: messages, then JSON with one job.
-
-    Raises:
-        FioFailed: fio reported an error, did nothing, or printed no JSON.
-    """
-    messages, brace, rest = text.partition("{")
-    try:
-        job: dict[str, Any] = json.loads(brace + rest)["jobs"][0]
-        counters = job[FIO_OPERATIONS[operation]]
-        result = OperationResult(
-            int(counters["total_ios"]), int(counters["io_bytes"]), float(counters["runtime"]) / 1000
-        )
-        errno = int(job["error"])
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise FioFailed(f"unreadable output: {text[-200:]!r}") from None
-    if errno:
-        raise FioFailed(os.strerror(errno) + (f" ({messages.strip()})" if messages.strip() else ""), errno)
-    if result.operations == 0:
-        raise FioFailed("no operation was performed, and no error reported")
-    return result
 
 
 def parse_own(text: str, resource: str) -> tuple[bool, dict[str, OperationResult]]:

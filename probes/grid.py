@@ -174,6 +174,21 @@ class Grid(Protocol):
         """
         ...
 
+    def remaining_seconds(self) -> float:
+        """Return the seconds until the run's time limit."""
+        ...
+
+    def recall(self) -> str | None:
+        """Return the text that an earlier run of the series remembered last; None if there is none."""
+        ...
+
+    def remember(self, text: str) -> bool:
+        """Keep *text*, at most a megabyte, for later runs of the series; it is kept at once and atomically.
+
+        Return False where the reporter keeps nothing, as in a single run that an operator starts.
+        """
+        ...
+
     def check_credentials(self, resource: str) -> None:
         """Raise ProbeFailed unless *resource* accepts a login and the credentials stay valid for the run.
 

@@ -46,6 +46,7 @@ class Assignment:
             number; None: no limit.
         warm_up_runs: number of runs of the probe before the run, with the same limits; their values are
             discarded.
+        state_directory: where the reporter keeps what series remember between their runs; empty: nowhere.
         max_file_bytes: largest file that a program of the run may write at the reporter's own host; None: no
             limit.
     """
@@ -62,4 +63,5 @@ class Assignment:
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
     max_load1: float | None = None
     warm_up_runs: int = 0
+    state_directory: str = ""
     max_file_bytes: int | None = None

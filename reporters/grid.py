@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 from probes.base import InvalidParameters, ProbeFailed, in_parallel
 from probes.grid import Capabilities, CopyOptions, Location, Transferred
@@ -24,6 +25,7 @@ from reporters.config import Assignment
 from reporters.containment import Containment, ProcessLimits, end_earlier_lives_once
 from reporters.deadline import BoundedShell, Deadline
 from reporters.resource_session import GridJob, ResourceSession, check_answers, serving
+from reporters.series_state import SeriesState, StateNotKept
 from reporters.usage import ResourceUsage, UsageMeter
 
 _PLAIN = CopyOptions()
@@ -43,6 +45,8 @@ class RunGrid:
         }
         self._deadline = deadline
         self._expected_seconds = assignment.expected_seconds
+        directory = assignment.state_directory
+        self._state = SeriesState(Path(directory), assignment.series) if directory else None
         self._write_log = log
         self._opening = threading.Lock()
         self._connected: dict[str, Future[BoundedShell]] = {}
@@ -113,6 +117,35 @@ class RunGrid:
         The forecast was issued before the run started.
         """
         return self._expected_seconds.get(metric)
+
+    def remaining_seconds(self) -> float:
+        """Return the seconds until the run's time limit."""
+        return self._deadline.remaining_seconds
+
+    def recall(self) -> str | None:
+        """Return the text that an earlier run of the series remembered last, if the reporter keeps any.
+
+        Raises:
+            ProbeFailed: the text cannot be read.
+        """
+        try:
+            return self._state.read() if self._state else None
+        except StateNotKept as error:
+            raise ProbeFailed(str(error)) from None
+
+    def remember(self, text: str) -> bool:
+        """Keep *text* for later runs of the series; return whether this reporter keeps any.
+
+        Raises:
+            ProbeFailed: the text cannot be written.
+        """
+        if self._state is None:
+            return False
+        try:
+            self._state.write(text)
+        except StateNotKept as error:
+            raise ProbeFailed(str(error)) from None
+        return True
 
     def check_credentials(self, resource: str) -> None:
         """Raise ProbeFailed unless the login to *resource* works and its credentials outlast the run.

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forecasting.base import Source
+from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
 from forecasting.reading import swf
 from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
@@ -33,6 +34,12 @@ QUEUES = tuple(
     DATA / "swf-pwa" / name for name in ("CTC-SP2-1996-3.1-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz")
 )
 Row = tuple[str, str, Kind, Observation]
+_REPLAYED_BY = {  # applications of TOKIO, and the mode of IOR that is most like them
+    "hacc_io_read": "ior-fpp-read",
+    "hacc_io_write": "ior-fpp-write",
+    "vpicio_uni": "ior-shared-write",
+    "dbscan_read": "ior-shared-read",
+}
 _AZURE_APPLICATIONS = ("PostgreSQL", "Redis")
 
 
@@ -45,12 +52,38 @@ def missing(*files: Path) -> str:
 @functools.cache
 def tokio() -> list[RunHistory]:
     """24 series of about 320 runs: the seconds that four applications and four modes of IOR took each day."""
-    rows = []
+    return _histories(map(_of_tokio, _tokio_runs()))
+
+
+@functools.cache
+def tokio_io() -> dict[str, list[SystemRuns]]:
+    """The input and output of four applications on three systems, with IOR as their replay: the time of the
+    slowest process, and the bytes of all."""
+    runs: dict[tuple[str, str], list[IoRun]] = {}
+    for run in _tokio_runs():
+        metrics = {metric.name: metric.value for metric in run.metrics}
+        moved = metrics.get("io.read.bytes", 0.0) + metrics.get("io.written.bytes", 0.0)
+        if rate := metrics.get("io.bytes_per_second"):
+            calls = {"calls": IoTime(moved / rate, moved)}
+            name = str(run.parameters["application"])
+            runs.setdefault((run.resource, name), []).append(IoRun(run.slot.timestamp(), calls))
+    for own in runs.values():
+        own.sort(key=lambda run: run.started_at_seconds)
+    resources = sorted({resource for resource, _ in runs})
+    return {
+        application: [
+            SystemRuns(resource, runs[resource, application], runs[resource, replay])
+            for resource in resources
+        ]
+        for application, replay in _REPLAYED_BY.items()
+    }
+
+
+def _tokio_runs() -> Iterator[ImportedRun]:
     for file in TOKIO:
         with gzip.open(file, "rb") as stream:
             items = list(Tokio({}).read(io.BytesIO(stream.read())))
-        rows += [_of_tokio(item) for item in items if isinstance(item, ImportedRun)]
-    return _histories(rows)
+        yield from (item for item in items if isinstance(item, ImportedRun))
 
 
 def _of_tokio(run: ImportedRun) -> Row:

@@ -223,6 +223,7 @@ class Ranked:
     """A candidate with a forecast: *seconds* is the quantile, asked for, of the time until a run passed.
 
     *candidate* is its position in the question, *key* the caller's own key; tied ones share a *rank*.
+    *method* is ``elsewhere``, with *n* 0, where the application has not run, or too few times.
     """
 
     candidate: int
@@ -238,6 +239,7 @@ class Ranked:
     forecast: int
     n: int
     data_age_seconds: float
+    method: str = "auto"
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ Estimates the effect of each factor and of each pair of factors on a measured va
 intervals. At most 5 % of the effects that are claimed are chance. Names the best level of each factor, and
 the levels that cannot be told from it."""
 EPILOG = """\
-FILE.csv has the columns pass (from 1) and value (positive); each other column is a factor. A pass measures
-each combination of levels once, in a random order. Not all combinations are needed.
+FILE.csv has the columns pass (from 1) and value (positive); each other column is a factor, but for the
+marks of `manage.py sweep`: set_aside, outlier and steady. A pass measures each combination of levels once, in
+a random order. Not all combinations are needed.
 
 The first pass is compared with the others, reported, and set aside. Values that stand out by Chauvenet's
 criterion stay; they have little influence, because a combination is represented by the median of the means of

@@ -11,6 +11,7 @@ from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers
 from forecasting.reading import sweeps
 from forecasting.sweeps import sweet_spot
+from forecasting.sweeps.advice import advice
 from forecasting.sweeps.sweet_spot import SettingTime, Streams, SweetSpot
 
 DESCRIPTION = """\
@@ -35,7 +36,11 @@ def add(subparsers: Subparsers) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE.csv")
-    parser.add_argument("--json", action="store_true", help="print one document instead of a table")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one document instead of a table")
+    shown.add_argument(
+        "--advice", action="store_true", help="print what to set: tokens, MPI-IO, Slurm, bfq, Lustre"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -47,7 +52,8 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(_document(spot), indent=2, allow_nan=False))
     else:
-        print("\n".join(_lines(arguments.file, spot)))
+        lines = [*_lines(arguments.file, spot), *(["", *advice(spot)] if arguments.advice else [])]
+        print("\n".join(lines))
     return 0
 
 

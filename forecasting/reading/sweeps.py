@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from forecasting.reading.tables import CsvRow, UnreadableFile, rows
 
 PASS = "pass"  # noqa: S105 - a column
+# Columns with what is known about a value (0 or 1); they are no factors.
+MARKS = ("set_aside", "outlier", "steady")
 _LARGEST_COUNT = 1_000_000
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 
@@ -44,7 +46,7 @@ def natural_order(level: str) -> list[str | float]:
 
 
 def read(file: str, value: str = "value", factors: Sequence[str] | None = None) -> Sweep:
-    """Return the sweep in *file*: columns ``pass`` and *value*; *factors* are by default all other columns.
+    """Return the sweep in *file*: columns ``pass`` and *value*; *factors*: by default all others but marks.
 
     Raises:
         UnreadableFile: the file is no CSV; a column is missing; a value is no positive number; a combination
@@ -71,7 +73,8 @@ def read(file: str, value: str = "value", factors: Sequence[str] | None = None) 
 
 
 def _factors(row: CsvRow, value: str, factors: Sequence[str] | None) -> tuple[str, ...]:
-    names = tuple(factors) if factors else tuple(name for name in row.cells if name not in {PASS, value})
+    others = {PASS, value, *MARKS}
+    names = tuple(factors) if factors else tuple(name for name in row.cells if name not in others)
     if not names:
         raise UnreadableFile(f"{row.file}, line 1: expected a column for each factor, got {PASS} and {value}")
     return names

@@ -1,4 +1,4 @@
-"""What only browsers need: sessions, logins by session, messages. Requests of programs skip it.
+"""What only browsers need: static files, sessions, logins by session, messages. Requests of programs skip it.
 
 A request of a program carries an API token and no cookie, so there is no session to open. Preparing one all
 the same would take a tenth of the time of a short answer.
@@ -13,12 +13,16 @@ from django.contrib.auth import middleware as auth
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
+from django.middleware import gzip
 from django_htmx import middleware as htmx
+from whitenoise import middleware as whitenoise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponseBase
+
+_API = "/api/v1/"
 
 
 def is_of_program(request: HttpRequest) -> bool:
@@ -32,29 +36,46 @@ def is_of_program(request: HttpRequest) -> bool:
     )
 
 
-class _ForBrowsers:
-    """A middleware that requests of programs skip."""
+class ForBrowsers:
+    """A middleware that requests of programs skip, together with all such middlewares that follow it."""
 
-    get_response: Callable[[HttpRequest], Any]
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        super().__init__(get_response)  # type: ignore[call-arg]
+        # Django wraps each middleware in a function, which has the attributes of the middleware.
+        self.skip_to: Callable[[HttpRequest], Any] = getattr(get_response, "skip_to", get_response)
 
     def __call__(self, request: HttpRequest) -> Any:
-        handle = self.get_response if is_of_program(request) else super().__call__  # type: ignore[misc]
-        return handle(request)
+        if is_of_program(request):
+            return self.skip_to(request)
+        return super().__call__(request)  # type: ignore[misc]
 
 
-class SessionMiddleware(_ForBrowsers, sessions.SessionMiddleware):
-    pass
-
-
-class AuthenticationMiddleware(_ForBrowsers, auth.AuthenticationMiddleware):
+class WhiteNoiseMiddleware(ForBrowsers, whitenoise.WhiteNoiseMiddleware):  # type: ignore[misc]  # untyped
     def __call__(self, request: HttpRequest) -> Any:
         request.user = AnonymousUser()  # of a program, until its token is looked up
         return super().__call__(request)
 
 
-class MessageMiddleware(_ForBrowsers, messages.MessageMiddleware):
+class PageCompressionMiddleware(ForBrowsers, gzip.GZipMiddleware):
+    """Compress all answers but those of the API, to which random padding against BREACH would be foreign."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if request.path.startswith(_API):
+            return response
+        return super().process_response(request, response)
+
+
+class SessionMiddleware(ForBrowsers, sessions.SessionMiddleware):
     pass
 
 
-class HtmxMiddleware(_ForBrowsers, htmx.HtmxMiddleware):
+class AuthenticationMiddleware(ForBrowsers, auth.AuthenticationMiddleware):
+    pass
+
+
+class MessageMiddleware(ForBrowsers, messages.MessageMiddleware):
+    pass
+
+
+class HtmxMiddleware(ForBrowsers, htmx.HtmxMiddleware):
     pass

@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.accounts.browsers import is_of_program
+from monitor.accounts.browsers import ForBrowsers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ _LISTED = "gridcast_listed"  # in a session that began with a login
 _MOST_NOTED = 10_000
 
 
-class SessionUseMiddleware:
+class _SessionUse:
     """Note when a session was last used: at most every five minutes in each process."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -37,8 +37,6 @@ class SessionUseMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        if is_of_program(request):
-            return response
         session = request.session
         is_outage = response.status_code >= 500  # the session may be unreadable, too
         if not is_outage and session.accessed and session.session_key and _LISTED in session:
@@ -56,6 +54,10 @@ class SessionUseMiddleware:
         UserSession.objects.filter(session_key=key, last_seen_at__lt=stale).update(
             last_seen_at=timezone.now()
         )
+
+
+class SessionUseMiddleware(ForBrowsers, _SessionUse):
+    pass
 
 
 def note_login(request: HttpRequest, user: AbstractBaseUser) -> None:

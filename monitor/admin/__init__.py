@@ -83,7 +83,14 @@ class ResourceForm(ResourceFormBase):
                         cleaned["name"], "", cleaned["scratch"], address=cleaned.get("address", ""), **objects
                     )
                 )
+        self._check_storage(cleaned.get("storage"))
         return cleaned
+
+    def _check_storage(self, storage: Any) -> None:
+        from monitor.gridfile.storage_entries import storage_faults  # noqa: PLC0415  # loads pydantic
+
+        for fault in storage_faults(storage) if storage else ():
+            self.add_error("storage", fault)
 
     def _check(self, resource: config.ResourceConfig) -> None:
         try:

@@ -19,6 +19,7 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import path, resource_set
 from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
+from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.lookup import By
 from monitor.forecasts.quantiles import HIGHEST, LOWEST
 from monitor.forecasts.query import CLOCK_TOLERANCE
@@ -51,9 +52,42 @@ class RankQuestion(Body):
     horizon_seconds: Horizon | None = None
 
 
+class ClassRatioOut(Schema):
+    """The predicted *seconds* of a class of calls: *ratio* times *reference_seconds*."""
+
+    name: str
+    reference_seconds: float
+    ratio: float
+    seconds: float
+
+
+class BasisOut(Schema):
+    """What a forecast by the method ``elsewhere`` is based on. Input and output are predicted from the runs
+    of the series *reference*, from those of *reference_replay*, which replays its calls on the same
+    resources, and from those of *replay* on the resources of the candidate. Computing takes as long as on the
+    reference, the wait in the queue as long as that of the replays."""
+
+    signature: str = Field(description="The digest of the signature of the calls.")
+    reference: str
+    reference_replay: str
+    reference_runs: int
+    reference_age_seconds: float
+    replay: str
+    replay_runs: int
+    replay_age_seconds: float
+    io_seconds: float
+    classes: list[ClassRatioOut]
+    compute_seconds: float
+    compute_from: str
+    queue_seconds: float
+    queue_bound_seconds: float
+
+
 class RankedOut(Schema):
     """A candidate with its *rank*. *seconds* is the requested *quantile* of the time until a run has passed,
-    if each failed run is retried at once. The other fields are those of a forecast of the total."""
+    if each failed run is retried at once. The other fields are those of a forecast of the total. *method* is
+    ``elsewhere`` if the application has not run there often enough: *n* is 0 then, and *basis* says what the
+    forecast is based on; else *basis* is null."""
 
     candidate: int
     key: str | None
@@ -68,11 +102,14 @@ class RankedOut(Schema):
     forecast: int
     n: int
     data_age_seconds: float
+    method: str
+    basis: BasisOut | None
 
 
 class UnrankedOut(Schema):
     """*code* is ``unknown``, ``ambiguous`` (several *series* match), ``too_few``, ``segment_changed``,
-    ``stale`` or ``site_down``."""
+    ``stale``, ``site_down``, ``no_replay`` or ``unfaithful`` (the replay of the application's calls does not
+    take as long as the application)."""
 
     candidate: int
     key: str | None
@@ -179,7 +216,17 @@ def _ranked_fields(ranked: Ranked, now: datetime) -> dict[str, Any]:
         "forecast": known.forecast,
         "n": known.n,
         "data_age_seconds": max(age.total_seconds(), 0.0),
+        "method": known.method,
+        "basis": known.basis and _basis_fields(known.basis, now),
     }
+
+
+def _basis_fields(basis: ForecastBasis, now: datetime) -> dict[str, Any]:
+    """Return the fields of ``BasisOut``."""
+    ages = {"reference_age_seconds": now - basis.reference_at, "replay_age_seconds": now - basis.replay_at}
+    seconds = {name: max(age.total_seconds(), 0.0) for name, age in ages.items()}
+    kept = {name: value for name, value in vars(basis).items() if not name.endswith("_at")}
+    return {**kept, "classes": [vars(each) for each in basis.classes], **seconds}
 
 
 def _unranked_fields(unranked: Unranked) -> dict[str, Any]:

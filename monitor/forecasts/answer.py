@@ -21,10 +21,10 @@ MOST_CHARACTERS = 300  # of the name of a predictor in the depot
 
 _INSERT = """
 INSERT INTO monitor_forecast (metric_id, issued_at, method, predictor, at, level, last_time, last_known_at,
-    last_value, n, mean, median, lower, upper, quantiles, others)
+    last_value, n, mean, median, lower, upper, quantiles, others, basis)
 SELECT %(metric)b, %(issued_at)b, %(method)b, %(predictor)b, %(at)b, %(level)b, %(last_time)b,
     %(last_known_at)b, %(last_value)b, %(n)b, %(mean)b, %(median)b, %(lower)b, %(upper)b,
-    %(quantiles)b::float8[], %(others)b::text::jsonb
+    %(quantiles)b::float8[], %(others)b::text::jsonb, %(basis)b::text::jsonb
 """
 # The same forecast from the same values is stored once.
 ISSUED = f"""
@@ -86,8 +86,9 @@ def store(forecast: Forecast) -> int:
 
 def parameters(forecast: Forecast) -> dict[str, Any]:
     """Return the parameters with which ``ISSUED`` stores *forecast*."""
-    others = json.dumps(forecast.others) if forecast.others else None
-    return {**vars(forecast), "metric": forecast.metric_id, "others": others}
+    documents = {"others": forecast.others, "basis": forecast.basis}
+    texts = {name: json.dumps(document) if document else None for name, document in documents.items()}
+    return {**vars(forecast), "metric": forecast.metric_id, **texts}
 
 
 def predictor_records(forecaster: Forecaster) -> list[PredictorRecord]:

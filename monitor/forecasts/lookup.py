@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import probes
+from monitor.forecasts.basis import ForecastBasis
+from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.quantiles import neighbours
 from monitor.forecasts.score import ForecastRecord
@@ -128,10 +130,12 @@ class StoredForecast:
 class RankCandidate(StoredForecast):
     """A stored forecast with a quantile of the time until a run has passed.
 
-    *seconds* is the quantile at the requested probability.
+    *seconds* is the quantile at the requested probability. *basis* is that of a forecast from elsewhere.
     """
 
     seconds: float | None
+    method: str = METHOD
+    basis: ForecastBasis | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

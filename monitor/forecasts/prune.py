@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from monitor.forecasts import daily_scores, states
-from monitor.forecasts.defaults import HEADLINE, METHOD
+from monitor.forecasts.defaults import ELSEWHERE, HEADLINE, METHOD
 from monitor.forecasts.statements import execute
 from monitor.models import ForecastPredictor, ForecastState
 
@@ -47,6 +47,12 @@ DELETE FROM monitor_forecast WHERE id = ANY (ARRAY(
         AND {_IS_UNUSED}
     LIMIT %(at_most)b FOR UPDATE SKIP LOCKED))
 """  # noqa: S608
+# Forecasts from elsewhere that *key* replaces, while no run of the metric has passed.
+_PRUNE_ELSEWHERE = f"""
+DELETE FROM monitor_forecast AS old
+WHERE metric_id = %(metric)b AND method = '{ELSEWHERE}' AND truth IS NULL AND id <> %(key)b
+    AND issued_at < %(day_ago)b AND {_IS_UNUSED}
+"""  # noqa: S608
 # The period begins, for a forecast of a future time, at that time.
 _PRUNE_DELIVERIES = """
 DELETE FROM monitor_forecastdelivery WHERE forecast_id = ANY (ARRAY(
@@ -68,6 +74,11 @@ def prune_forecasts(now: datetime) -> None:
 def prune_deliveries(now: datetime) -> int:
     """Delete deliveries so old that no outcome is expected any more; return the number of deliveries."""
     return execute(_PRUNE_DELIVERIES, {"before": now - KEEP_DELIVERIES, "at_most": AT_ONCE})
+
+
+def prune_elsewhere(metric: int, key: int, now: datetime) -> None:
+    """Delete the forecasts of *metric* from elsewhere that the forecast *key* has replaced for a day."""
+    execute(_PRUNE_ELSEWHERE, {"metric": metric, "key": key, "day_ago": now - DAY})
 
 
 def keep_newest(names: Mapping[int, str], now: datetime) -> None:

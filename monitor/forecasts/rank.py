@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.lookup import By, RankCandidate, candidates
 from monitor.forecasts.quantiles import quantile
+from monitor.forecasts.rank_elsewhere import rank_elsewhere
 from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Segment
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
     from monitor.forecasts.success_state import SuccessEstimate
 
-Code = Literal["unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale"]
+Code = Literal[
+    "unknown", "ambiguous", "site_down", "segment_changed", "too_few", "stale", "unfaithful", "no_replay"
+]
+_TOO_FEW: frozenset[Code] = frozenset({"too_few", "segment_changed"})
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,14 @@ def rank(
 
     *by* says what *asked* names, and *application* which series count, as in ``lookup.candidates``.
     Candidates are compared by the quantile at *probability* of the time until a run has passed. *at* is the
-    start of the run. Records that *user* received the forecasts of the ranked candidates, so *user* may
-    report their outcomes.
+    start of the run. Candidates with too few runs are ranked by forecasts from elsewhere where there are
+    replays. Records that *user* received the forecasts of the ranked candidates, so *user* may report their
+    outcomes.
     """
     found = candidates(user, by, asked, application=application, metric=HEADLINE, probability=probability)
     resources = sorted({name for candidate in found for name in candidate.resource_names})
     problems = _problems(found, find_unavailable(user, resources, at, now), now)
+    found, problems = _with_elsewhere(found, problems, probability, at, now)
     by_name: dict[str, list[RankCandidate]] = {}
     for candidate in found:
         by_name.setdefault(candidate.name if by == "series" else getattr(candidate, by), []).append(candidate)
@@ -91,7 +97,7 @@ def rank(
         unranked.append(Unranked(number, *problem, sorted(candidate.name for candidate in matching)))
     record_deliveries([(candidate.forecast, candidate.delivered_at) for _, candidate in known], now)
     if at > now:  # stored estimates are for a run that starts now
-        success = estimates([candidate.series for _, candidate in known], at)
+        success = estimates([each.series for _, each in known if each.method == METHOD], at)
         known = [
             (number, _with(candidate, success.get(candidate.series), probability))
             for number, candidate in known
@@ -129,6 +135,28 @@ def _problems(
         if reasons := {down[name] for name in candidate.resource_names if name in down}:
             problems[candidate.series] = RankProblem("site_down", "; ".join(sorted(reasons)))
     return problems
+
+
+def _with_elsewhere(
+    found: Sequence[RankCandidate],
+    problems: Mapping[int, RankProblem],
+    probability: float,
+    at: datetime,
+    now: datetime,
+) -> tuple[list[RankCandidate], dict[int, RankProblem]]:
+    """Return *found* and *problems* with forecasts from elsewhere, or with the reason why there is none."""
+    without = {series for series, problem in problems.items() if problem.code in _TOO_FEW}
+    open_ = [each for each in found if each.series in without or each.series not in problems]
+    elsewhere = rank_elsewhere(open_, without, probability=probability, at=at, now=now)
+    left = dict(problems)
+    for series, refused in elsewhere.refused.items():
+        if series in without:
+            left[series] = RankProblem(refused.code, str(refused))
+    for series, candidate in elsewhere.ranked.items():
+        left.pop(series, None)
+        if candidate.seconds is None:
+            left[series] = RankProblem("too_few", "it is not known how likely a run passes there")
+    return [elsewhere.ranked.get(each.series, each) for each in found], left
 
 
 def _with(candidate: RankCandidate, success: SuccessEstimate | None, probability: float) -> RankCandidate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from django.db.models import Q
 import probes
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
-from monitor.models import Binding, CurrentSegment, ForecastState, Resource, Series
+from monitor.models import Binding, CurrentSegment, Forecast, ForecastState, Resource, Series
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -61,6 +61,13 @@ def rankable_series(
     found = (series.filter(name__startswith=text), series.filter(pk__in=bound.order_by().values("series")))
     names = {name for each in found for name in each.values_list("name", flat=True)[:at_most]}
     return sorted(names)[:at_most]
+
+
+def elsewhere_paths(forecasts: Mapping[int, int]) -> dict[int, PredictedPath]:
+    """Return the predictions by forecasts from elsewhere: *forecasts* has their keys by series (keys)."""
+    rows = Forecast.objects.filter(pk__in=forecasts.values()).values_list("pk", "median", "lower", "upper")
+    totals = {key: PredictedSeconds(*seconds) for key, *seconds in rows}
+    return {series: PredictedPath(totals[key]) for series, key in forecasts.items() if key in totals}
 
 
 def predicted_paths(series: Collection[int]) -> dict[int, PredictedPath]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from monitor.forecasts.defaults import HEADLINE
+from monitor.forecasts.basis import ForecastBasis
+from monitor.forecasts.defaults import ELSEWHERE, HEADLINE
 from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.score import ForecastRecord
 from monitor.models import Forecast, ForecastState, SuccessState
@@ -47,18 +48,29 @@ class NextRunOutlook:
         return None if scaled is None else 1.0 - scaled
 
     @property
+    def basis(self) -> ForecastBasis | None:
+        """Return what a forecast from elsewhere is based on; None for other forecasts."""
+        document = self.forecast.basis if self.forecast else None
+        return ForecastBasis.of(document) if document else None
+
+    @property
     def coverage(self) -> float | None:
         """Return the share of earlier actual values inside the interval of the forecast's level."""
         return self.record.coverage(self.forecast.level) if self.forecast else None
 
 
 def outlook(status: SegmentStatus) -> NextRunOutlook:
-    """Return the outlook of a series with *status* from its stored forecast, without computing a forecast."""
+    """Return the outlook of a series with *status* from its stored forecast, without computing a forecast.
+
+    Without enough runs, it is the newest forecast from elsewhere, if one was issued.
+    """
     metric = status.current.metrics.filter(name=HEADLINE).first() if status.current else None
     if metric is None:
         return NextRunOutlook(abstained=f"{_sentence(status.passed_text(0))}: {_NOTHING}")
     state = ForecastState.objects.filter(metric=metric).select_related("forecast").first()
     if state is None or state.forecast is None:
+        if elsewhere := Forecast.objects.filter(metric=metric, method=ELSEWHERE, truth=None).first():
+            return NextRunOutlook(elsewhere)
         passed = metric.samples.filter(passed=True).count()
         is_complete = state is not None and not state.is_behind and state.n >= passed
         reason = _TOO_FEW if is_complete else _PENDING

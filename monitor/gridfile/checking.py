@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -36,7 +36,6 @@ from monitor.models.series import IMPORTED, REPORTED_PROBE, STARTS_RUNS
 from monitor.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.yamlfile.validation import NAME
 from probes.base import InvalidParameters, Probe
-from reporters import config
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 
 ExpandedSeries = dict[str, tuple[str, SeriesDefinition]]  # name -> name of its entry in the file, series
@@ -89,7 +88,14 @@ def _defined(file: GridFile, expanded: ExpandedSeries) -> GridDefinition:
     return GridDefinition(
         sites={name: SiteDefinition(name, **entry.model_dump()) for name, entry in file.sites.items()},
         resources={
-            name: ResourceDefinition(name, **entry.model_dump()) for name, entry in file.resources.items()
+            name: ResourceDefinition(
+                name,
+                **{
+                    **entry.model_dump(),
+                    "storage": entry.storage.model_dump(exclude_defaults=True) if entry.storage else {},
+                },
+            )
+            for name, entry in file.resources.items()
         },
         reporters={
             name: ReporterDefinition(name, **entry.model_dump()) for name, entry in file.reporters.items()
@@ -183,8 +189,14 @@ def _check_suites(file: GridFile, names: KnownNames) -> Iterator[Fault]:
 def _check_resource(resource: ResourceDefinition, names: KnownNames) -> Iterator[Fault]:
     path = ("resources", resource.name)
     yield from _check_reference((*path, "site"), "site", resource.site, names.sites)
-    for inner, message in access.faults(config.ResourceConfig(**asdict(resource))):
+    for inner, message in access.faults(resource.as_config()):
         yield (*path, *inner), message
+    part = resource.storage.get("parts", {}).get("resource")
+    if part is not None:
+        place = (*path, "storage", "parts", "resource")
+        yield from _check_reference(place, "resource", part, names.resources)
+        if part == resource.name:
+            yield place, "it is the resource itself; expected one with a single part"
 
 
 def _check_reporter(reporter: ReporterDefinition, names: KnownNames) -> Iterator[Fault]:

@@ -75,13 +75,17 @@ def _grid(
     alerts: Sequence[AlertDefinition],
     current: GridDefinition,
 ) -> GridDefinition:
-    """Return the grid to write; existing sites and suites keep their attributes."""
+    """Return the grid to write; existing sites and suites keep their attributes, resources their storage."""
+    storage = {name: resource.storage for name, resource in current.resources.items()}
     return GridDefinition(
         sites={
             resource.site: current.sites.get(resource.site, SiteDefinition(resource.site))
             for resource in resources
         },
-        resources={resource.name: ResourceDefinition(**asdict(resource)) for resource in resources},
+        resources={
+            resource.name: ResourceDefinition(**asdict(resource), storage=storage.get(resource.name, {}))
+            for resource in resources
+        },
         suites={
             definition.suite: current.suites.get(definition.suite, SuiteDefinition(definition.suite))
             for definition in series

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ class SiteDefinition:
 
 @dataclass(frozen=True)
 class ResourceDefinition:
-    """One reachable host of a site; reporters receive it as ``reporters.config.ResourceConfig``."""
+    """One reachable host of a site, and its *storage* as in a grid file, without defaults; empty: unknown."""
 
     name: str
     site: str
@@ -42,6 +42,12 @@ class ResourceDefinition:
     transfer: Mapping[str, Any]
     batch: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULT_RESOURCE.batch))
     address: str = ""
+    storage: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_config(self) -> config.ResourceConfig:
+        """Return what reporters receive."""
+        fields = {name: value for name, value in asdict(self).items() if name != "storage"}
+        return config.ResourceConfig(**fields)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES
+from monitor.gridfile.storage_entries import StorageEntry
 from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models.series import MOST_DAYS
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES
@@ -123,6 +124,9 @@ class ResourceEntry(Entry):
         "",
         max_length=253,
         description="Host name or IP address that other sites use, if it differs from the host of the shell.",
+    )
+    storage: StorageEntry | None = Field(
+        None, description="What the storage area of `scratch` is made of and costs (docs/storage.md)."
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from monitor.gridfile.alert_entries import CONDITIONS
-from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition
+from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition, ResourceDefinition
 from monitor.gridfile.format import MODELS
 from monitor.gridfile.problems import NOUNS
 from monitor.models.reporter import HOME
@@ -236,7 +236,7 @@ def to_entry(noun: str, definition: Definition, *, defaults: bool = False) -> di
 
     Values that are defaults are omitted unless *defaults* is set.
     """
-    attributes = {**vars(definition), **_condition(definition)}
+    attributes = {**vars(definition), **_condition(definition), **_storage(definition)}
     keys = ((key, field) for key, field in MODELS[noun].model_fields.items() if key in attributes)
     values = ((key, _plain(attributes[key]), field) for key, field in keys)
     return {key: value for key, value, field in values if defaults or value != _default(field)}
@@ -247,6 +247,11 @@ def _condition(definition: Definition) -> dict[str, int | None]:
     if not isinstance(definition, AlertDefinition):
         return {}
     return {kind: definition.threshold if kind == definition.condition else None for kind in CONDITIONS}
+
+
+def _storage(definition: Definition) -> dict[str, Any]:
+    """Return the storage of a resource as in a file, where it is absent if nothing is known."""
+    return {"storage": definition.storage or None} if isinstance(definition, ResourceDefinition) else {}
 
 
 def _default(field: FieldInfo) -> Any:

@@ -26,6 +26,7 @@ from monitor.gridfile.format import (
     SiteEntry,
     SuiteEntry,
 )
+from monitor.gridfile.storage_entries import StorageEntry, StoragePartsEntry
 from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.yamlfile.entry import Entry
 
@@ -35,6 +36,8 @@ _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     ContactEntry,
     ResourceEntry,
     AccessEntry,
+    StorageEntry,
+    StoragePartsEntry,
     ReporterEntry,
     SuiteEntry,
     SeriesEntry,

@@ -48,6 +48,7 @@ from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.series_standing import OutcomeCount, SeriesStanding, StandingChange, StandingCount
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
+from monitor.models.storage_verdict import StorageVerdict
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
 from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery
@@ -125,6 +126,7 @@ __all__ = [
     "SiteMonth",
     "StandingChange",
     "StandingCount",
+    "StorageVerdict",
     "SuccessState",
     "Suite",
     "Transition",

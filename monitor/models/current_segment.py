@@ -11,11 +11,12 @@ from monitor.models.segment import Segment
 from monitor.models.series import Series
 
 # SQL for a digest of everything on which the identity of the next run of the row ``series`` depends.
-# Resources count by name, as in reports.
+# Resources count by name, as in reports. A subquery for each name: a join would hash all resources each time.
 SETUP = """md5(concat_ws('|', series.probe, series.reporter_id, series.parameters, (
-    SELECT string_agg(concat_ws('=', binding.role, bound.name), ',' ORDER BY binding.role, binding.position)
-    FROM monitor_binding AS binding JOIN monitor_resource AS bound ON bound.id = binding.resource_id
-    WHERE binding.series_id = series.id)))"""
+    SELECT string_agg(concat_ws('=', binding.role, (
+        SELECT bound.name FROM monitor_resource AS bound WHERE bound.id = binding.resource_id
+    )), ',' ORDER BY binding.role, binding.position)
+    FROM monitor_binding AS binding WHERE binding.series_id = series.id)))"""
 
 
 class CurrentSegment(models.Model):

@@ -32,6 +32,7 @@ class Forecast(models.Model):
         last_value: the newest known value, which is the forecast of the baseline.
         quantiles: the quantiles at ``QUANTILE_LEVELS``.
         others: the medians of the combined methods, by name, until the forecast is scored.
+        basis: what a forecast by the method ``elsewhere`` is based on (``monitor.forecasts.elsewhere``).
         truth: the actual value: the first value of such a run that became known after the forecast was
             issued.
         truth_time: the slot of the actual value.
@@ -60,6 +61,7 @@ class Forecast(models.Model):
     upper = models.FloatField()
     quantiles = ArrayField(models.FloatField(), null=True)
     others = models.JSONField(null=True)
+    basis = models.JSONField(null=True, help_text="the replays and runs of a forecast from elsewhere")
     truth = models.FloatField(null=True)
     truth_time = models.DateTimeField(null=True)
     below = models.SmallIntegerField(null=True)

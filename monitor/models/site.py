@@ -206,6 +206,13 @@ class Resource(models.Model):
         max_length=253, blank=True, help_text="host name or IP address under which other sites reach it"
     )
 
+    storage = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=models.Value({}, models.JSONField()),
+        help_text='its storage, e.g. {"medium": "flash", "capacity_gb": 960, "price": 400}; docs/storage.md',
+    )
+
     objects = ResourceQuerySet.as_manager()
 
     class Meta:

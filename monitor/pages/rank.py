@@ -23,6 +23,7 @@ from monitor.forecasts.rank_details import (
     PredictedPath,
     PredictedSeconds,
     applications,
+    elsewhere_paths,
     predicted_paths,
     rankable_series,
 )
@@ -50,6 +51,8 @@ REASONS = {
     "segment_changed": "configuration changed",
     "stale": "stale",
     "site_down": "site unavailable",
+    "no_replay": "no replay",
+    "unfaithful": "unfaithful replay",
 }
 
 
@@ -120,6 +123,13 @@ def _ranking(request: HttpRequest, question: Question, series: Sequence[str], no
         now=now,
     )
     paths = predicted_paths([each.candidate.series for each in ranked])
+    paths |= elsewhere_paths(
+        {
+            each.candidate.series: each.candidate.forecast
+            for each in ranked
+            if each.candidate.basis and each.candidate.forecast
+        }
+    )
     stages = _stages(ranked, paths)
     totals = [each.total.upper for each in paths.values() if each.total]
     sums = [sum(stage.median for stage in each.stages.values()) for each in paths.values()]

@@ -1,4 +1,4 @@
-"""Render the study as text, as JSON, and as one HTML file without scripts or outside resources."""
+"""Render reports as text, as JSON, and as one HTML file without scripts or outside resources."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import msgspec
 from django.template.loader import render_to_string
 
 from forecasting.commands.study import document as forecast_document
+from monitor.csvfile import to_csv
 from monitor.performance.tables import as_text
 from monitor.reports.layout import study_sections
 from monitor.reports.published_numbers import GRIDS
+from monitor.reports.storage_blocks import csv_rows, storage_sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from monitor.reports.blocks import Section
+    from monitor.reports.storage_report import StorageReport
     from monitor.reports.study_report import StudyReport
 
 _TEMPLATE = "reports/study.html"
+STORAGE_TITLE = "Storage: our numbers beside published ones"
 
 
 def study_html(report: StudyReport) -> str:
@@ -29,9 +33,56 @@ def study_html(report: StudyReport) -> str:
 
 def study_text(report: StudyReport) -> str:
     """Return the tables and notes of *report*; figures are left out."""
-    facts = [f"{term}: {text}" for term, text in _facts(report)]
-    head = "\n".join([_title(report), *facts])
-    return "\n\n".join([head, *(part for section in study_sections(report) for part in _parts(section))])
+    return _text(_title(report), _facts(report), study_sections(report))
+
+
+def storage_html(report: StorageReport) -> str:
+    context = {
+        "title": STORAGE_TITLE,
+        "facts": list(_storage_facts(report)),
+        "sections": storage_sections(report),
+    }
+    return render_to_string(_TEMPLATE, context)
+
+
+def storage_text(report: StorageReport) -> str:
+    """Return the tables and notes of *report*."""
+    return _text(STORAGE_TITLE, _storage_facts(report), storage_sections(report))
+
+
+def storage_csv(report: StorageReport) -> str:
+    """Return the tables of *report*; the number and the title of its table are before each row."""
+    return to_csv(csv_rows(storage_sections(report)))
+
+
+def storage_document(report: StorageReport) -> dict[str, Any]:
+    """Return the tables of *report* as JSON values, as they are printed."""
+    return {
+        "made_at": report.made_at.isoformat(),
+        "sections": [
+            {
+                "title": section.title,
+                "paragraphs": list(section.paragraphs),
+                "tables": [
+                    {"title": block.title, "headings": block.table.headings, "rows": block.table.rows}
+                    for block in section.blocks
+                    if block.table
+                ],
+            }
+            for section in storage_sections(report)
+        ],
+    }
+
+
+def _storage_facts(report: StorageReport) -> Iterator[tuple[str, str]]:
+    yield "Published", "the flash thesis, the prediction paper and the throttling paper"
+    yield "Storage areas", ", ".join(area.resource.name for area in report.areas[:20]) or "none"
+    yield "Made", f"{report.made_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _text(title: str, facts: Iterable[tuple[str, str]], sections: Iterable[Section]) -> str:
+    head = "\n".join([title, *(f"{term}: {text}" for term, text in facts)])
+    return "\n\n".join([head, *(part for section in sections for part in _parts(section))])
 
 
 def _parts(section: Section) -> Iterator[str]:

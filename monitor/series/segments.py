@@ -43,7 +43,7 @@ def current_segments(series: QuerySet[Series]) -> dict[int, int]:
 
     Series whose next run begins a new segment are left out. The number of queries is constant.
     """
-    identities = _identities(series)
+    identities = next_identities(series)
     segments = Segment.objects.filter(series__in=identities).values_list("series_id", "fingerprint", "pk")
     keys = {(series_key, fingerprint): pk for series_key, fingerprint, pk in segments}
     current = {
@@ -119,7 +119,7 @@ def segment_statuses(series: Collection[int]) -> dict[int, SegmentStatus]:
     segments: dict[int, list[Segment]] = {}
     for segment in Segment.objects.filter(series__in=series).order_by("began_at", "number"):
         segments.setdefault(segment.series_id, []).append(segment)
-    identities = _identities(Series.objects.filter(pk__in=series))
+    identities = next_identities(Series.objects.filter(pk__in=series))
     return {
         pk: _status(identity, segments.get(pk, []), passed_last.get(pk))
         for pk, identity in identities.items()
@@ -137,7 +137,7 @@ def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segmen
     return SegmentStatus(segments, current, segment_changes(before, identity) if before else (), is_changed)
 
 
-def _identities(series: QuerySet[Series]) -> dict[int, Identity]:
+def next_identities(series: QuerySet[Series]) -> dict[int, Identity]:
     """Return, by primary key, the identity that a run of each of *series* would have now."""
     bindings = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
     pairs = ArraySubquery(bindings.values(pair=JSONObject(role="role", resource="resource__name")))

@@ -229,6 +229,18 @@ def deviation(relative: float) -> str:
 
 
 @register.filter
+def signed_percent(relative: float) -> str:
+    """Format a relative change to a tenth of a percent, such as ``+8.2 %``."""
+    return f"{100 * relative:+,.1f} %".replace("-", "\u2212")
+
+
+@register.filter
+def significant(value: float) -> str:
+    """Format *value* with three significant digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+@register.filter
 def thousands(count: int) -> str:
     """Format *count* with thousands separators."""
     return f"{count:,}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.conf import settings
 from django.db import connection
 
 from monitor.ledger.claim import lease_until
@@ -115,6 +116,7 @@ def _assignment(row: _Row) -> Assignment:
         slot=row.slot,
         bindings=roles,
         resources=resources,
+        state_directory=str(settings.VAR_DIR / "series"),
         expected_seconds=_expected_seconds(series, roles, json.loads(row.forecasts or "[]")),
     )
 

@@ -21,10 +21,11 @@ def build_kernel(
     options: Sequence[str] = ("-O2",),
     libraries: Sequence[str] = (),
     headers: Sequence[str] = (),
+    compiler: str = "cc",
 ) -> str:
     """Compile ``kernels/<kernel>.c`` at *resource* and return the path of the executable.
 
-    *headers* names each ``kernels/<header>.h`` that the source includes.
+    *headers* names each ``kernels/<header>.h`` that the source includes. An MPI *compiler* is possible.
     """
     source, executable = f"{grid.scratch(resource)}/{kernel}.c", f"{grid.scratch(resource)}/{kernel}"
     shell = grid.shell(resource)
@@ -33,7 +34,7 @@ def build_kernel(
         files.write_file(grid, file, kernel_source(header, suffix=".h"))
     files.write_file(grid, Location(resource, source), kernel_source(kernel))
     shell.check(
-        ["cc", *_STANDARD, *options, "-o", executable, source, *libraries],
+        [compiler, *_STANDARD, *options, "-o", executable, source, *libraries],
         timeout_seconds=COMPILE_TIMEOUT_SECONDS,
         doing=f"compile {kernel}.c",
     )

@@ -27,7 +27,7 @@ static void die(const char *format, ...) {
     exit(1);
 }
 
-static double number(const char *what, const char *text, double least, double most) {
+static inline double number(const char *what, const char *text, double least, double most) {
     char *end = NULL;
     double value = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || !(value >= least && value <= most))
@@ -35,28 +35,28 @@ static double number(const char *what, const char *text, double least, double mo
     return value;
 }
 
-static long whole(const char *what, const char *text, long least, long most) {
+static inline long whole(const char *what, const char *text, long least, long most) {
     double value = number(what, text, (double)least, (double)most);
     if (value != floor(value))
         die("%s: %s is not a whole number", what, text);
     return (long)value;
 }
 
-static void *allocate(size_t count, size_t size) {
+static inline void *allocate(size_t count, size_t size) {
     void *memory = calloc(count, size);
     if (memory == NULL)
         die("cannot allocate %zu times %zu bytes: %s", count, size, strerror(errno));
     return memory;
 }
 
-static int open_or_die(const char *path, int flags) {
+static inline int open_or_die(const char *path, int flags) {
     int file = open(path, flags, 0666);
     if (file < 0)
         die("cannot open %s: %s", path, strerror(errno));
     return file;
 }
 
-static void read_at(int file, const char *path, void *to, size_t bytes, off_t offset) {
+static inline void read_at(int file, const char *path, void *to, size_t bytes, off_t offset) {
     for (char *next = to; bytes > 0;) {
         ssize_t got = pread(file, next, bytes, offset);
         if (got < 0 && errno == EINTR)
@@ -67,7 +67,7 @@ static void read_at(int file, const char *path, void *to, size_t bytes, off_t of
     }
 }
 
-static void write_at(int file, const char *path, const void *from, size_t bytes, off_t offset) {
+static inline void write_at(int file, const char *path, const void *from, size_t bytes, off_t offset) {
     for (const char *next = from; bytes > 0;) {
         ssize_t put = pwrite(file, next, bytes, offset);
         if (put < 0 && errno == EINTR)
@@ -78,7 +78,7 @@ static void write_at(int file, const char *path, const void *from, size_t bytes,
     }
 }
 
-static void close_or_die(int file, const char *path) {
+static inline void close_or_die(int file, const char *path) {
     if (close(file) != 0) /* some file systems report a full disk only here */
         die("cannot write %s: %s", path, strerror(errno));
 }

@@ -56,7 +56,7 @@ static ino_t server_inode; /* of the connection: a program may close descriptors
 static Token tokens[DIRECTIONS];
 static char area[PATH_MAX];
 static size_t area_length;
-static int64_t quantum_bytes = 4 << 20;
+static int64_t quantum_bytes = 16 << 20;
 static double linger_seconds = 0.005;
 
 /* What is known of a descriptor; it is valid while device and inode are the same. */

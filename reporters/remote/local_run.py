@@ -55,12 +55,12 @@ def assignment(name: str, options: argparse.Namespace) -> Assignment:
         probe=name,
         bindings={role: [_HERE] for role in probe.roles},
         resources={_HERE: ResourceConfig(_HERE, _HERE, scratch)},
-        parameters={**(probe.trial if options.trial else {}), **_parameters(probe, options.set)},
+        parameters={**(probe.trial if options.trial else {}), **parameters(probe, options.set)},
         limit_seconds=options.limit,
     )
 
 
-def _parameters(probe: type[Probe], settings: list[str]) -> Mapping[str, Value]:
+def parameters(probe: type[Probe], settings: list[str]) -> Mapping[str, Value]:
     """Parse *settings*, each ``NAME=VALUE``; a value has the type of the parameter's default."""
     return dict(_parameter(probe, text) for text in settings)
 

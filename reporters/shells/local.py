@@ -12,6 +12,8 @@ from reporters.error_lines import tail
 
 # The reporter's other variables (tokens, database URLs) must not reach a probe.
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+# A reporter that is run by ``iotrace run`` or ``tokens run`` has its programs traced or limited.
+_PRELOADING = ("LD_PRELOAD", "GRIDCAST_IOTRACE", "GRIDCAST_TOKENS")
 
 
 class Shell(ResourceShell):
@@ -27,7 +29,11 @@ class Shell(ResourceShell):
     ) -> None:
         super().__init__(resource, label)
         self._directory = directory or os.path.expanduser("~")  # noqa: PTH111  # used as text
-        self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        self._environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name in _PASSED_ON or name.startswith(_PRELOADING)
+        }
         self._environment["LC_GRIDCAST_RUN"] = label
         if path is not None:
             self._environment["PATH"] = path

@@ -1,17 +1,12 @@
-"""The preloaded library that asks for tokens, compiled once, and the programs that it cannot reach."""
+"""The preloaded library that asks for tokens."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import struct
 from pathlib import Path
 
-from probes.common.kernels import kernel_source
-from reporters.compiled import CannotCompile, compiled
+from reporters.compiled import CannotCompile
+from reporters.preloaded import preloaded
 from reporters.tokens.server import TokensUnavailable
-
-_PROGRAM_HEADER_INTERPRETER = 3
 
 
 def library(cache: Path) -> Path:
@@ -20,39 +15,7 @@ def library(cache: Path) -> Path:
     Raises:
         TokensUnavailable: there is no C compiler, or it fails.
     """
-    options = ("-std=gnu11", "-shared", "-fPIC", "-ldl", "-lpthread")
     try:
-        return compiled(cache, "iotokens.so", {"iotokens.c": kernel_source("iotokens")}, options)
+        return preloaded(cache, "iotokens")
     except CannotCompile as error:
         raise TokensUnavailable(str(error)) from None
-
-
-def unreachable(program: str) -> str:
-    """Return why the library cannot limit *program*, or nothing if it can."""
-    path = shutil.which(program)
-    if path is None:
-        return ""  # the error comes from running it
-    try:
-        with Path(path).open("rb") as file:
-            head, mode = file.read(4096), os.fstat(file.fileno()).st_mode
-    except OSError:
-        return ""
-    if mode & 0o6000:
-        return "it changes its user or group, so the system preloads nothing"
-    if head[:4] == b"\x7fELF" and not _has_interpreter(head):
-        return "it is a static program"
-    return ""
-
-
-def _has_interpreter(head: bytes) -> bool:
-    """Return whether an ELF program has a dynamic loader."""
-    is_wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
-    try:
-        offset = struct.unpack_from(order + ("Q" if is_wide else "I"), head, 32 if is_wide else 28)[0]
-        size, count = struct.unpack_from(order + "HH", head, 54 if is_wide else 42)
-        return any(
-            struct.unpack_from(order + "I", head, offset + number * size)[0] == _PROGRAM_HEADER_INTERPRETER
-            for number in range(count)
-        )
-    except struct.error:  # the headers are further back: no ordinary static program has them there
-        return True

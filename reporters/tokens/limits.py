@@ -16,7 +16,7 @@ class TokenLimits:
 
     readers: int = 0
     writers: int = 0
-    quantum_bytes: int = 4 * MIB
+    quantum_bytes: int = 16 * MIB
     linger_seconds: float = 0.005
     off_reason: str = ""
 

@@ -13,9 +13,9 @@ from monitor.testbed.errors import MissingProgram
 from monitor.testbed.storage import build, profiles
 from monitor.testbed.storage.mount import mounted
 from monitor.testbed.storage.profile import KIB, MIB
+from monitor.testbed.storage.published import TABLES, virtual_seconds
 from monitor.testbed.storage.virtual import VirtualStorage
 from tests.bench.base import Result, seconds
-from tests.monitor.testbed.storage.published import TABLES, virtual_seconds
 
 CALL_BYTES = 128 * KIB
 FILE_BYTES = 48 * MIB

@@ -35,7 +35,7 @@ from reporters import report as wire
 ROOT = Path(__file__).resolve().parents[2]
 ImportData = Callable[..., ImportTally]
 
-UNITS = {"seconds", "bytes", "bytes_per_second", "count", "ratio"}
+UNITS = {"seconds", "bytes", "bytes_per_second", "operations_per_second", "count", "ratio"}
 PADDING = b"\n" * 600_000  # no content in any of these formats
 
 every_kind = pytest.mark.parametrize("kind", formats.names())
@@ -211,7 +211,7 @@ def test_the_configuration_of_an_imported_series_matches_its_last_segment(
 
 def test_an_unknown_kind_imports_no_module() -> None:
     for kind in ("rrd", "base", "text", "../csv", "os"):
-        with pytest.raises(UnknownImporter, match="known are csv, esmond, inca"):
+        with pytest.raises(UnknownImporter, match="known are csv, elbencho, esmond"):
             formats.load(kind)
 
 

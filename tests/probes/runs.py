@@ -14,7 +14,9 @@ from typing import Any
 from reporters import run as reporter
 from reporters.config import Assignment, ResourceConfig
 from reporters.report import Report
+from reporters.run import RunnerTools
 
+USUAL_TOOLS = RunnerTools()
 LIMIT_SECONDS = 300.0  # for a busy machine; a run takes a second or two on an idle one
 
 # Probes compile the same kernels in every run, which would be most of the time of their tests.
@@ -36,6 +38,7 @@ def run_locally(
     parameters: Mapping[str, Any],
     *roles: str,
     resource: Mapping[str, Any] | None = None,
+    tools: RunnerTools = USUAL_TOOLS,
     **changes: Any,
 ) -> Report:
     """Run *probe* with one resource per role (default: "target"). A resource is a directory of this host.
@@ -62,7 +65,7 @@ def run_locally(
         parameters=parameters,
         limit_seconds=LIMIT_SECONDS,
     )
-    return reporter.run(replace(assignment, **changes))
+    return reporter.run(replace(assignment, **changes), tools=tools)
 
 
 @functools.cache

@@ -11,8 +11,9 @@ import pytest
 
 from monitor.testbed.middleware.programs import locate
 from probes.base import ProbeFailed
+from probes.common.fio import FioFailed, OperationResult, parse_fio
 from probes.common.kernels import kernel_source
-from probes.disk import FioFailed, OperationResult, fio_command, parse_fio, parse_own
+from probes.disk import fio_command, parse_own
 from reporters.report import Report
 from tests.probes.runs import install, logged, metrics, run_locally, units
 from tests.reporters.needs import needs
@@ -21,6 +22,7 @@ from tests.reporters.small_file_system import small_file_system
 DATA = Path(__file__).parent / "data" / "fio"
 SMALL = {"file_bytes": 262_144, "sequential_block_bytes": 65_536, "files": 10, "limit_seconds": 2}
 RATES = [
+    "scratch.full",
     "sequential_write.bytes_per_second",
     "sequential_read.bytes_per_second",
     "random_read.operations_per_second",
@@ -141,7 +143,7 @@ def test_without_a_compiler_fio_measures_all_but_the_metadata_rate(tmp_path: Pat
     install(tmp_path, "cc", "exit 127")
     report = run(tmp_path, "auto")
     assert report.outcome == "passed", report.reason
-    assert list(metrics(report)) == RATES[:4]
+    assert list(metrics(report)) == RATES[:5]
     assert any("no metadata rate" in line for line in logged(report, "warning"))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import re
 import resource
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(built: Path, phase: str, file: object, task: int = 0, tasks: int = 1) -> list[object]:
     locks = [f"{built}/readers", f"{built}/writers"]
-    return [built / "madbench", phase, file, NO_PIX, NO_BIN, task, tasks, 1.0, *locks]
+    return [built / "madbench", phase, file, "own", NO_PIX, NO_BIN, task, tasks, 1.0, *locks]
 
 
 def written_matrix(matrix: int) -> npt.NDArray[np.float64]:
@@ -67,6 +68,54 @@ def test_the_tasks_write_their_rows_of_every_matrix_and_then_replace_them(
             run(*command(built, phase, file, task, 4))
             parts.append(np.fromfile(file).reshape(NO_BIN, -1, NO_PIX))
         assert np.array_equal(np.concatenate(parts, axis=1), values)
+
+
+MPI = pytest.mark.skipif(
+    shutil.which("mpicc") is None or shutil.which("mpirun") is None, reason="no MPI (Debian: mpich)"
+)
+
+
+@pytest.mark.parametrize("io_method", ["posix", pytest.param("mpiio", marks=MPI)])
+@pytest.mark.parametrize("sharing", ["own", "shared"])
+def test_tasks_use_posix_calls_or_mpi_io_with_own_files_or_one(
+    tmp_path: Path, io_method: str, sharing: str
+) -> None:
+    parameters = {"no_pix": 65, "no_bin": 2, "tasks": 3, "io_method": io_method, "sharing": sharing}
+    report = run_locally("madbench", tmp_path, {**parameters, "trace": True}, "compute")
+    assert report.outcome == "passed", report.reason
+    values = metrics(report)
+    matrices_bytes = 8 * 65 * 65 * 2
+    assert values["madbench.bytes"] == 4 * matrices_bytes
+    assert values["io.read.bytes"] == 2 * matrices_bytes
+    assert values["io.write.bytes"] >= 2 * matrices_bytes  # and the times that it prints
+    assert values["io.seconds"] == pytest.approx(
+        sum(values[f"io.{name}.seconds"] for name in ("read", "write", "sync", "metadata")), rel=1e-6
+    )
+    assert values["io.calls"] >= 3 * 2 * 4
+
+
+def test_a_shared_file_has_all_matrices(built: Path, tmp_path: Path) -> None:
+    expected = np.array([written_matrix(matrix) for matrix in range(NO_BIN)])
+    file = tmp_path / "matrices"
+    file.touch()
+    for phase, values in (("S", expected), ("W", 0.5 - expected), ("C", 0.5 - expected)):
+        for task in range(4):
+            words = command(built, phase, file, task, 4)
+            words[3] = "shared"
+            run(*words)
+        assert np.array_equal(np.fromfile(file).reshape(expected.shape), values)
+
+
+def test_the_first_edition_reads_twice_what_it_wrote(built: Path, tmp_path: Path) -> None:
+    report = run_madbench(tmp_path, built, edition=1)
+    assert report.outcome == "passed", report.reason
+    values = metrics(report)
+    assert [values[f"madbench.{phase}.bytes"] for phase in ("s", "i", "r")] == [MATRICES_BYTES] * 3
+    assert "madbench.w.bytes" not in values
+
+
+def test_a_run_without_a_trace_has_no_seconds_by_class(built: Path, tmp_path: Path) -> None:
+    assert not [name for name in metrics(run_madbench(tmp_path, built)) if name.startswith("io.")]
 
 
 @pytest.mark.parametrize(("phases", "phase"), [("S", "W"), ("SW", "C")])
@@ -102,12 +151,12 @@ def test_a_full_disk_is_reported(built: Path) -> None:
     ("position", "value", "message"),
     [
         (1, "D", "usage: madbench"),
-        (3, 0, "NO_PIX: 0 is not a number from 1"),
-        (4, "x", "NO_BIN: x"),
-        (5, 1, "TASK: 1 is not a number from 0 to 0"),
-        (6, 20, "TASKS: 20 is not a number from 1 to 19"),
-        (7, 2.5, "BUSY_EXPONENT: 2.5"),
-        (8, "/no/such", "cannot open /no/such: No such file or directory"),
+        (4, 0, "NO_PIX: 0 is not a number from 1"),
+        (5, "x", "NO_BIN: x"),
+        (6, 1, "TASK: 1 is not a number from 0 to 0"),
+        (7, 20, "TASKS: 20 is not a number from 1 to 19"),
+        (8, 2.5, "BUSY_EXPONENT: 2.5"),
+        (9, "/no/such", "cannot open /no/such: No such file or directory"),
     ],
 )
 def test_invalid_arguments_are_refused(
@@ -138,7 +187,7 @@ def test_of_tasks_with_one_lock_only_one_writes_at_a_time(built: Path, tmp_path:
 
 def test_only_one_matrix_at_a_time_is_in_memory(built: Path, tmp_path: Path) -> None:
     words = command(built, "S", tmp_path / "matrices")
-    words[3], words[4] = 256, 24  # of 512 kB each
+    words[4], words[5] = 256, 24  # of 512 kB each
     run("sh", "-c", 'ulimit -v 8192 && exec "$@"', "sh", *words)
     assert (tmp_path / "matrices").stat().st_size > 8192 * 1024
 
@@ -146,7 +195,7 @@ def test_only_one_matrix_at_a_time_is_in_memory(built: Path, tmp_path: Path) -> 
 def test_busy_work_grows_with_its_exponent(built: Path, tmp_path: Path) -> None:
     def cpu_seconds(exponent: float) -> float:
         words = command(built, "S", tmp_path / "matrices")
-        words[3], words[4], words[7] = 128, 1, exponent
+        words[4], words[5], words[8] = 128, 1, exponent
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         run(*words)
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
@@ -190,7 +239,7 @@ def test_the_number_of_tasks_is_limited_to_the_rows(built: Path, tmp_path: Path)
 
 
 def test_neighbouring_tasks_share_locks(built: Path, tmp_path: Path) -> None:
-    log_arguments = f'echo "$1 $5 $8 $9" >> {tmp_path}/arguments; exec $real "$@"'
+    log_arguments = f'echo "$1 $6 $9 ${{10}}" >> {tmp_path}/arguments; exec $real "$@"'
     install(tmp_path, "cc", replacing_madbench(built, log_arguments), "compute")
     report = run_madbench(tmp_path, built, tasks=4, rmod=2, wmod=3)
     assert report.outcome == "passed", report.reason
@@ -206,7 +255,7 @@ def test_neighbouring_tasks_share_locks(built: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ('case $1$5 in W1) kill -9 $$ ;; esac; exec $real "$@"', "task 1 of phase W failed with status 137"),
+        ('case $1$6 in W1) kill -9 $$ ;; esac; exec $real "$@"', "task 1 of phase W failed with status 137"),
         ('$real "$@" > /dev/null; echo done', "unreadable output of madbench at at-compute: 'done\\ndone"),
         ('case $1 in C) : > $2 ;; esac; exec $real "$@"', "cannot read matrices.0: it ends too early"),
         ('case $1 in C) printf x | dd of=$2 bs=1 seek=80 conv=notrunc status=none ;; esac; exec $real "$@"',

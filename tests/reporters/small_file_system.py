@@ -17,5 +17,7 @@ def small_file_system(directory: Path, mebibytes: int, mode: str = "755") -> Ite
     mount = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode={mode}", "small", str(directory)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("mounting a small file system needs root")
-    yield
-    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpResponse
 from django.urls import URLPattern
 from ninja import NinjaAPI
 
@@ -11,10 +12,12 @@ from monitor.api.http.conventions import conventional
 from monitor.api.http.openapi import complete
 
 if TYPE_CHECKING:
+    from django.http import HttpRequest
     from django.urls import URLResolver
     from ninja.errors import ValidationError, ValidationErrorContext
     from ninja.openapi.schema import OpenAPISchema
 
+JSON = "application/json; charset=utf-8"
 _MOST_REQUESTED = ("forecasts", "reports", "reporters/<reporter>/exchange")
 
 
@@ -30,6 +33,10 @@ class Api(NinjaAPI):
         # Django tries one pattern after the other, and there are more than a hundred.
         patterns.sort(key=lambda pattern: str(pattern.pattern) not in _MOST_REQUESTED)
         return patterns, app, namespace
+
+    def create_temporal_response(self, _request: HttpRequest) -> HttpResponse:
+        """Return an empty response. Ninja's is empty text, whose encoding is looked up at each request."""
+        return HttpResponse(b"", content_type=JSON)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)

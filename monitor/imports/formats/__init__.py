@@ -13,7 +13,7 @@ _registry = PluginRegistry[type[Importer]](
     "Importer",
     noun="importer",
     error=UnknownImporter,
-    shared={"base", "documents", "opening", "table", "text"},
+    shared={"base", "documents", "opening", "results", "table", "text"},
 )
 names, load = _registry.names, _registry.load
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import BinaryIO
-from zoneinfo import ZoneInfo
 
-from monitor.imports.formats import table, text
+from monitor.imports.formats import results, table, text
 from monitor.imports.formats.base import (
     Example,
     ImportedRun,
@@ -101,12 +100,7 @@ class Importer:
             raise InvalidOption(
                 f"expected one character, or 'tab', got {options['delimiter']!r}", "delimiter"
             )
-        try:
-            self.zone = ZoneInfo(options["timezone"])
-        except (OSError, ValueError, KeyError):
-            raise InvalidOption(
-                f"expected a time zone such as UTC, got {options['timezone']!r}", "timezone"
-            ) from None
+        self.zone = results.zone(options)
 
     def read(self, stream: BinaryIO) -> Iterator[Item]:
         for line in table.rows(

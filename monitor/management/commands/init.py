@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +198,7 @@ def _try_copies(
 
 
 def _configs(resources: Mapping[str, ResourceDefinition]) -> dict[str, ResourceConfig]:
-    return {name: ResourceConfig(**asdict(resource)) for name, resource in resources.items()}
+    return {name: resource.as_config() for name, resource in resources.items()}
 
 
 def _describe(surveyed: SurveyedHost | None) -> str:

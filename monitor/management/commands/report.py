@@ -1,10 +1,12 @@
-"""``manage.py report study``: repeat the study of two grids with the runs in the depot."""
+"""``manage.py report study|storage``: published tables, repeated with the runs in the depot."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +19,22 @@ from monitor.embedded import EmbeddedError
 from monitor.reports.files import NotWritten, check_writable, write_all
 from monitor.reports.pdf import PdfUnavailable, pdf_renderer
 from monitor.reports.published_numbers import GRIDS
-from monitor.reports.render import study_document, study_html, study_text
-from monitor.reports.study_report import NoRuns, StudyReport, StudyRequest, study_report
+from monitor.reports.render import (
+    storage_csv,
+    storage_document,
+    storage_html,
+    storage_text,
+    study_document,
+    study_html,
+    study_text,
+)
+from monitor.reports.storage_report import storage_report
+from monitor.reports.study_report import NoRuns, StudyRequest, study_report
 from monitor.serving.depot_server import depot_server
 from monitor.supervisor import NotUp
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.storage import build
+from monitor.testbed.storage.published import TABLES, virtual_seconds
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -29,11 +43,14 @@ MOST_DAYS = 36_500
 
 
 class Command(BaseCommand):
-    help = "Make a report. study: the tables and figures of the study of two grids, beside its numbers."
+    help = (
+        "Make a report. study: the tables and figures of the study of two grids, beside its numbers. "
+        "storage: published tables about storage, beside those of the depot's storage areas."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         usual = StudyRequest()
-        parser.add_argument("what", choices=["study"])
+        parser.add_argument("what", choices=["study", "storage"])
         parser.add_argument(
             "--grid",
             choices=sorted(GRIDS),
@@ -41,6 +58,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file, figures included")
         parser.add_argument("--pdf", type=Path, metavar="FILE", help="write a PDF file")
+        parser.add_argument("--csv", type=Path, metavar="FILE", help="storage: write all tables as CSV")
         parser.add_argument(
             "--application", default=usual.application, help=f"name of the application ({usual.application})"
         )
@@ -56,34 +74,75 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="print every figure as JSON")
 
-    def handle(self, *, html: Path | None, pdf: Path | None, **options: Any) -> None:
-        now = timezone.now()
-        since = _days_ago(options["days"])
-        request = StudyRequest(
-            options["application"],
-            options["probe"],
-            options["grid"],
-            None if since is None else now - since,
-            _warm_up(options["warm_up"]),
-        )
+    def handle(
+        self, *, what: str, html: Path | None, pdf: Path | None, csv: Path | None, **options: Any
+    ) -> None:
+        if what == "study" and csv:
+            raise CommandError("--csv: the study has no CSV; expected --html, --pdf or --json")
         formats = _formats(html, pdf)
+        if csv:
+            _check(csv)
+        now = timezone.now()
         try:
             with depot_server(settings.VAR_DIR):  # the demo may have ended
-                report = study_report(request, now)
+                made = _storage(now) if what == "storage" else _study(now, options)
         except (EmbeddedError, NotUp) as error:
             raise CommandError(str(error)) from error
-        except NoRuns as error:
-            raise CommandError(f"{error}; `manage.py demo --rounds 30 --exit` makes runs") from error
-        except TooManySamples as error:
-            raise CommandError(f"a metric has {error}: --days chooses fewer runs") from error
-        if formats:
-            _write(report, formats)
+        files = {file: content(made.html) for file, content in formats.items()} if formats else {}
+        if csv:
+            files[csv] = made.csv.encode()
+        _write(files)
         if options["json"]:
-            self.stdout.write(json.dumps(study_document(report), indent=2, allow_nan=False))
-        elif not formats:
-            self.stdout.write(study_text(report))
+            self.stdout.write(json.dumps(made.document, indent=2, allow_nan=False))
+        elif not files:
+            self.stdout.write(made.text)
         else:
-            self.stdout.write("\n".join(f"{file}: written" for file in formats))
+            self.stdout.write("\n".join(f"{file}: written" for file in files))
+
+
+@dataclass(frozen=True)
+class MadeReport:
+    """One report in each of its forms."""
+
+    text: str
+    html: str
+    document: Mapping[str, Any]
+    csv: str = ""
+
+
+def _study(now: datetime, options: Mapping[str, Any]) -> MadeReport:
+    since = _days_ago(options["days"])
+    request = StudyRequest(
+        options["application"],
+        options["probe"],
+        options["grid"],
+        None if since is None else now - since,
+        _warm_up(options["warm_up"]),
+    )
+    try:
+        report = study_report(request, now)
+    except NoRuns as error:
+        raise CommandError(f"{error}; `manage.py demo --rounds 30 --exit` makes runs") from error
+    except TooManySamples as error:
+        raise CommandError(f"a metric has {error}: --days chooses fewer runs") from error
+    return MadeReport(study_text(report), study_html(report), study_document(report))
+
+
+def _storage(now: datetime) -> MadeReport:
+    report = storage_report(now, _emulated())
+    return MadeReport(
+        storage_text(report), storage_html(report), storage_document(report), storage_csv(report)
+    )
+
+
+def _emulated() -> dict[str, dict[tuple[int, int], float]]:
+    """Return the seconds of MADbench on emulated devices, in virtual time; empty without a compiler."""
+    with tempfile.TemporaryDirectory(prefix="gridcast-model-") as directory:
+        try:
+            library = build.model_library(Path(directory))
+        except TestbedError:
+            return {}
+        return {profile: virtual_seconds(profile, library) for profile in TABLES}
 
 
 def _days_ago(days: float | None) -> timedelta | None:
@@ -112,16 +171,22 @@ def _formats(html: Path | None, pdf: Path | None) -> dict[Path, Callable[[str], 
             formats[html] = str.encode
         if pdf:
             formats[pdf] = pdf_renderer()
-        for file in formats:
-            check_writable(file)
-    except (NotWritten, PdfUnavailable) as error:
+    except PdfUnavailable as error:
         raise CommandError(str(error)) from error
+    for file in formats:
+        _check(file)
     return formats
 
 
-def _write(report: StudyReport, formats: Mapping[Path, Callable[[str], bytes]]) -> None:
-    html = study_html(report)
+def _check(file: Path) -> None:
     try:
-        write_all({file: made(html) for file, made in formats.items()})
+        check_writable(file)
+    except NotWritten as error:
+        raise CommandError(str(error)) from error
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    try:
+        write_all(files)
     except NotWritten as error:
         raise CommandError(str(error)) from error

@@ -7,7 +7,6 @@ import re
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -15,15 +14,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor.depot.samples.sample_arrays import TooManySamples
+from monitor.management.find_series import find_series
 from monitor.management.time_options import parse_time
-from monitor.models import Series
 from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.performance.tables import as_latex, as_text, tables
 
 USUAL = "30d"
 MOST_DAYS = 20_000  # until 1970, the earliest slot of a report
 EARLIEST_YEAR = 1970
-_MOST_NAMES = 5
 
 
 class Command(BaseCommand):
@@ -56,8 +54,8 @@ class Command(BaseCommand):
         **_: Any,
     ) -> None:
         start, end = _window(window, timezone.now())
-        chosen = _find_series(series)
-        others = None if partners is None else [_find_series(name) for name in partners]
+        chosen = find_series(series)
+        others = None if partners is None else [find_series(name) for name in partners]
         try:
             statistics = series_statistics(chosen, start, end, others)
         except NoPassedRuns as error:
@@ -96,16 +94,6 @@ def _time(text: str) -> datetime:
         return parse_time("--window", whole, example="2026-03-01 or 2026-03-01T18:00Z").astimezone(UTC)
     except OverflowError:
         raise CommandError(f"--window: {text!r} is out of range") from None
-
-
-def _find_series(name: str) -> Series:
-    series = Series.objects.filter(name=name).first()
-    if series is not None:
-        return series
-    names = list(Series.objects.order_by("name").values_list("name", flat=True))
-    near = get_close_matches(name, names, n=_MOST_NAMES)
-    hint = f"near names: {', '.join(near)}" if near else "no series has a near name"
-    raise CommandError(f"there is no series {name!r}; {hint}")
 
 
 def _heading(statistics: SeriesStatistics) -> str:

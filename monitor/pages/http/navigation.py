@@ -34,7 +34,7 @@ class NavigationSection:
 
 SECTIONS = (
     NavigationSection("Status", ("Overview", "Incidents", "Alerts", "Map", "Public status")),
-    NavigationSection("Sites", ("Sites",)),
+    NavigationSection("Sites", ("Sites", "Storage")),
     NavigationSection("Series", ("Series", "Compare")),
     NavigationSection("Failures", ("Runs", "Causes", "By series, site and path", "Signatures", "Calendar")),
     NavigationSection("Forecasts", ("Ask and rank", "Accuracy")),

@@ -273,7 +273,8 @@ class Runs:
             self._keep_cursor(counts_request=is_new)  # before it starts: it is run at most once
         outcome = "" if verdict.is_start else "skipped"
         if verdict.is_start:
-            wanted = policy.constrained(wanted)
+            kept = replace(wanted, state_directory=str(self._state.path / "series"))
+            wanted = policy.constrained(kept)
         else:
             self._ends[run.series.name, run.slot] = LeaderEnd(self._clock.now(), has_run=False)
         self._submit(run, wanted, outcome, verdict.reason)

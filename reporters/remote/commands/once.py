@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from dataclasses import replace
 
 import probes
 from reporters.remote import local_run
@@ -21,11 +23,20 @@ class Command:
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("probe", help=f"one of {', '.join(probes.names())}")
         local_run.add_options(parser)
+        parser.add_argument(
+            "--state",
+            metavar="DIRECTORY",
+            help="keep there what the probe remembers between runs, as the position in a sweep",
+        )
         parser.add_argument("--json", action="store_true", help="print the report, as it would be sent")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
-        report = run(local_run.assignment(options.probe, options))
+        assignment = local_run.assignment(options.probe, options)
+        if options.state:
+            directory = os.path.abspath(options.state)  # noqa: PTH100  # used as text
+            assignment = replace(assignment, series=f"once-{options.probe}", state_directory=directory)
+        report = run(assignment)
         document = json.dumps(json.loads(to_json(report)), indent=1)
         sys.stdout.write(f"{document if options.json else _lines(report)}\n")
         return _OUTCOME_STATUS.get(report.outcome, 1)

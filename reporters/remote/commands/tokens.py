@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reporters.preloaded import unreachable, user_cache
 from reporters.remote.errors import UsageFault
 from reporters.tokens import server
-from reporters.tokens.library import library, unreachable
+from reporters.tokens.library import library
 from reporters.tokens.limits import BadVerdict, TokenLimits, from_sweep
 from reporters.tokens.server import Area, TokensUnavailable
 
@@ -126,8 +127,7 @@ def _environment(status: Mapping[str, Any], socket: Path, program: str) -> dict[
     if off_reason:
         _warn(f"{program} runs without limits: {off_reason}")
         return {}
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gridcast")
-    preloaded = [str(library(cache)), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    preloaded = [str(library(user_cache())), *filter(None, [os.environ.get("LD_PRELOAD")])]
     return {
         "LD_PRELOAD": ":".join(preloaded),
         "GRIDCAST_TOKENS_SOCKET": str(socket.absolute()),

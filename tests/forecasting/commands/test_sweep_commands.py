@@ -79,6 +79,13 @@ def test_sweet_spot_prints_settings_and_a_verdict(tmp_path: Path, capsys: pytest
     assert verdict.startswith("a limit helps: readers 1, writers 1 saves 2")
 
 
+def test_sweet_spot_prints_what_to_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = streams_file(tmp_path, swept("xeon-eide", seed=1))
+    text = printed(capsys, "sweet-spot", file, "--advice")
+    assert "tokens serve AREA --readers 1 --writers 1" in text
+    assert "Licenses=AREA:1" in text
+
+
 def test_sweet_spot_prints_the_same_as_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = streams_file(tmp_path, swept("flash", seed=1))
     document = json.loads(printed(capsys, "sweet-spot", file, "--json"))

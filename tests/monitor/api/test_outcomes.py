@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import keep_newest, prune_deliveries
+from monitor.forecasts.rank import rank
 from monitor.forecasts.refresh import refresh_all
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -28,6 +29,7 @@ from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from reporters import report as wire
 from tests.monitor.builders import circle_report
+from tests.monitor.forecasts.io_builders import io_grid
 
 ACCURACY = "/api/v1/forecasts/accuracy"
 
@@ -89,6 +91,17 @@ def test_an_outcome_is_stored_and_updates_forecasts(
     assert (outcome.forecast, outcome.metric, outcome.consumer) == (forecast, forecast.metric, scheduler)
     assert (outcome.passed, outcome.seconds) == (True, 8.0)
     assert PendingChange.objects.filter(series=forecast.metric.segment.series_id).exists()
+
+
+def test_a_job_where_the_application_had_not_run_may_have_an_outcome(client: Client, scheduler: User) -> None:
+    now = timezone.now() - timedelta(hours=1)
+    grid = io_grid(now)
+    (ranked,), _ = rank(
+        scheduler, "series", [grid.target.name], application="", probability=0.9, at=now, now=now
+    )
+    assert ranked.candidate.forecast is not None
+    assert tell(client, ranked.candidate.forecast).status_code == 201
+    assert Outcome.objects.get().metric.segment.series == grid.target
 
 
 def test_without_seconds_the_whole_job_counts(forecast: Issued, client: Client) -> None:

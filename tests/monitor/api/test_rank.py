@@ -33,6 +33,7 @@ from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import CIRCLE, circle_report
+from tests.monitor.forecasts.io_builders import io_grid
 
 URL = "/api/v1/forecasts/rank"
 HOSTS = ("alpha", "beta", "gamma")
@@ -138,6 +139,22 @@ def test_candidates_without_a_forecast_are_listed_with_the_reason(grid: None, cl
         (0, "unknown", []),
         (2, "too_few", ["new"]),
     ]
+
+
+def test_a_path_without_a_run_says_what_its_forecast_is_based_on(db: None, client: Client) -> None:
+    grid = io_grid(timezone.now())
+    answer = ask(client, candidates=[grid.reference.name, grid.target.name]).json()
+    elsewhere, here = answer["ranked"]
+    assert (elsewhere["series"], elsewhere["method"], elsewhere["n"]) == ("madbench-flash", "elsewhere", 0)
+    assert (here["method"], here["basis"]) == ("auto", None)
+    basis = elsewhere["basis"]
+    assert (basis["reference"], basis["replay"]) == ("madbench-disk", "replay-flash")
+    assert len(basis["signature"]) == 16
+    assert basis["reference_age_seconds"] == pytest.approx(3600, abs=60)
+    assert [each["name"] for each in basis["classes"]] == ["read", "write"]
+    assert elsewhere["median"] == pytest.approx(
+        basis["io_seconds"] + basis["compute_seconds"] + basis["queue_seconds"]
+    )
 
 
 def test_a_changed_configuration_is_a_reason(grid: None, client: Client) -> None:

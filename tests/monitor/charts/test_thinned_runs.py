@@ -15,7 +15,7 @@ from monitor.models.run import State
 START = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def chart_of(totals: list[float | None], segments: list[int | None], states: list[str]) -> RunChart:
+def chart_of(totals: list[float | None], segments: list[int | None], states: list[State]) -> RunChart:
     slots = [START + number * timedelta(minutes=10) for number in range(len(totals))]
     rates = {"wan.bytes_per_second": [None if total is None else 1e9 / total for total in totals]}
     return RunChart(
@@ -49,7 +49,8 @@ def test_extremes_ends_and_borders_of_segments_stay(seed: int) -> None:
     kept = {run.slot for run in drawn.runs}
     measured = [at for at, total in enumerate(totals) if total is not None]
     last, first = max(at for at in measured if at < border), min(at for at in measured if at >= border)
-    lowest, highest = min(measured, key=totals.__getitem__), max(measured, key=totals.__getitem__)
+    by_total = sorted(measured, key=lambda at: totals[at] or 0.0)
+    lowest, highest = by_total[0], by_total[-1]
     assert {whole.runs[at].slot for at in (0, count - 1, last, first, lowest, highest)} <= kept
     values = dict(zip((run.slot for run in whole.runs), totals, strict=True))
     assert drawn.values == [values[run.slot] for run in drawn.runs]

@@ -65,6 +65,13 @@ def by_name(definitions: list[Any]) -> dict[str, Any]:
     return {definition.name: definition for definition in definitions}
 
 
+STORAGES: list[dict[str, Any]] = [
+    {},
+    {"medium": "flash", "capacity_gb": 64.0, "price": 500.0, "power_watts": 2.4, "endurance_cycles": 1e5},
+    {"parts": {"count": 16, "read_operations_per_second": 39_756.0}},
+]
+
+
 @st.composite
 def windows(draw: st.DrawFn, name: str, sites: list[str]) -> MaintenanceDefinition:
     """A single maintenance window, or a scheduled one."""
@@ -197,6 +204,7 @@ def grids(draw: st.DrawFn) -> GridDefinition:
                     {"kind": "ssh"},
                     {"kind": "slurm", "queue": draw(names.filter(lambda name: name[0] != "-"))},
                     draw(texts),
+                    draw(st.sampled_from(STORAGES)),
                 )
                 for name in resources
             ]

@@ -69,11 +69,11 @@ def ended(series: Series, slot: datetime, state: State, resource: str = "") -> N
 
 def shown(user: User, now: datetime) -> list[str]:
     """Return what pages show that read counts; as texts, for NaN does not equal itself."""
-    suites = [{}, *({"suite": name} for name in Suite.objects.values_list("name", flat=True))]
+    suites = ["", *Suite.objects.values_list("name", flat=True)]
     sites = [(line.site, line.failing, line.totals) for line in list_sites(user, now).lines]
     reporters = list_reporters(Reporter.objects.all(), user, now)
     return [
-        *(repr(overview_of_groups(user, now, **chosen)) for chosen in suites),
+        *(repr(overview_of_groups(user, now, suite=suite)) for suite in suites),
         repr(sites),
         repr([(each.name, each.series, each.latest) for each in reporters]),
     ]

@@ -14,12 +14,14 @@ from monitor.alerts import evaluate
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
 from monitor.ledger import heartbeats
-from monitor.models import Alert, AlertRule, MaintenanceWindow, Series, Site
+from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Series, Site
 from monitor.models.run import State
+from monitor.storage.compute import refresh_verdicts
 from reporters import report as wire
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.visits import FilledDepot
+from tests.monitor.storage import measured
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -60,6 +62,7 @@ def full() -> FilledDepot:
         text=opened.text,
     )
     build_reporter(resources[0].site)
+    build_storage(resources[3], resources[2])
     operator = builders.user("operator", may_run=True)
     permissions = Permission.objects.filter(codename__in=["manage_reporters", "manage_signatures"])
     operator.user_permissions.add(*permissions)
@@ -134,6 +137,22 @@ def _session(user: User) -> str:
     browser = Client()
     browser.force_login(user)
     return browser.cookies["sessionid"].value
+
+
+def build_storage(disks: Resource, flash: Resource) -> None:
+    """Make two storage areas: one with a sweep and streams, and one that is new; the first got slower."""
+    now = timezone.now()
+    for resource, rates, last in ((disks, measured.DISKS, 0.5), (flash, measured.FLASH, 1.0)):
+        series = measured.storage_series(f"{resource.name}-disk", "disk", resource)
+        measured.disk_history(series, rates, now - HOUR, last=last)
+    parts = {"count": 6, "resource": flash.name}
+    storage = {"medium": "six disks, RAID 5", "capacity_gb": 1800.0, "price": 4000.0, "parts": parts}
+    Resource.objects.filter(pk=disks.pk).update(storage=storage)
+    Resource.objects.filter(pk=flash.pk).update(storage=measured.STORAGE)
+    began = now - timedelta(days=1)
+    measured.sweep_passes(measured.storage_series(f"{disks.name}-sweep", "storage_sweep", disks), began)
+    measured.stream_passes(measured.storage_series(f"{disks.name}-streams", "streams", disks), began)
+    refresh_verdicts(now, within_seconds=60.0)
 
 
 def build_reporter(site: Site) -> None:

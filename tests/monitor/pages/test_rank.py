@@ -17,6 +17,7 @@ from django.test import Client
 from monitor.forecasts import refresh
 from monitor.models import ApiToken, MaintenanceWindow, Series, Suite
 from monitor.models.token import READ
+from tests.monitor.forecasts.io_builders import io_grid
 from tests.monitor.pages import builders
 
 if TYPE_CHECKING:
@@ -58,6 +59,19 @@ def test_paths_are_ranked_with_their_stages_and_the_others_have_a_reason(
     selected = text_of(client, "?series=ring-slow&series=other")
     assert "1 ranked" in selected
     assert "other unknown series there is no such series that you may see" in selected
+
+
+def test_pages_say_what_a_forecast_from_elsewhere_is_based_on(client: Client, now: datetime) -> None:
+    grid = io_grid(now)
+    text = text_of(client, "?application=madbench")
+    assert text.index("madbench-flash") < text.index("from 3 replays by replay-flash") < text.index("without")
+    assert "and 3 runs of madbench-disk" in text
+    assert "madbench-tape no replay no replay of madbench has passed at site3-login" in text
+    page = client.get(f"/series/{grid.target.name}/").content.decode()
+    assert "elsewhere, 0 runs" in page
+    assert "replay-flash" in page
+    for tab in ("patterns", "runs"):  # the segment of the forecast has no run yet
+        assert client.get(f"/series/{grid.target.name}/{tab}/").status_code == 200
 
 
 def test_maintenance_counts_at_the_time_of_the_start(

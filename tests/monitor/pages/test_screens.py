@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from monitor import pages
-from monitor.models import Incident, MaintenanceWindow, Run, Series, Site
+from monitor.models import Incident, MaintenanceWindow, Resource, Run, Series, Site
 from tests.monitor.pages import depots
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, look
@@ -37,6 +37,7 @@ def arguments() -> dict[str, object]:
     series = run.series if run else Series.objects.first()  # one that has something to show
     return {
         "runs/<uuid:pk>": run and run.pk,
+        "storage/<slug:name>": getattr(Resource.objects.exclude(storage={}).first(), "name", None),
         "series/<slug:name>": series and series.name,
         "incidents/<int:pk>": getattr(Incident.objects.first(), "pk", None),
         "reporters/<slug:name>": series and "home",

@@ -83,6 +83,21 @@ def double(value):
     assert b"contracts" not in bare
 
 
+def test_kernels_are_packed_without_comments_and_keep_their_lines() -> None:
+    source = b"""/* one
+ * two */
+static const char *text = "no /* comment */ and // none", quote = '"'; // a comment "
+int half(int x) { return x / 2; } /* a */ int y = 4 /* b */ / 2;
+"""
+    assert (
+        archive.without_comments(source)
+        == b""" \n
+static const char *text = "no /* comment */ and // none", quote = '"';\x20
+int half(int x) { return x / 2; }   int y = 4   / 2;
+"""
+    )
+
+
 def test_it_has_less_than_a_megabyte_and_no_byte_code() -> None:
     built = archive.build()
     names = zipfile.ZipFile(io.BytesIO(built)).namelist()

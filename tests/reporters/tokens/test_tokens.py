@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from reporters.tokens.library import library, unreachable
+from reporters.preloaded import unreachable
+from reporters.tokens.library import library
 from reporters.tokens.server import TokensUnavailable, status
 from tests.waiting import eventually
 

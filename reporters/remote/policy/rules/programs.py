@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import probes
-from probes.base import UnknownProbe
+from probes.base import InvalidParameters, UnknownProbe
 from probes.common.external_program import ExternalProgramProbe
+from probes.common.privileged import parse_settings
 from reporters.config import Assignment
 from reporters.remote.policy import options
 from reporters.remote.policy.rules import Situation
@@ -61,11 +62,22 @@ def _commands(assignment: Assignment) -> Iterator[tuple[str, str]]:
             if words:
                 yield shlex.join(str(word) for word in words), option.where
     try:
-        runs_programs = issubclass(probes.load(assignment.probe), ExternalProgramProbe)
+        probe = probes.load(assignment.probe)
     except UnknownProbe:  # the runner refuses it
         return
-    if runs_programs:
-        yield _normal(str(assignment.parameters.get("command", ""))), f"parameter of {assignment.probe}"
+    where = f"parameter of {assignment.probe}"
+    if issubclass(probe, ExternalProgramProbe):
+        yield _normal(str(assignment.parameters.get("command", ""))), where
+    if "settings" in probe.parameters:
+        yield from ((command, where) for command in _setting_commands(assignment.parameters))
+
+
+def _setting_commands(parameters: Mapping[str, Any]) -> list[str]:
+    try:
+        factors = parse_settings(str(parameters.get("settings", "")))
+    except InvalidParameters:  # the probe refuses them
+        return []
+    return [shlex.join(command) for factor in factors for command in factor.commands()]
 
 
 def _normal(command: str) -> str:

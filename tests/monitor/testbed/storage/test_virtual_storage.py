@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from monitor.testbed.storage import profiles
+from monitor.testbed.storage.madbench_virtual import Load, io_seconds
 from monitor.testbed.storage.profile import KIB, MIB, StorageProfile
+from monitor.testbed.storage.published import TABLES, virtual_seconds
 from monitor.testbed.storage.virtual import VirtualStorage
-from tests.monitor.testbed.storage.madbench_virtual import Load, io_seconds
-from tests.monitor.testbed.storage.published import TABLES, virtual_seconds
 
 Open = Callable[[StorageProfile], VirtualStorage]
 

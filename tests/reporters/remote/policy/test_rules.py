@@ -351,6 +351,17 @@ def test_external_probes_run_only_allowed_commands(command: str, is_allowed: boo
     assert (reason == "") == is_allowed
 
 
+def test_the_commands_of_privileged_factors_run_only_if_allowed() -> None:
+    scheduler = {"levels": ["none", "bfq"], "set": "sudo -n set-scheduler {level}", "read": "get-scheduler"}
+    sweep = assignment(probe="storage_sweep", parameters={"settings": json.dumps({"scheduler": scheduler})})
+    allowed = ["get-scheduler", "sudo -n set-scheduler none", "sudo -n set-scheduler bfq"]
+    assert refusal({"programs": {"allow": allowed}}, sweep) == ""
+    for missing in allowed:
+        others = [command for command in allowed if command != missing]
+        reason = refusal({"programs": {"allow": others}}, sweep)
+        assert f"the command {missing!r} (parameter of storage_sweep) is not allowed" in reason
+
+
 def test_launchers_and_arguments_of_batch_systems_are_commands() -> None:
     keys = {"programs": {"allow": ["mpirun -np ?", "--constraint=*"]}}
     assert refusal(keys) == ""

@@ -8,7 +8,7 @@ from monitor.migrations._standings_sql import CHANGES, INDEXES
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("monitor", "0001_initial"),
+        ("monitor", "0003_storage_areas"),
     ]
 
     operations = [

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from monitor.reports.published_storage import THROTTLING
 from monitor.testbed.storage import profiles
+from monitor.testbed.storage.madbench_virtual import CALL_BYTES, Load, io_seconds
 from monitor.testbed.storage.virtual import VirtualStorage
-from tests.monitor.testbed.storage.madbench_virtual import CALL_BYTES, Load, io_seconds
 
 
 @dataclass(frozen=True)
@@ -28,32 +29,16 @@ def _part(bytes_: float) -> int:
     return round(bytes_ / CALL_BYTES) * CALL_BYTES
 
 
+_SECONDS = {table.profile: table.seconds for table in THROTTLING}
 TABLES: Mapping[str, PublishedTable] = {
     "xeon-eide": PublishedTable(
-        {(4, 4): 243.0, (1, 4): 235.0, (4, 1): 199.0, (1, 1): 189.0},
-        47.0,
-        Load(tasks=4, part_bytes=_part(18e6), rounds=1),
-        16.0,
+        _SECONDS["xeon-eide"], 47.0, Load(tasks=4, part_bytes=_part(18e6), rounds=1), 16.0
     ),
     "p690-scsi": PublishedTable(
-        {(16, 16): 355.0, (1, 16): 358.0, (16, 1): 318.0, (1, 1): 311.0},
-        43.0,
-        Load(tasks=16, part_bytes=_part(12.5e6), rounds=1),
-        16.0,
+        _SECONDS["p690-scsi"], 43.0, Load(tasks=16, part_bytes=_part(12.5e6), rounds=1), 16.0
     ),
     "beowulf-raid5": PublishedTable(
-        {
-            (16, 16): 6353.0,
-            (16, 1): 8690.0,
-            (1, 1): 6973.0,
-            (1, 2): 6406.0,
-            (1, 4): 5741.0,
-            (1, 8): 5627.0,
-            (1, 16): 6131.0,
-        },
-        460.0,
-        Load(tasks=16, part_bytes=_part(291e6 / 24), rounds=1),
-        16.0 * 24,
+        _SECONDS["beowulf-raid5"], 460.0, Load(tasks=16, part_bytes=_part(291e6 / 24), rounds=1), 16.0 * 24
     ),
 }
 

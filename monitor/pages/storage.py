@@ -1,0 +1,135 @@
+"""Storage areas: health, what each is good for, which parameter matters, and how many streams it bears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.utils import timezone
+
+from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
+from monitor.storage.uses import USES
+
+SHOWN_EFFECTS = 12
+SHOWN_LEVELS = 8
+DIFFERENT = 0.05  # p value
+# Figures of merit that are compared side by side, with their headings.
+MERITS = {
+    "price_per_gb": "Price per GB",
+    "read_mb_per_second_per_price": "MB/s per price",
+    "read_iops_per_price": "IOPS per price",
+    "read_mb_per_second_per_watt": "MB/s per watt",
+    "read_iops_per_watt": "IOPS per watt",
+    "lifetime_years": "Lifetime in years",
+}
+
+
+@members_only
+@live
+def areas_page(request: HttpRequest) -> HttpResponse:
+    areas = storage_areas(request.user)
+    digest = digest_of([(area.resource.name, area.newest, area.storage) for area in areas])
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    measured = [use for use in USES if any(use.name in area.by_use for area in areas)]
+    context = {
+        "rows": [(area, [area.by_use.get(use.name) for use in measured]) for area in areas],
+        "uses": measured,
+        "merits": [(area, _merits(area)) for area in areas if area.figures],
+        "merit_titles": list(MERITS.values()),
+        "digest": digest,
+        "now": timezone.now(),
+    }
+    return render(request, "parts/storage.html" if wants_part(request) else "pages/storage.html", context)
+
+
+@members_only
+@live
+def area_page(request: HttpRequest, name: str) -> HttpResponse:
+    areas = storage_areas(request.user)
+    area = next((area for area in areas if area.resource.name == name), None)
+    if area is None:
+        raise Http404(f"there is no storage area {name} that you may see")
+    verdicts = series_verdicts(request.user, area.resource)
+    digest = digest_of([area.newest, area.storage, [(each.series, each.computed_at) for each in verdicts]])
+    if is_current(request, digest):
+        return HttpResponse(status=204)
+    context = {
+        "area": area,
+        "sweeps": [_sweep(verdict) for verdict in verdicts if "sweep" in verdict.content],
+        "others": len(areas) - 1,
+        "crumbs": [("Storage", reverse("storage"))],
+        "digest": digest,
+        "now": timezone.now(),
+    }
+    template = "parts/storage_area.html" if wants_part(request) else "pages/storage_area.html"
+    return render(request, template, context)
+
+
+def _merits(area: StorageArea) -> list[tuple[str, float | None]]:
+    values = {figure.name: figure.value for figure in area.figures}
+    return [(title, values.get(name)) for name, title in MERITS.items()]
+
+
+def _sweep(verdict: SeriesVerdict) -> dict[str, Any]:
+    """Return what the page shows of a sweep: its state, its effects or its settings, first the largest."""
+    content = verdict.content
+    effects: Mapping[str, Any] = content.get("effects") or {}
+    claimed = [term for term in effects.get("terms", ()) if term["is_claimed"]]
+    claimed.sort(key=lambda term: -float(term["size"]))
+    streams: Mapping[str, Any] = content.get("streams") or {}
+    return {
+        "verdict": verdict,
+        "state": content["sweep"],
+        "of": content.get("of"),
+        "refusal": content.get("refusal"),
+        "effects": effects,
+        "terms": [_term(term) for term in claimed[:SHOWN_EFFECTS]],
+        "left_out": max(len(claimed) - SHOWN_EFFECTS, 0),
+        "unclaimed": [
+            " x ".join(term["term"]) for term in effects.get("terms", ()) if not term["is_claimed"]
+        ],
+        "first_pass": _first_pass(effects.get("first_pass") or streams.get("first_pass")),
+        "streams": streams,
+        "settings": [
+            {**setting, "behind": setting["slower"] - 1.0} for setting in streams.get("settings", ())
+        ],
+    }
+
+
+def _first_pass(effect: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if effect is None:
+        return None
+    changes = {key: float(effect[key]) - 1.0 for key in ("ratio", "low", "high")}
+    return {**changes, "differs": effect["p_value"] <= DIFFERENT}
+
+
+def _term(term: Mapping[str, Any]) -> dict[str, Any]:
+    levels: Sequence[Mapping[str, Any]] = term["levels"]
+    strongest = sorted(levels, key=lambda level: -abs(float(level["ratio"]) - 1.0))[:SHOWN_LEVELS]
+    return {
+        "name": " x ".join(term["term"]),
+        "size": float(term["size"]) - 1.0,
+        "levels": [
+            {
+                "name": ", ".join(level["levels"]),
+                **{key: float(level[key]) - 1.0 for key in ("ratio", "low", "high")},
+                "is_best": level["levels"][0] in term["best"],
+            }
+            for level in levels
+            if level in strongest
+        ],
+    }
+
+
+entries = [NavigationEntry("Sites", "Storage", "storage", pages=("storage-area",))]
+urlpatterns = [
+    path("storage/", areas_page, name="storage"),
+    path("storage/<slug:name>/", area_page, name="storage-area"),
+]

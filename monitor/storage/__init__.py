@@ -1,0 +1,1 @@
+"""Storage areas: what their sweeps and applications say, computed after new runs."""

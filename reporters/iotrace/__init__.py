@@ -1,0 +1,1 @@
+"""Traces of a program's I/O calls, and the signatures that are made of them."""
