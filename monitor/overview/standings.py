@@ -20,11 +20,11 @@ from django.utils import timezone
 
 from monitor.db import binary
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.models import Series, Suite
+from monitor.models import Suite
 from monitor.models.latest_run import TREND_RUNS
 from monitor.overview import column_arrays, latest, latest_sql, standings_sql
 from monitor.overview.series_states import LAST_HOUR, SeriesStates
-from monitor.series.staleness import allowed_age
+from monitor.series.staleness import UNSCHEDULED, allowed_age_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -101,10 +101,9 @@ def recount_due(now: datetime) -> None:
 
 def recount(keys: Collection[int], now: datetime) -> None:
     """Count the series with these primary *keys* by what is stored of them now; they may be deleted."""
-    given = [
-        (series.pk, series.suite_id, series.reporter_id, series.probe, allowed_age(series))
-        for series in Series.objects.filter(pk__in=list(keys)).select_related("leader")
-    ]
+    with binary.cursor() as cursor:
+        rows = cursor.execute(standings_sql.CONFIGURED.encode(), [list(keys)], binary=True).fetchall()
+    given = [(*row[:4], _allowed_age(*row[4:8], is_enabled=row[8])) for row in rows]
     columns = [list(column) for column in zip(*given, strict=True)] or [[]] * 5
     names = ("id", "suite", "reporter", "probe", "allowed")
     with binary.cursor() as cursor:
@@ -123,6 +122,15 @@ def visible_groups(user: AbstractBaseUser | AnonymousUser, now: datetime) -> Gro
     if len(outdated) > latest.MOST_LISTED:
         return None
     return GroupedBy(list(Suite.objects.visible_to(user).values_list("pk", flat=True)), without=outdated)
+
+
+def _allowed_age(
+    schedule: str, zone: str, limit_seconds: float, later_seconds: int, *, is_enabled: bool
+) -> float:
+    """Return ``staleness.allowed_age`` of a series with these properties."""
+    if not is_enabled:
+        return UNSCHEDULED
+    return allowed_age_seconds(schedule, zone, limit_seconds=limit_seconds, jitter_seconds=later_seconds)
 
 
 def outdated_series(now: datetime) -> list[int]:

@@ -63,6 +63,13 @@ CROSS JOIN LATERAL (
         THEN ended_at + allowed * interval '1 second' END AS at
 ) AS stale
 """  # noqa: S608  # constants
+CONFIGURED = """
+SELECT series.id, series.suite_id, series.reporter_id, series.probe, leader.schedule, leader.timezone,
+    series.limit_seconds, series.jitter_seconds + series.delay_seconds, series.enabled AND leader.enabled
+FROM monitor_series AS series
+JOIN monitor_series AS leader ON leader.id = coalesce(series.leader_id, series.id)
+WHERE series.id = ANY (%b::bigint[])
+"""
 # One statement, so that what is counted and the counts change together. Each key occurs once, in order.
 RECOUNT = f"""
 WITH new AS MATERIALIZED ({_NEW}), old AS MATERIALIZED (
