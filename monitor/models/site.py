@@ -102,7 +102,7 @@ class ResourceQuerySet(models.QuerySet["Resource"]):
 
 
 def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:
-    """Return the bindings of the series that *user*, who does not see all, may see.
+    """Return the bindings of the series visible to *user*, without the permission to see all.
 
     Looked up from a binding to its suite: a set of all visible series would be made for a single place.
     """
