@@ -195,9 +195,7 @@ def _overview(
     rows = _rows(counts, shown.newest, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
         incidents=incidents,
-        failing=failing_series(
-            failing, {site.pk: site.name for site in counts.sites}, columns.runs, now, but=incidents.affected
-        ),
+        failing=failing_series(failing, counts.site_names, columns.runs, now, but=incidents.affected),
         failing_count=len(failing.series),
         failing_alone_count=int((~is_any_of(failing.series, incidents.affected)).sum()),
         maintenance=maintenance,

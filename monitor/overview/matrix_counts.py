@@ -72,6 +72,10 @@ class MatrixCounts:
     site: NDArray[np.int64]
     by_standing: NDArray[np.int64]
 
+    @property
+    def site_names(self) -> dict[int, str]:
+        return {site.pk: site.name for site in self.sites}
+
 
 @dataclass(frozen=True)
 class ShownStates:
