@@ -69,7 +69,8 @@ def run(
     used: Mapping[str, ResourceUsage] = {}
     for number in range(1, assignment.warm_up_runs + 1):
         label = f"warm-up {number} of {assignment.warm_up_runs}"
-        report = _Run(assignment, on_stage, tools).report()
+        forgetful = replace(assignment, state_directory="")  # its values are discarded, so it is no step
+        report = _Run(forgetful, on_stage, tools).report()
         if report.outcome != "passed":
             reason = report.reason if report.outcome == "skipped" else f"{label}: {report.reason}"
             return _with_warm_ups(replace(report, reason=reason), log, used)

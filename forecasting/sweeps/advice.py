@@ -34,8 +34,8 @@ def _limits(spot: SweetSpot) -> Iterator[str]:
         "of N streams; it limits jobs, for their whole time, and not what other programs do"
     )
     yield (
-        "one node with a disk (root): the scheduler bfq with low_latency 0 and slice_idle 8 or more; as "
-        "shipped, bfq prefers interactive programs, and with slice_idle 0 it waits for no stream"
+        "one node with a disk (root): the scheduler bfq with low_latency 0 and slice_idle 8, and rotational "
+        "1; with slice_idle 0, or for a device that does not rotate, bfq waits for no stream"
     )
     yield (
         "Lustre: no setting limits streams. NRS TBF limits RPCs a second, on each CPU partition of a server, "

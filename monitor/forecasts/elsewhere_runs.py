@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,14 +14,15 @@ from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.elsewhere_sql import MeasuredSeries, RunValue, measured_series, newest_values
 from monitor.models import Segment
+from probes.common.io_classes import IO_CLASSES
+from probes.common.signature import BadSignature, digest
 
 REPLAY = "replay"  # the probe
-CLASSES = ("read", "write", "sync", "metadata")
 QUEUE = "stage.queue_wait.seconds"
 MOST_RUNS = 30
 MOST_WAITS = 300
-_SECONDS = {f"io.{name}.seconds": name for name in CLASSES}
-_BYTES = {f"io.{name}.bytes": name for name in CLASSES}
+_SECONDS = {f"io.{name}.seconds": name for name in IO_CLASSES}
+_BYTES = {f"io.{name}.bytes": name for name in IO_CLASSES}
 # Parameters that change neither the calls of an application nor their times.
 _IRRELEVANT = frozenset({"trace", "wall_seconds"})
 
@@ -146,12 +146,11 @@ def _application(_fingerprint: str, segment: int) -> TracedApplication | None:
     """Return the application of the signature that *segment* replays; None if the signature names none."""
     own = comparable(Segment.objects.values_list("parameters", flat=True).get(pk=segment))
     own.pop("signature_digest", None)
+    text = own.pop("signature", "")
     try:
-        document = json.loads(own.pop("signature", ""))
-        application = document["application"]
+        of_calls = digest(text)
+        application = json.loads(text)["application"]
         probe, parameters = application["probe"], dict(application["parameters"])
-    except (ValueError, TypeError, KeyError):
+    except (BadSignature, ValueError, TypeError, KeyError):
         return None
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(canonical.encode()).hexdigest()[:16]
-    return TracedApplication(str(probe), comparable(parameters), digest, json.dumps(own, sort_keys=True))
+    return TracedApplication(str(probe), comparable(parameters), of_calls, json.dumps(own, sort_keys=True))

@@ -35,7 +35,7 @@ class BadSignature(Exception):
 
 
 @dataclass(frozen=True)
-class Signature:
+class IoSignature:
     """A checked signature. *plan* is what ``kernels/replay.c`` reads."""
 
     document: Mapping[str, Any]
@@ -72,7 +72,7 @@ def digest(text: str) -> str:
     return _digest(_object(text))
 
 
-def parse(text: str) -> Signature:
+def parse(text: str) -> IoSignature:
     """Return the signature in *text*.
 
     Raises:
@@ -83,7 +83,7 @@ def parse(text: str) -> Signature:
     document = _object(text)
     try:
         checked = _Checked(document)
-        return Signature(document, _digest(document), checked.plan(), checked.calls)
+        return IoSignature(document, _digest(document), checked.plan(), checked.calls)
     except KeyError as error:
         raise BadSignature(f"the signature has no {error.args[0]}") from None
     except (TypeError, ValueError, AttributeError, RecursionError) as error:

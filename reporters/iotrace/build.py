@@ -114,7 +114,9 @@ class _Builder:
             "calls": {name: sum(task.calls[name] for task in figures) for name in IO_CLASSES},
             "bytes": {name: sum(task.bytes[name] for task in figures) for name in ("read", "write")},
             "seconds": _mean_seconds([task.seconds for task in figures]),
-            "io_seconds": round(sum(task.seconds[name] for task in figures for name in IO_CLASSES) / len(figures), 6),
+            "io_seconds": round(
+                sum(task.seconds[name] for task in figures for name in IO_CLASSES) / len(figures), 6
+            ),
             "elapsed_seconds": _elapsed(self._tasks),
             "phases": [
                 {"seconds": _mean_seconds([task.phase(number) for task in figures])}

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 from reporters.iotrace.calls import MOVING
-from reporters.iotrace.folding import CallShape, Folder, Leaf, Node, leaves
+from reporters.iotrace.folding import CallShape, FoldedNode, Folder, Leaf, leaves
 
 _MOST_GROUPS = 64
 
 
 @dataclass
-class _Group:
+class _CallGroup:
     """Calls with one operation on one file."""
 
     call: CallShape
@@ -64,7 +64,7 @@ class _Group:
         )
 
 
-def coarse(folder: Folder, nodes: list[Node]) -> list[Node]:
+def coarse(folder: Folder, nodes: list[FoldedNode]) -> list[FoldedNode]:
     """Return fewer nodes for *nodes*: the calls between two barriers by operation and file, mixed evenly."""
     summed = Folder(folder.shapes)
     part: list[Leaf] = []
@@ -81,12 +81,12 @@ def coarse(folder: Folder, nodes: list[Node]) -> list[Node]:
 
 
 def _sum_up(folder: Folder, part: list[Leaf]) -> None:
-    groups: dict[tuple[str, int], _Group] = {}
+    groups: dict[tuple[str, int], _CallGroup] = {}
     for leaf in part:
         key = (leaf.call.operation, leaf.slot)
         if key not in groups and len(groups) >= _MOST_GROUPS:
             key = next((known for known in groups if known[0] == key[0]), key)
-        groups.setdefault(key, _Group(leaf.call, leaf.slot)).add(leaf)
+        groups.setdefault(key, _CallGroup(leaf.call, leaf.slot)).add(leaf)
     rounds = min((group.executions for group in groups.values()), default=0)
     if rounds:
         body = [folder.repeated(*_repeats(group, group.executions // rounds)) for group in groups.values()]
@@ -97,5 +97,5 @@ def _sum_up(folder: Folder, part: list[Leaf]) -> None:
             folder.append_loop([folder.repeated(*_repeats(group, rest))], 1)
 
 
-def _repeats(group: _Group, times: int) -> tuple[CallShape, int, float, int]:
+def _repeats(group: _CallGroup, times: int) -> tuple[CallShape, int, float, int]:
     return group.shape(), group.slot, group.think / group.executions, times

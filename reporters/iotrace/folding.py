@@ -29,7 +29,7 @@ class CallShape:
     align: int = 1
 
 
-class Node:
+class FoldedNode:
     """A call or a loop. *places* are those of the first iteration, *thinks* sums of seconds over all."""
 
     __slots__ = ("body", "call", "places", "shape", "steps", "thinks", "times")
@@ -37,7 +37,7 @@ class Node:
     def __init__(self, call: CallShape, places: list[int], think: float, shape: int) -> None:
         self.call: CallShape | None = call
         self.places, self.thinks, self.shape = places, [think], shape
-        self.body: list[Node] = []
+        self.body: list[FoldedNode] = []
         self.steps: list[int] = []
         self.times = 1
 
@@ -51,24 +51,24 @@ class Folder:
     """Folds the calls of one task. Folders that share *shapes*, the numbers of shapes, can be compared."""
 
     def __init__(self, shapes: dict[object, int]) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[FoldedNode] = []
         self.shapes = shapes
 
     def push(self, call: CallShape, slot: int, offset: int, think: float) -> None:
-        self.nodes.append(Node(call, [slot, offset], think, self._number(call)))
+        self.nodes.append(FoldedNode(call, [slot, offset], think, self._number(call)))
         while self._extend() or self._create():
             pass
 
-    def repeated(self, call: CallShape, slot: int, think: float, times: int) -> Node:
+    def repeated(self, call: CallShape, slot: int, think: float, times: int) -> FoldedNode:
         """Return a node for *times* calls whose place is not an offset."""
-        node = Node(call, [slot, 0], think, self._number(call))
+        node = FoldedNode(call, [slot, 0], think, self._number(call))
         return node if times == 1 else self._loop_of([node], times)
 
-    def append_loop(self, body: list[Node], times: int) -> None:
+    def append_loop(self, body: list[FoldedNode], times: int) -> None:
         """Append *body*, *times* times, at equal places."""
         self.nodes += body if times == 1 else [self._loop_of(body, times)]
 
-    def _loop_of(self, body: list[Node], times: int) -> Node:
+    def _loop_of(self, body: list[FoldedNode], times: int) -> FoldedNode:
         places = _places(body)
         loop = self._loop(body, places, [0] * len(places), [body])
         loop.times = times
@@ -130,22 +130,24 @@ class Folder:
             return True
         return False
 
-    def _loop(self, body: list[Node], places: list[int], steps: list[int], later: list[list[Node]]) -> Node:
-        loop = Node(CallShape(""), places, 0.0, 0)
+    def _loop(
+        self, body: list[FoldedNode], places: list[int], steps: list[int], later: list[list[FoldedNode]]
+    ) -> FoldedNode:
+        loop = FoldedNode(CallShape(""), places, 0.0, 0)
         loop.call, loop.body, loop.steps, loop.times = None, body, steps, 1 + len(later)
         loop.thinks = [sum(parts) for parts in zip(_thinks(body), *map(_thinks, later))]
         loop.shape = self._loop_shape(loop)
         return loop
 
-    def _loop_shape(self, loop: Node) -> int:
+    def _loop_shape(self, loop: FoldedNode) -> int:
         return self._number((loop.times, tuple(node.shape for node in loop.body), tuple(loop.steps)))
 
 
-def _places(nodes: list[Node]) -> list[int]:
+def _places(nodes: list[FoldedNode]) -> list[int]:
     return nodes[0].places if len(nodes) == 1 else [place for node in nodes for place in node.places]
 
 
-def _thinks(nodes: list[Node]) -> list[float]:
+def _thinks(nodes: list[FoldedNode]) -> list[float]:
     return nodes[0].thinks if len(nodes) == 1 else [think for node in nodes for think in node.thinks]
 
 
@@ -167,7 +169,7 @@ class Leaf:
         return executions
 
 
-def leaves(node: Node) -> list[Leaf]:
+def leaves(node: FoldedNode) -> list[Leaf]:
     """Return the calls of *node*; *think* is the mean over their executions."""
     loops: list[list[tuple[int, int, int]]] = [[] for _ in node.thinks]
     calls: list[CallShape] = []
@@ -180,7 +182,9 @@ def leaves(node: Node) -> list[Leaf]:
     return found
 
 
-def _collect(node: Node, first: int, loops: list[list[tuple[int, int, int]]], calls: list[CallShape]) -> None:
+def _collect(
+    node: FoldedNode, first: int, loops: list[list[tuple[int, int, int]]], calls: list[CallShape]
+) -> None:
     if node.call is not None:
         calls.append(node.call)
         return
@@ -192,7 +196,7 @@ def _collect(node: Node, first: int, loops: list[list[tuple[int, int, int]]], ca
         place += len(part.thinks)
 
 
-def instructions(node: Node, described: Iterator[dict[str, object]]) -> dict[str, object]:
+def instructions(node: FoldedNode, described: Iterator[dict[str, object]]) -> dict[str, object]:
     """Return *node* as an instruction of a signature; *described* has its calls in order."""
     if node.call is not None:
         return next(described)

@@ -67,7 +67,7 @@ class Programs:
         """Return the programs, as the signature has them."""
         numbers = self._numbers()
         tasks = [
-            _Task([numbers[identity] for identity in slots], [leaves(node) for node in folder.nodes])
+            _FoldedTask([numbers[identity] for identity in slots], [leaves(node) for node in folder.nodes])
             for slots, folder in self._tasks
         ]
         programs = []
@@ -80,7 +80,7 @@ class Programs:
             first += count
         return programs
 
-    def _program(self, first: int, tasks: Sequence[_Task]) -> dict[str, Any]:
+    def _program(self, first: int, tasks: Sequence[_FoldedTask]) -> dict[str, Any]:
         files = [
             [number, tasks[1].files[slot] - number if len(tasks) > 1 else 0]
             for slot, number in enumerate(tasks[0].files)
@@ -90,7 +90,7 @@ class Programs:
         return {"tasks": [first, len(tasks)], "files": _runs(files), "body": body}
 
 
-class _Task:
+class _FoldedTask:
     """A task: the numbers of its files, and its calls."""
 
     def __init__(self, files: list[int], nodes: list[list[Leaf]]) -> None:
@@ -99,7 +99,7 @@ class _Task:
         self.places = [*files, *(leaf.offset for leaf in self.calls), *(leaf.slot for leaf in self.calls)]
 
 
-def _alike(tasks: Sequence[_Task], shapes: Sequence[list[int]]) -> int:
+def _alike(tasks: Sequence[_FoldedTask], shapes: Sequence[list[int]]) -> int:
     """Return how many tasks, from the first on, are one program: equal shapes, and equal steps."""
     count, steps = 1, None
     while (
@@ -115,7 +115,7 @@ def _alike(tasks: Sequence[_Task], shapes: Sequence[list[int]]) -> int:
     return count
 
 
-def _described(tasks: Sequence[_Task]) -> Iterator[dict[str, object]]:
+def _described(tasks: Sequence[_FoldedTask]) -> Iterator[dict[str, object]]:
     """Yield the calls of a program."""
     for number, leaf in enumerate(tasks[0].calls):
         if leaf.call.operation == "barrier":

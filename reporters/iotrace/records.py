@@ -26,7 +26,7 @@ _LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class TracedProcess:
     """A process of a trace file: its counters, and where its chunks begin and end."""
 
     counters: ProcessCounters
@@ -68,12 +68,12 @@ class TraceFile:
             raise BadTrace(f"{self._path}: {size:,} bytes, the limit is {MAX_BYTES:,}: trace a shorter run")
         return metadata, len(line)
 
-    def _parts(self, begin: int) -> Sequence[Part]:
+    def _parts(self, begin: int) -> Sequence[TracedProcess]:
         parts = []
         try:
             for size in self.metadata["processes"]:
                 counters = parse_counters(self._data[begin : begin + size][:4096])
-                parts.append(Part(counters, begin + counters.header_bytes, begin + size))
+                parts.append(TracedProcess(counters, begin + counters.header_bytes, begin + size))
                 begin += size
         except (BadCounters, TypeError, ValueError, KeyError) as error:
             raise BadTrace(f"{self._path}: it is damaged: {error}") from None
@@ -99,7 +99,7 @@ class TraceFile:
         streams = [stream for part in self.parts for stream in self._streams(part)]
         return IoTrace(str(self.metadata["source"]), int(self.metadata["memory_bytes"]), streams)
 
-    def _streams(self, part: Part) -> Iterator[CallStream]:
+    def _streams(self, part: TracedProcess) -> Iterator[CallStream]:
         chunks: dict[int, list[tuple[int, int]]] = defaultdict(list)
         place = part.begin
         while place < part.end:

@@ -18,7 +18,7 @@ TaskSequence = Sequence[Union[CallStream, AllTasks]]
 
 
 @dataclass
-class _Task:
+class _ArrangedTask:
     rank: int
     ended: int = -1
     files: set[int] = field(default_factory=set)
@@ -31,7 +31,7 @@ def arranged(streams: Sequence[CallStream]) -> list[TaskSequence]:
     The streams of a rank are one task. Other streams that follow one another are one task as well: a stream
     goes to the task that is free and has used most of its files before.
     """
-    tasks: list[_Task] = []
+    tasks: list[_ArrangedTask] = []
     latest = -1
     for stream in sorted(streams, key=lambda stream: (stream.began, stream.rank)):
         if latest >= 0 and stream.began >= latest:
@@ -45,12 +45,12 @@ def arranged(streams: Sequence[CallStream]) -> list[TaskSequence]:
     return [task.sequence for task in sorted(tasks, key=lambda task: (task.rank < 0, task.rank))]
 
 
-def _task_of(stream: CallStream, tasks: list[_Task]) -> _Task:
+def _task_of(stream: CallStream, tasks: list[_ArrangedTask]) -> _ArrangedTask:
     free = [task for task in tasks if task.ended <= stream.began and task.rank == stream.rank]
     if free:
         return max(free, key=lambda task: len(task.files & stream.files))
     barriers = sum(isinstance(item, AllTasks) for item in tasks[0].sequence) if tasks else 0
-    tasks.append(_Task(stream.rank, sequence=[ALL_TASKS] * barriers))
+    tasks.append(_ArrangedTask(stream.rank, sequence=[ALL_TASKS] * barriers))
     return tasks[-1]
 
 

@@ -24,6 +24,11 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "mq-deadline": {"scheduler": "mq-deadline"},
     "bfq as shipped": {"scheduler": "bfq"},
     "bfq, low_latency 0": {"scheduler": "bfq", "iosched/low_latency": "0"},
+    "bfq, low_latency 0, strict_guarantees 1": {
+        "scheduler": "bfq",
+        "iosched/low_latency": "0",
+        "iosched/strict_guarantees": "1",
+    },
     "bfq, low_latency 0, slice_idle 0": {
         "scheduler": "bfq",
         "iosched/low_latency": "0",
@@ -74,7 +79,11 @@ def _loop_device(scratch: Path) -> Iterator[Path]:
         try:
             if "bfq" not in (_queue(device) / "scheduler").read_text(encoding="ascii"):
                 raise _Unsuitable("this kernel has no bfq")
+            # bfq waits for no stream of a device that queues commands, unless the device is rotational.
+            rotational = (_queue(device) / "rotational").read_text(encoding="ascii")
+            (_queue(device) / "rotational").write_text("1", encoding="ascii")
             yield device
+            (_queue(device) / "rotational").write_text(rotational, encoding="ascii")
         finally:
             (_queue(device) / "scheduler").write_text("none", encoding="ascii")
             subprocess.run([losetup, "--detach", str(device)], check=True)

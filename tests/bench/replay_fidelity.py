@@ -23,7 +23,7 @@ from tests.bench.base import Result
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE, TARGETS = "p690-raid5", ("p690-scsi", "xeon-eide", "flash")
 RUNS = 3
-MADBENCH = {"no_pix": 768, "no_bin": 8, "tasks": 4}
+MADBENCH = {"no_pix": 1024, "no_bin": 12, "tasks": 4}  # seconds of I/O on the fastest device
 METHODS: Mapping[str, Mapping[str, object]] = {
     "POSIX, own files": {},
     "one shared file": {"sharing": "shared"},
@@ -51,7 +51,10 @@ def _of_method(scratch: Path, emulator: Path, method: str) -> Iterator[Result]:
         signature = _signature(directory, trace, parameters)
         application, replay = _both(directory, parameters, signature)
     errors: list[float] = []
-    figures: dict[str, float] = {}
+    # Beside other work, this ratio is not 1: then the errors show the machine, not the method.
+    figures = {
+        f"{REFERENCE}: replay there / application there": sum(replay.values()) / sum(application.values())
+    }
     for target in TARGETS:
         with mounted(emulator, directory, profiles.load(target)):
             there, replayed = _both(directory, parameters, signature)
@@ -60,7 +63,11 @@ def _of_method(scratch: Path, emulator: Path, method: str) -> Iterator[Result]:
         )
         actual = sum(there.get(name, 0.0) for name in IO_CLASSES)
         errors.append(predicted / actual - 1.0)
-        figures |= {f"{target}: application, s": actual, f"{target}: error, %": 100.0 * errors[-1]}
+        figures |= {
+            f"{target}: application, s": actual,
+            f"{target}: replay there / application there": sum(replayed.values()) / actual,
+            f"{target}: error, %": 100.0 * errors[-1],
+        }
     yield Result(
         f"replay, {method}: mean error of totals", statistics.mean(map(abs, errors)), 0.06, "lower", figures
     )

@@ -25,6 +25,7 @@ from monitor.testbed.storage.profile import MIB
 from probes.common.kernels import kernel_source
 from probes.streams import parse_streams
 from reporters.compiled import compiled
+from reporters.tokens.server import status
 from tests.bench.base import Result, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +33,12 @@ TASKS, READERS = 16, 4  # the published best of p690-raid5
 FILE_BYTES = 24 * MIB
 ROUNDS = 3
 Environment = Mapping[str, str]
+HOLDS = """
+import os, sys, time
+os.pread(os.open(sys.argv[1], os.O_RDONLY), 4096, 0)
+print(flush=True)
+time.sleep(600)
+"""
 FLASH_BYTES, FLASH_PASSES = 4 * MIB, 4
 
 
@@ -57,7 +64,7 @@ def measure() -> list[Result]:
         with area(Path(scratch), "p690-raid5") as raid:
             inside = _inside(raid)
             write_files(raid)
-            results = [inside, _cost(raid), *_programs(raid)]
+            results = [inside, _cost(raid), _handover(raid), *_programs(raid)]
         with area(Path(scratch), "flash") as flash:
             return [*results, _flash(flash)]
 
@@ -182,6 +189,30 @@ def _cost(area: StorageArea) -> Result:
     }
     ratio = added / figures["time of all, s"]
     return Result("tokens that suffice: processor time added / time", ratio, 0.01, "lower", figures)
+
+
+def _handover(area: StorageArea) -> Result:
+    """Kill the holder of the only token while another program waits for it."""
+    held, waited = area.files[:2]
+    took = []
+    with limited(area, *tokens(1)) as run:
+        forever = {"GRIDCAST_TOKENS_LINGER": "1000", "GRIDCAST_TOKENS_QUANTUM": str(1 << 40)}
+        variables = {**environment(run), **forever}
+        for _ in range(ROUNDS):
+            holds = [sys.executable, "-c", HOLDS, str(held)]
+            holder = subprocess.Popen(holds, env=variables, stdout=subprocess.PIPE)
+            assert holder.stdout
+            holder.stdout.readline()
+            argv = ["dd", f"if={waited}", "of=/dev/null", "bs=4k", "count=1", "status=none"]
+            waiting = subprocess.Popen(argv, env=variables)
+            while status(area.scratch / "socket")["tokens"]["read"]["waiting"] == 0:
+                time.sleep(0.01)
+            began = time.perf_counter()
+            holder.kill()
+            waiting.wait()
+            took.append(time.perf_counter() - began)
+            holder.communicate()
+    return Result("a killed holder's token: seconds until another program has read", max(took), 1.0, "lower")
 
 
 def _dd(files: Sequence[Path], variables: Environment) -> float:

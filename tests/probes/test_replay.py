@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (Debian: gcc, libc6-dev)")
 
+ROOT = Path(__file__).parents[2]
 TEXT = str(Probe.trial["signature"])
 
 
@@ -212,6 +215,29 @@ def test_a_killed_replay_leaves_no_task(tmp_path: Path, kernel: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert eventually(lambda: not any(is_running(task) for task in tasks))
+
+
+@pytest.mark.nightly  # each run takes about a second
+def test_after_many_kills_the_next_run_leaves_no_file_and_no_process(tmp_path: Path) -> None:
+    kills, chance = int(os.environ.get("GRIDCAST_REPLAY_KILLS", "60")), random.Random(21)
+    command = [sys.executable, "-m", "reporters", "once", "replay", "--trial", "--scratch", str(tmp_path)]
+    for _ in range(kills):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as reporter:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                reporter.wait(chance.uniform(0.05, 1.5))
+            reporter.kill()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+    assert eventually(
+        lambda: not [link for link in Path("/proc").glob("[0-9]*/cwd") if is_below(link, tmp_path)]
+    )
+
+
+def is_below(link: Path, directory: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return link.readlink().is_relative_to(directory)
+    return False
 
 
 def is_running(process: int) -> bool:

@@ -203,6 +203,11 @@ def test_a_limit_without_the_time_for_a_measurement_is_an_error_that_says_so(run
     assert re.search(r"the run's limit leaves \d+\.\d s .*a measurement needs 3602\.0 s", report.reason)
 
 
+def test_warm_up_runs_are_no_step_of_a_sweep(run: Run) -> None:
+    assert metrics(run(TINY, warm_up_runs=1))["sweep.pass"] == 1
+    assert metrics(run(TINY))["sweep.pass"] == 2
+
+
 def test_other_parameters_begin_a_new_sweep(run: Run) -> None:
     run(TINY)
     assert metrics(run(TINY))["sweep.pass"] == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import ijson
 
@@ -20,6 +20,12 @@ _BUFFER_BYTES = 1 << 14
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
 
+class Readable(Protocol):
+    """A stream of bytes, or what filters one."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class Document:
     """A forward-only JSON reader. Callers must consume a value fully before they read the next value.
 
@@ -27,7 +33,7 @@ class Document:
     invalid JSON, an unexpected type and an exceeded limit.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Readable) -> None:
         self._events = _events(stream)
 
     def keys(self, what: str, first: Event | None = None) -> Iterator[str]:
@@ -75,7 +81,7 @@ def _step(event: Event) -> int:
     return (event[0] in _OPENING) - (event[0] in _CLOSING)
 
 
-def _events(stream: BinaryIO) -> Iterator[Event]:
+def _events(stream: Readable) -> Iterator[Event]:
     bounded = _Bounded(stream)
     depth = 0
     try:
@@ -101,7 +107,7 @@ def _one_line(error: ijson.JSONError) -> str:
 class _Bounded:
     """Reads *stream*, with a limit on the bytes between parser events; the parser loop resets the count."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Readable) -> None:
         self._stream = stream
         self.bytes_since_event = 0
 

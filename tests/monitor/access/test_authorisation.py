@@ -246,6 +246,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},
         "settings/series": {"name": values["series"]},
         "settings/suites": {"name": "main"},
+        "storage": {"name": values["resource"]},
         "settings/webhooks": {"name": "hook", "pk": world.delivery},
         "sites": {"name": values["resource"] if "/resources/" in path else place},
         "compare": {"form": "csv"},

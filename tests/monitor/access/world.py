@@ -106,7 +106,9 @@ def _site(world: World, place: str) -> None:
     site = Site.objects.create(name=place)
     ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
     resources = [
-        Resource.objects.create(name=f"{place}-{number}", site=site, scratch="/scratch", **ways)
+        Resource.objects.create(
+            name=f"{place}-{number}", site=site, scratch="/scratch", storage={"medium": "disk"}, **ways
+        )
         for number in range(2)
     ]
     series = world.series[place] = builders.circle(f"{place}-ring", resources)

@@ -13,6 +13,7 @@ from monitor.forecasts import refresh
 from monitor.models import Resource, Run, Series
 from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
+from probes.common.signature import FORMAT, VERSION
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders
@@ -54,7 +55,8 @@ def io_grid(now: datetime) -> IoGrid:
 def signature(**parameters: Any) -> str:
     """Return the signature of MADbench with *parameters*, with what the service reads of it."""
     complete = checked_parameters(MADBENCH, {**PARAMETERS, **parameters})
-    return json.dumps({"application": {"probe": "madbench", "parameters": complete}})
+    application = {"probe": "madbench", "parameters": complete}
+    return json.dumps({"format": FORMAT, "version": VERSION, "application": application})
 
 
 def madbench(name: str, resource: Resource, **fields: Any) -> Series:
@@ -79,7 +81,7 @@ def io_run(
     outcome: str = "passed",
 ) -> Run:
     """Ingest a run that reads and writes in so many seconds, waits in a queue, and does something else."""
-    io = read + write
+    io, probe = read + write, probes.load(series.probe)
     stages = (
         wire.StageTiming("queue_wait", "queue", queue_seconds, 0.0),
         wire.StageTiming("compute", "compute", io + other_seconds, queue_seconds),
@@ -95,8 +97,8 @@ def io_run(
     seconds = io + other_seconds + queue_seconds
     report = replace(
         circle_report(slot, series=series.name),
-        probe=wire.ProbeIdentity(series.probe, _version(series.probe), "ab" * 32),
-        parameters=_complete(series),
+        probe=wire.ProbeIdentity(series.probe, probe.version, "ab" * 32),
+        parameters=checked_parameters(probe, series.parameters),
         seconds=seconds,
         stages=stages,
         metrics=metrics if outcome == "passed" else (),
@@ -106,13 +108,3 @@ def io_run(
         usage={},
     )
     return builders.delivered(report)
-
-
-def _version(probe: str) -> str:
-    return probes.load(probe).version if probe in probes.names() else "1.0"
-
-
-def _complete(series: Series) -> Mapping[str, Any]:
-    if series.probe in probes.names():
-        return checked_parameters(probes.load(series.probe), series.parameters)
-    return dict(series.parameters)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.ingest.service import ingest
@@ -69,6 +71,7 @@ def test_the_assignment_has_all_settings_of_the_series(circle: Series, noon: dat
     )
     assert identity == ("circle", noon, "home", "circle", circle.parameters)
     assert (assignment.max_load1, assignment.warm_up_runs, assignment.limit_seconds) == (4.0, 2, 60.0)
+    assert assignment.state_directory == str(settings.VAR_DIR / "series")
     assert assignment.bindings == {"ring": ["here", "there"]}
     config, row = assignment.resources["there"], Resource.objects.get(name="there")
     assert (config.site, config.scratch, config.address) == (row.site.name, row.scratch, "data.example.org")

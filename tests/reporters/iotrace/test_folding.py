@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporters.iotrace.coarse import coarse
-from reporters.iotrace.folding import CallShape, Folder, Node, leaves
+from reporters.iotrace.folding import CallShape, FoldedNode, Folder, leaves
 
 Call = tuple[CallShape, int, int]
 READ, WRITE, BARRIER = CallShape("read", 8), CallShape("write", 8), CallShape("barrier")
@@ -21,7 +21,7 @@ def folded(calls: list[Call], think: float = 0.0) -> Folder:
     return folder
 
 
-def unfolded(node: Node, places: list[int]) -> Iterator[Call]:
+def unfolded(node: FoldedNode, places: list[int]) -> Iterator[Call]:
     """Yield the calls as a replay makes them."""
     if node.call is not None:
         yield node.call, places[0], places[1]
@@ -33,7 +33,7 @@ def unfolded(node: Node, places: list[int]) -> Iterator[Call]:
             yield from unfolded(part, own)
 
 
-def all_unfolded(nodes: list[Node]) -> list[Call]:
+def all_unfolded(nodes: list[FoldedNode]) -> list[Call]:
     return [call for node in nodes for call in unfolded(node, node.places)]
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+import probes
 from reporters.iotrace.calls import BadTrace, IoCall
 from reporters.iotrace.records import MAX_BYTES, TraceFile
 from reporters.preloaded import preloaded
+from reporters.shells.local import Shell
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (Debian: gcc, libc6-dev)")
 
@@ -207,6 +209,29 @@ def test_only_named_programs_are_recorded(traced: Traced, tmp_path: Path) -> Non
     assert traced("sh", "-c", command, options=("--area", str(tmp_path), "--only", "head")).stdout == "te"
     assert {call.operation for call in calls_of(tmp_path)} == {"open", "read", "close"}
     assert len(trace_of(tmp_path).parts) == 1
+
+
+def test_a_signature_names_the_application_with_all_its_parameters(traced: Traced, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text", encoding="ascii")
+    traced("cat", str(tmp_path / "a"), options=("--area", str(tmp_path)))
+    command = [sys.executable, "-m", "reporters", "iotrace", "signature", str(tmp_path / "trace")]
+    command += ["--application", "madbench", "--set", "tasks=3"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    application = json.loads(done.stdout)["application"]
+    assert application["probe"] == "madbench"
+    assert application["parameters"].keys() == probes.load("madbench").parameters.keys() - {
+        "trace",
+        "wall_seconds",
+    }
+    assert (application["parameters"]["tasks"], application["parameters"]["no_bin"]) == (3, 8)
+
+
+def test_programs_of_a_reporter_that_is_traced_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_IOTRACE_SALT", "7")
+    monkeypatch.setenv("GRIDCAST_SECRET_KEY", "secret")
+    output = Shell("here", "label").run(["env"], timeout_seconds=60.0).stdout
+    assert "GRIDCAST_IOTRACE_SALT=7" in output
+    assert "secret" not in output
 
 
 def test_a_program_that_is_missing_is_an_error(traced: Traced, tmp_path: Path) -> None:
