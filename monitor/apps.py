@@ -21,6 +21,7 @@ class MonitorConfig(AppConfig):
         m2m_changed.connect(roles.follow_groups, sender=User.groups.through)
         pre_delete.connect(roles.clear_members, sender=Group)
         worker.subscribe("monitor.overview.latest_sql.update_rows")
+        worker.subscribe("monitor.overview.standings.recount_changed")
         worker.subscribe("monitor.forecasts.pending_changes.record")
         worker.subscribe("monitor.failures.outcomes.worker.note")
         connection_created.connect(lift_decompression_limit)

@@ -18,6 +18,7 @@ from monitor.failures import attribute, classify_runs
 from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
+from monitor.overview import standings
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites
 from monitor.webhooks import deliver as webhooks
@@ -63,6 +64,7 @@ def watch_reporters() -> None:
 @app.task(name="monitor.tasks.gather_dirty_hours")
 def gather_dirty_hours() -> None:
     rollups.gather()
+    standings.recount_due(timezone.now())
 
 
 @app.task(name="monitor.tasks.update_forecasts")

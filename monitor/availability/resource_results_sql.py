@@ -23,6 +23,8 @@ _RESULT_AT = f"""CASE WHEN latest.state IN ('{State.PASSED}', '{State.FAILED}', 
             THEN latest.slot ELSE slots[length(substring(outcomes FROM '^.*[pft]'))] END"""
 # Imported history says nothing about the present.
 _IS_CURRENT = f"NOT starts_with(series.probe, '{IMPORTED}')"
+_NOT_IMPORTED = f"""binding.series_id <> ALL (
+        ARRAY(SELECT id FROM monitor_series WHERE probe LIKE '{IMPORTED}%%'))"""  # noqa: S608  # a constant
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
 # decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
 # outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
@@ -33,21 +35,19 @@ WITH visible AS MATERIALIZED (
 ), evidence AS MATERIALIZED (
     SELECT resource.name, latest.series_id, trail, latest.ended_at,
         {_RESULT_AT} AS result_at,
-        CASE WHEN failed_resources <> '{{}}' THEN (
+        CASE WHEN failed_resources <> '{{{{}}}}' THEN (
             SELECT max(run.slot) FROM unnest(slots, failed_resources) AS run (slot, failed)
             WHERE failed = resource.name) END AS failed_at,
         CASE WHEN trail IS NOT NULL THEN slots[length(outcomes) - length(trail) + 1] END AS failing_since,
         latest.state = '{State.PASSED}' AS is_passed
     FROM monitor_resource AS resource
-    JOIN monitor_binding AS binding ON binding.resource_id = resource.id
-    JOIN monitor_series AS series ON series.id = binding.series_id
+    JOIN monitor_binding AS binding ON binding.resource_id = resource.id {{and_visible}}
     JOIN monitor_latestrun AS latest ON latest.series_id = binding.series_id
     CROSS JOIN LATERAL (
         SELECT CASE WHEN latest.state IN ('{State.FAILED}', '{State.TIMED_OUT}')
             AND failed_resource = resource.name THEN substring(outcomes FROM '[fts]+$') END AS trail
     ) AS failure
-    WHERE resource.name = ANY (%(resources)b) AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
-        AND {_IS_CURRENT}
+    WHERE resource.name = ANY (%(resources)b) AND {_NOT_IMPORTED}
 ), failing AS (
     SELECT name, sum(length(replace(trail, 's', '')))::bigint AS failures,
         min(failing_since) AS failing_since, max(ended_at) AS failure_ended_at
@@ -65,6 +65,25 @@ SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_e
     result_at
 FROM results LEFT JOIN failing ON failing.name = results.name
 """  # noqa: S608  # constants of this module
+
+# The visible series at the sites of the resources, for a user who does not see all: as they are counted, for
+# reading the rows of series takes as long as all the rest; those that have changed since, from their rows.
+_AND_VISIBLE = """AND binding.series_id IN (
+        SELECT series_id FROM monitor_seriesstanding
+        WHERE sites[1] = ANY (ARRAY(SELECT site_id FROM monitor_resource WHERE name = ANY (%(resources)b)))
+            AND suite_id IN (SELECT suite_id FROM visible)
+            AND series_id NOT IN (SELECT series_id FROM monitor_standingchange)
+        UNION ALL
+        SELECT series_id FROM monitor_seriesstanding
+        WHERE cardinality(sites) > 1
+            AND sites && ARRAY(SELECT site_id FROM monitor_resource WHERE name = ANY (%(resources)b))
+            AND suite_id IN (SELECT suite_id FROM visible)
+            AND series_id NOT IN (SELECT series_id FROM monitor_standingchange)
+        UNION ALL
+        SELECT series.id FROM monitor_standingchange AS changed
+        JOIN monitor_series AS series ON series.id = changed.series_id
+        WHERE series.suite_id IN (SELECT suite_id FROM visible)
+    )"""
 
 # What ``ResourceResults.is_failing`` decides, from the series that fail now: they are few, and have an index.
 _FAILING = f"""
@@ -152,10 +171,11 @@ def resource_results(
     is the public: the runs of suites without viewers count.
     """
     parameters = {"resources": list(resources), **(visibility(user) if user else OF_THE_PUBLIC)}
+    query = _RESULTS.format(and_visible="" if parameters["sees_all"] else _AND_VISIBLE)
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(ResourceResults)
         # Not prepared: the best plan for one resource is not that for all of them.
-        rows = cursor.execute(_RESULTS.encode(), parameters, binary=True, prepare=False).fetchall()
+        rows = cursor.execute(query.encode(), parameters, binary=True, prepare=False).fetchall()
     return {row.name: row for row in rows}
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F
 
 import probes
+from monitor.db import binary
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribution import Culprit, MeshResult, PartKind, culprits
 from monitor.failures.latest_results_sql import LatestResult, latest_results
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 WINDOW = timedelta(hours=6)  # older results say nothing about the present
+_PARTS = b"""
+SELECT run.series_id, attribution.kind, attribution.name FROM monitor_attributedrun AS run
+JOIN monitor_attribution AS attribution ON attribution.id = run.attribution_id
+WHERE run.series_id = ANY (%b::bigint[]) AND attribution.ended_at IS NULL ORDER BY run.slot
+"""
 RESULTS_PER_SERIES = 3  # so that a verdict ends soon after its cause was removed
 
 
@@ -67,9 +73,10 @@ def of_series(series: Collection[int]) -> dict[int, Attribution]:
 
 def parts_of_series(series: Collection[int]) -> dict[int, list[tuple[str, str]]]:
     """Return by series the kinds and names of the parts that are at fault now, the latest last."""
-    rows = AttributedRun.objects.filter(series__in=series, attribution__ended_at=None).order_by("slot")
     parts: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for key, kind, name in rows.values_list("series_id", "attribution__kind", "attribution__name"):
+    with binary.cursor() as cursor:
+        rows = cursor.execute(_PARTS, [list(series)], binary=True).fetchall()
+    for key, kind, name in rows:
         parts[key].append((kind, name))
     return parts
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from django.db.models import OuterRef, Q
+from django.db.models import BooleanField, OuterRef, Q
+from django.db.models.expressions import RawSQL
 
-from monitor.models import FailureSignature, Run, Series
+from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
+from monitor.models import Binding, FailureSignature, Run, Series
 from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE
 from monitor.models.selected_time import SelectedTime
 from monitor.models.visibility import has_row
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
 NOT_PASSED, IN_PROGRESS = "not_passed", "in_progress"  # outcomes that stand for several states
 MOST_LISTED_SERIES = 500  # so many are looked up by series, and more by time
+MOST_HASHED_SERIES = 20_000  # of so many, PostgreSQL hashes the keys; of more, each run looks its series up
 MOST_COUNTED = 2_000  # newest failed runs whose causes are counted
 MOST_DAYS = 92  # in which runs at a time of day are searched, as each is a query
 _DAY = timedelta(days=1)
+_OF_KEYS = "monitor_run.series_id = ANY (%s::bigint[])"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +149,15 @@ def _of_series(runs: RunQuerySet, chosen: RunFilter, user: AbstractBaseUser | An
         return runs.each_visible_to(user)
     visible: SeriesQuerySet = Series.objects.visible_to(user).order_by()
     if chosen.series:
-        visible = visible.filter(name__icontains=chosen.series)
+        visible = visible.filter(name__has_text=chosen.series)
     if chosen.site:
-        visible = visible.filter(bindings__resource__site__name=chosen.site)
-    keys = list(visible.values_list("pk", flat=True).distinct()[: MOST_LISTED_SERIES + 1])
-    if len(keys) > MOST_LISTED_SERIES:  # looked up for each run, the newest first
+        at_site = Binding.objects.filter(resource__site__name=chosen.site).order_by()
+        visible = visible.filter(pk__in=at_site.values("series"))
+    keys = list(visible.values_list("pk", flat=True)[: MOST_HASHED_SERIES + 1])
+    if len(keys) > MOST_HASHED_SERIES:  # looked up for each run, the newest first
         return runs.filter(has_row(visible.filter(pk=OuterRef("series"))))
+    if len(keys) > MOST_LISTED_SERIES:
+        return runs.filter(RawSQL(_OF_KEYS, [keys], BooleanField()))  # noqa: S611  # a constant statement
     return runs.filter(series__in=keys)
 
 

@@ -28,11 +28,10 @@ HORIZONS = (
     (timedelta(days=1), "6 h to 1 d"),
     (None, "more than 1 d"),
 )
-_AT_SITE = """(%(site)b = '' OR EXISTS (
-    SELECT FROM monitor_binding AS binding
+_AT_SITE = """AND series.id IN (
+    SELECT binding.series_id FROM monitor_binding AS binding
     JOIN monitor_resource AS resource ON resource.id = binding.resource_id
-    JOIN monitor_site AS site ON site.id = resource.site_id
-    WHERE binding.series_id = series.id AND site.name = %(site)b))"""
+    JOIN monitor_site AS site ON site.id = resource.site_id WHERE site.name = %(site)b)"""
 # ``OFFSET 0`` keeps the planner from joining whole tables: the limit ends the reading.
 _RECORDS = f"""
 SELECT series.name, metric.unit, state.record_n, state.mean_absolute_error, state.mean_absolute_scaled_error,
@@ -46,7 +45,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM monitor_forecaststate
     WHERE metric_id = metric.id AND record_n > 0 AND cardinality(less) = %(levels)b OFFSET 0
 ) AS state
-WHERE {VISIBLE} AND {_AT_SITE}
+WHERE {VISIBLE} AT_SITE
 LIMIT %(at_most)b
 """  # noqa: S608  # constants
 _HORIZONS = f"""
@@ -58,8 +57,7 @@ JOIN monitor_metric AS metric ON metric.id = forecast.metric_id
 JOIN monitor_segment AS segment ON segment.id = metric.segment_id
 JOIN monitor_series AS series ON series.id = segment.series_id
 WHERE forecast.id > (SELECT max(id) - %(newest)b FROM monitor_forecast) AND forecast.truth IS NOT NULL
-    AND forecast.method = %(method)b AND metric.name = %(metric)b AND {VISIBLE}
-    AND {_AT_SITE}
+    AND forecast.method = %(method)b AND metric.name = %(metric)b AND {VISIBLE} AT_SITE
 GROUP BY 1 ORDER BY 1
 """  # noqa: S608  # constants
 
@@ -104,7 +102,8 @@ def series_records(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) 
     """Return the records of the chosen metric of up to ``MOST_SERIES`` series, by the default method."""
     parameters = {"levels": len(QUANTILE_LEVELS), "at_most": MOST_SERIES, **_chosen(user, choice)}
     with binary.cursor() as cursor:
-        return [SeriesRecord(*row) for row in cursor.execute(_RECORDS, parameters).fetchall()]
+        rows = cursor.execute(_of_choice(_RECORDS, choice), parameters).fetchall()
+    return [SeriesRecord(*row) for row in rows]
 
 
 def calibration(records: Sequence[SeriesRecord]) -> list[CalibrationPoint]:
@@ -132,11 +131,16 @@ def scores_by_horizon(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilte
         **_chosen(user, choice),
     }
     with binary.cursor() as cursor:
-        rows = cursor.execute(_HORIZONS, parameters).fetchall()
+        rows = cursor.execute(_of_choice(_HORIZONS, choice), parameters).fetchall()
     return [
         HorizonScore(HORIZONS[bucket][1], n, error / n, error / actual if actual else None, within / n)
         for bucket, n, error, actual, within in rows
     ]
+
+
+def _of_choice(statement: str, choice: ScoreFilter) -> bytes:
+    """Return *statement* with the condition of a site only if there is one: the planner begins there."""
+    return statement.replace("AT_SITE", _AT_SITE if choice.site else "").encode()
 
 
 def _chosen(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter) -> dict[str, object]:

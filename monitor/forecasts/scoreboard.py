@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 50
 MOST_OUTCOMES = 5000
 MOST_RECENT = 60
+NEWEST_ISSUED = 1000  # forecasts
 LEAST_COMPARED = 20  # forecasts: methods with fewer come last
 
 
@@ -149,15 +150,21 @@ def recent_forecasts(user: AbstractBaseUser | AnonymousUser, choice: ScoreFilter
     """Return the newest scored forecasts of *choice*, from the series with the newest values.
 
     The forecast with the newest actual value is first. The more series there are, the fewer forecasts of each
-    series are returned.
+    series are returned. A new value makes a new forecast: the series with the newest values are looked for
+    among the newest ``NEWEST_ISSUED`` forecasts, and among all only if these have too few.
     """
     states = ForecastState.objects.filter(metric__name=choice.metric, record_n__gt=0)
     if choice.site:
         states = states.filter(metric__segment__series__in=_at_site(choice.site))
     if not sees_all(user):
         states = states.filter(metric__segment__series__in=Series.objects.visible_to(user))
-    newest_first = states.order_by(F("last_time").desc(nulls_last=True))
-    metrics = list(newest_first.values_list("metric", flat=True)[:MOST_RECENT])
+    newest_first = states.order_by(F("last_time").desc(nulls_last=True)).values_list("metric", flat=True)
+    metrics: list[int] = []
+    if not choice.site:  # series of a site are few
+        issued = Forecast.objects.order_by("-pk").values_list("metric", flat=True)[:NEWEST_ISSUED]
+        metrics = list(newest_first.filter(metric__in=set(issued))[:MOST_RECENT])
+    if len(metrics) < MOST_RECENT:
+        metrics = list(newest_first[:MOST_RECENT])
     each = MOST_RECENT // max(len(metrics), 1)
     scored = Forecast.objects.scored().filter(metric=OuterRef("pk"), method=choice.method, at=None)
     newest = ArraySubquery(scored.order_by("-last_known_at").values("pk")[:each])

@@ -52,6 +52,7 @@ from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
+from monitor.models.series_standing import OutcomeCount, SeriesStanding, StandingChange, StandingCount
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.storage_verdict import StorageVerdict
@@ -106,6 +107,7 @@ __all__ = [
     "Notification",
     "Outcome",
     "OutcomeBlock",
+    "OutcomeCount",
     "OutcomeDay",
     "OutcomeProgress",
     "OwnSignature",
@@ -128,11 +130,14 @@ __all__ = [
     "Sample",
     "Segment",
     "Series",
+    "SeriesStanding",
     "SignatureChange",
     "Site",
     "SiteAdministrator",
     "SiteDay",
     "SiteMonth",
+    "StandingChange",
+    "StandingCount",
     "StorageVerdict",
     "SuccessState",
     "Suite",

@@ -266,7 +266,12 @@ class Series(models.Model):
         verbose_name_plural = "series"
         permissions = [("run_series", "Can run a series now")]
         # The keys of the series of some suites, which pages read, without their rows.
-        indexes = [models.Index(fields=["suite", "id"], name="series_of_suite")]
+        indexes = [
+            models.Index(fields=["suite", "id"], name="series_of_suite"),
+            models.Index(
+                fields=["id"], condition=models.Q(probe__startswith=IMPORTED), name="series_imported"
+            ),
+        ]
         constraints = [
             models.CheckConstraint(condition=models.Q(limit_seconds__gt=0), name="series_limit_positive"),
             models.CheckConstraint(

@@ -103,9 +103,15 @@ class ResourceQuerySet(models.QuerySet["Resource"]):
 
 
 def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:
-    from monitor.models.series import Binding, Series  # noqa: PLC0415  # series.py imports this module
+    """Return the bindings of the series visible to *user*, without the permission to see all.
 
-    return Binding.objects.filter(series__in=Series.objects.visible_to(user).order_by()).order_by()
+    Looked up from a binding to its suite: a set of all visible series would be made for a single place.
+    """
+    from monitor.models.series import Binding, visible_suites  # noqa: PLC0415  # series.py imports this module
+
+    if not user.is_authenticated or not user.is_active:
+        return Binding.objects.none()
+    return Binding.objects.filter(series__suite__in=visible_suites(user)).order_by()
 
 
 class Site(models.Model):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from monitor.overview.series_states import SeriesStates
 
-MOST_FORECASTS = 2000  # that are read for a page: of each cell those of the newest results
+MOST_FORECASTS = 1500  # that are read for a page: of each cell those of the newest results
 _FOREVER = int(np.iinfo(np.int64).max)
 # The metric of the stored row may lag a change of the segment by a moment, as the forecast does.
 _DEVIATIONS = """

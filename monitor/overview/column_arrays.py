@@ -37,7 +37,9 @@ _JOINED = f"string_agg({{}}, '{SEPARATOR}')"
 
 
 def read(
-    columns: Mapping[str, tuple[str, str]], source: str, parameters: Sequence[object]
+    columns: Mapping[str, tuple[str, str]],
+    source: str,
+    parameters: Sequence[object] | Mapping[str, object],
 ) -> dict[str, NDArray[Any]]:
     """Return an array for each of *columns*, by name; the rows are in no order.
 

@@ -5,23 +5,43 @@ The number of queries does not depend on the number of incidents or series.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Q
+import numpy as np
+from django.db.models import Count, Q
+from numpy.typing import NDArray
 
 from monitor.failures.explained_series import explaining_incidents
-from monitor.models import Alert, Incident, IncidentSeries, Series
+from monitor.models import Incident, Suite
+from monitor.overview import column_arrays
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from monitor.models.incident import IncidentQuerySet
+
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 MOST_OPEN, MOST_FIXED = 5, 3  # that are listed
 _MOST_READ = 1000
+_COLUMNS = {
+    "incident": ("integer", "incident_id"),
+    "series": ("integer", "series_id"),
+    "is_of_run": ("integer", "is_of_run::int"),
+}
+_AFFECTED = """
+FROM (
+    SELECT incident_id, series_id, true AS is_of_run FROM monitor_incidentseries
+    WHERE until IS NULL AND incident_id = ANY (%b::bigint[])
+    UNION ALL
+    SELECT incident_id, series_id, false FROM monitor_alert
+    WHERE closed_at IS NULL AND incident_id = ANY (%b::bigint[])
+) AS affected JOIN monitor_series AS series ON series.id = affected.series_id
+WHERE series.suite_id = ANY (%b::bigint[])
+"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +107,30 @@ class CurrentIncidents:
         return self.open_count - len(self.open)
 
 
+class _Affected(NamedTuple):
+    """Pairs of an incident and a series that it affects, by a failed run or by an alert."""
+
+    incident: NDArray[np.int64]
+    series: NDArray[np.int64]
+    is_of_run: NDArray[np.bool_]
+
+    def with_explained(self, explained: Mapping[int, int]) -> _Affected:
+        """Return these pairs, and those of *explained*: incidents by series."""
+        incidents = np.array([*explained.values()], dtype=np.int64)
+        series = np.array([*explained], dtype=np.int64)
+        return _Affected(
+            np.append(self.incident, incidents),
+            np.append(self.series, series),
+            np.append(self.is_of_run, np.zeros(len(explained), dtype=bool)),
+        )
+
+    def series_counts(self) -> Counter[int]:
+        """Return the number of series of each incident."""
+        pairs = np.unique(np.stack([self.incident, self.series]), axis=1)
+        incidents, counts = np.unique(pairs[0], return_counts=True)
+        return Counter(dict(zip(incidents.tolist(), counts.tolist(), strict=True)))
+
+
 def current_incidents(
     user: AbstractBaseUser | AnonymousUser, now: datetime, failing: Collection[int] = ()
 ) -> CurrentIncidents:
@@ -95,63 +139,55 @@ def current_incidents(
     *failing* has the primary keys of visible series that fail now. The ones that an incident explains count
     to its series, though it does not affect them yet.
     """
-    recent = Q(resolved_at=None) | Q(resolved_at__gt=now - WEEK)
-    visible = Incident.objects.visible_to(user).filter(recent).select_related("signature")
-    incidents = list(visible.order_by("-resolved_at", "-opened_at", "-pk")[:_MOST_READ])
-    is_open = [incident for incident in incidents if incident.resolved_at is None]
-    affected, series_of = _affected(user, is_open)
-    explained = explaining_incidents(set(failing) - affected, is_open, now)
-    for series, incident in explained.items():
-        series_of[incident].add(series)
-    lines = [_line(incident, len(series_of[incident.pk]), now) for incident in is_open]
-    lines.sort(key=lambda line: (-line.series_count, -line.since.timestamp(), line.key))
+    visible = Incident.objects.visible_to(user)
+    # Most incidents are only counted: no more of them is read than is needed to find their series.
+    open_only = visible.open().only("kind", "name", "condition", "signature", "since")
+    is_open = list(open_only.order_by("-opened_at", "-pk")[:_MOST_READ])
+    affected = _affected(user, [incident.pk for incident in is_open])
+    of_runs = frozenset(affected.series[affected.is_of_run].tolist())
+    explained = explaining_incidents(set(failing) - of_runs, is_open, now)
+    series_of = affected.with_explained(explained).series_counts()
+    is_open.sort(key=lambda each: (-series_of[each.pk], -each.since.timestamp(), each.pk))
+    last_fixed = visible.filter(resolved_at__gt=now - DAY).order_by("-resolved_at", "-opened_at", "-pk")
+    fixed = list(last_fixed.values_list("pk", flat=True)[:MOST_FIXED])
+    listed = [each.pk for each in is_open[:MOST_OPEN]]
+    titled = Incident.objects.select_related("signature").in_bulk([*listed, *fixed])
+    is_recent = Q(resolved_at=None) | Q(resolved_at__gt=now - WEEK)
+    periods = {"yesterday": now - DAY, "last week": now - WEEK}
     return CurrentIncidents(
-        open=lines[:MOST_OPEN],
-        open_count=len(lines),
-        fixed=_fixed(incidents, now)[:MOST_FIXED],
-        changes=[
-            changes_since("yesterday", now - DAY, _spans(incidents)),
-            changes_since("last week", now - WEEK, _spans(incidents)),
-        ],
-        affected=affected | explained.keys(),
+        open=[_line(titled[key], series_of[key], now) for key in listed if key in titled],
+        open_count=len(is_open),
+        fixed=[_fixed(titled[key]) for key in fixed if key in titled],
+        changes=_changes(visible.filter(is_recent), periods),
+        affected=of_runs | explained.keys(),
     )
 
 
-def changes_since(
-    period: str, start: datetime, spans: Iterable[tuple[datetime, datetime | None]]
-) -> IncidentChanges:
-    """Count the incidents with the *spans* (opened, resolved) by what happened since *start*.
+def _changes(incidents: IncidentQuerySet, periods: Mapping[str, datetime]) -> list[IncidentChanges]:
+    """Count *incidents*, the open and the recent ones, by what happened in *periods*, from a start until now.
 
-    One that was opened and resolved since *start* is fixed, not new.
+    One that was opened and resolved since the start is fixed, not new.
     """
-    new = fixed = still_open = 0
-    for opened_at, resolved_at in spans:
-        if resolved_at is not None:
-            fixed += resolved_at > start
-        elif opened_at > start:
-            new += 1
-        else:
-            still_open += 1
-    return IncidentChanges(period, new, fixed, still_open)
+    counts = {}
+    for number, start in enumerate(periods.values()):
+        is_new = Q(resolved_at=None, opened_at__gt=start)
+        counts[f"new_{number}"] = Count("pk", filter=is_new)
+        counts[f"fixed_{number}"] = Count("pk", filter=Q(resolved_at__gt=start))
+        counts[f"still_open_{number}"] = Count("pk", filter=Q(resolved_at=None, opened_at__lte=start))
+    numbers = incidents.order_by().aggregate(**counts)
+    return [
+        IncidentChanges(period, numbers[f"new_{at}"], numbers[f"fixed_{at}"], numbers[f"still_open_{at}"])
+        for at, period in enumerate(periods)
+    ]
 
 
-def _spans(incidents: Iterable[Incident]) -> list[tuple[datetime, datetime | None]]:
-    return [(incident.opened_at, incident.resolved_at) for incident in incidents]
-
-
-def _affected(
-    user: AbstractBaseUser | AnonymousUser, incidents: Sequence[Incident]
-) -> tuple[frozenset[int], dict[int, set[int]]]:
-    """Return the series with failed runs in *incidents*, and all affected series of each incident."""
-    visible = Series.objects.visible_to(user).order_by().values("pk")
-    keys = [incident.pk for incident in incidents]
-    of_runs = IncidentSeries.objects.filter(incident__in=keys, until=None, series__in=visible)
-    of_alerts = Alert.objects.open().filter(incident__in=keys, series__in=visible)
-    series_of: dict[int, set[int]] = defaultdict(set)
-    failing = list(of_runs.order_by().values_list("incident", "series"))
-    for incident, series in [*failing, *of_alerts.order_by().values_list("incident", "series")]:
-        series_of[incident].add(series)
-    return frozenset(series for _, series in failing), series_of
+def _affected(user: AbstractBaseUser | AnonymousUser, incidents: Sequence[int]) -> _Affected:
+    """Return the series that *user* may see and that *incidents* (primary keys) affect."""
+    if not incidents:
+        return _Affected(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
+    suites = list(Suite.objects.visible_to(user).values_list("pk", flat=True))
+    rows = column_arrays.read(_COLUMNS, _AFFECTED, [list(incidents), list(incidents), suites])
+    return _Affected(rows["incident"], rows["series"], rows["is_of_run"].astype(bool))
 
 
 def _line(incident: Incident, series_count: int, now: datetime) -> OpenIncident:
@@ -172,11 +208,7 @@ def _handling(incident: Incident) -> str:
     return f"acknowledged by {incident.acknowledged_by}" if incident.acknowledged_at else ""
 
 
-def _fixed(incidents: Iterable[Incident], now: datetime) -> list[FixedIncident]:
-    """Return the incidents resolved within the last day, the latest first."""
-    fixed = [
-        FixedIncident(incident.pk, incident.title, incident.place, incident.resolved_at)
-        for incident in incidents
-        if incident.resolved_at is not None and incident.resolved_at > now - DAY
-    ]
-    return sorted(fixed, key=lambda line: line.resolved_at, reverse=True)
+def _fixed(incident: Incident) -> FixedIncident:
+    if incident.resolved_at is None:
+        raise ValueError(f"incident {incident.pk}: expected a resolved one")
+    return FixedIncident(incident.pk, incident.title, incident.place, incident.resolved_at)

@@ -8,9 +8,9 @@ arrays. The number of queries does not depend on the number of series or sites.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,28 @@ import probes
 from monitor.availability.report import present_months
 from monitor.db.timestamps import moment
 from monitor.ledger.maintenance import ShownWindow, open_for_user
-from monitor.models import Binding, Hold, Resource, Series, Site, Suite
+from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind
 from monitor.overview import latest
 from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
-from monitor.overview.allowed_ages import NEVER_CURRENT, allowed_ages
+from monitor.overview.allowed_ages import allowed_ages
 from monitor.overview.cell_figures import CellFigures, cell_figures
 from monitor.overview.column_arrays import NEVER
 from monitor.overview.incidents import current_incidents
 from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.matrix_content import Overview, SiteRow
+from monitor.overview.matrix_counts import (
+    MatrixColumns,
+    MatrixCounts,
+    ShownStates,
+    counted,
+    shown_states,
+    totals_of_states,
+    with_stored,
+)
 from monitor.overview.series_details import (
     SeriesCell,
     SeriesDetails,
-    SeriesRuns,
     cell_at,
     cells_by_site,
     series_details,
@@ -44,87 +52,32 @@ from monitor.overview.series_states import (
     HERE,
     MONITORING,
     SOMEWHERE,
-    STALE,
-    STANDINGS,
-    SeriesStates,
     series_states,
     stale_rows,
-    standings,
+)
+from monitor.overview.standings import (
+    GroupedBy,
+    outdated_series,
+    stored_counts,
+    stored_failing,
+    stored_outcomes,
 )
 from monitor.overview.summary import (
     failing_series,
     is_any_of,
     maintenance_at,
-    outcomes_of_last_hour,
 )
 from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.models.series import SeriesQuerySet
 
 MOST_SERIES = 40  # for more series than this, there is no column for each
 MOST_BINDINGS = 2000
 SITES_A_PAGE = 50
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of an overview, and its series.
-
-    Attributes:
-        names: the name of each column.
-        source: a queryset that contains all of *series*.
-        series: the primary keys of the series.
-        group: for each of *series*, the index of its column in *names*.
-        allowed_age: for each of *series*, how old its newest result may be, in seconds; None if *runs* say
-            which are stale.
-        details, runs: details and runs of the series; empty unless each column is a single series.
-    """
-
-    names: Sequence[str]
-    source: SeriesQuerySet
-    series: NDArray[np.int64]
-    group: NDArray[np.int64]
-    are_suites: bool = False
-    allowed_age: NDArray[np.float64] | None = None
-    details: Sequence[SeriesDetails] = ()
-    runs: Mapping[int, SeriesRuns] = field(default_factory=dict)
-
-    @property
-    def is_imported(self) -> NDArray[np.bool_]:
-        """Whether each of *series* was imported."""
-        if self.allowed_age is not None:
-            return np.equal(self.allowed_age, NEVER_CURRENT)
-        freshness = (self.runs[key].freshness if key in self.runs else None for key in self.series.tolist())
-        return np.fromiter((each == Staleness.IMPORTED for each in freshness), bool, len(self.series))
-
-
-class _NamedSite(NamedTuple):
-    pk: int
-    name: str
-    title: str
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Numbers of series by site and column.
-
-    Attributes:
-        sites: the sites, sorted by name.
-        row, site: pairs of a row in the states and the position of a site of its series.
-        by_standing: the number of series by site, column and standing.
-        newest: when the newest run ended, by site and column, in microseconds since 1970.
-    """
-
-    sites: Sequence[_NamedSite]
-    row: NDArray[np.int64]
-    site: NDArray[np.int64]
-    by_standing: NDArray[np.int64]
-    newest: NDArray[np.int64]
 
 
 def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -146,7 +99,7 @@ def overview_of_series(
     details.sort(key=lambda detail: detail.is_imported)  # history is right of what runs
     keys = [detail.key for detail in details]
     visible = Series.objects.filter(pk__in=keys)
-    columns = _Columns(
+    columns = MatrixColumns(
         names=[detail.name for detail in details],
         source=visible,
         series=np.array(keys, dtype=np.int64),
@@ -171,41 +124,49 @@ def overview_of_groups(
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("sort_name")
     names = dict(suites.values_list("pk", "name"))
-    columns = _columns_of_suites(names) if len(names) > 1 else _columns_of_probes(names)
+    columns = _columns_of_suites(names, now) if len(names) > 1 else _columns_of_probes(names, now)
     holds = list(Hold.objects.at(now))
     return _overview(columns, user, now, holds, order=order, page=page, sites_a_page=SITES_A_PAGE)
 
 
-def _columns_of_suites(suites: Mapping[int, str]) -> _Columns:
+def _columns_of_suites(suites: Mapping[int, str], now: datetime) -> MatrixColumns:
+    grouped = GroupedBy(list(suites))
+    return _grouped_columns(grouped, list(suites.values()), now, are_suites=True)
+
+
+def _columns_of_probes(suites: Mapping[int, str], now: datetime) -> MatrixColumns:
+    installed = sorted(probes.names())
+    return _grouped_columns(GroupedBy(list(suites), installed), [*installed, "others"], now)
+
+
+def _grouped_columns(
+    grouped: GroupedBy, names: Sequence[str], now: datetime, *, are_suites: bool = False
+) -> MatrixColumns:
+    """Return the columns with the series whose stored counts are not those of *now*, or with all series."""
+    outdated = outdated_series(now)
+    is_stored = len(outdated) <= latest.MOST_LISTED
     # Reading all series and states is as fast as selecting most of them.
-    source = Series.objects.all()
-    rows = latest.series_columns(source, {"suite": ("integer", "suite_id"), **AGE_COLUMNS})
-    group = latest.positions_of(rows["suite"], np.array(list(suites)))
-    is_visible = group >= 0
-    return _Columns(
-        list(suites.values()),
+    source = Series.objects.filter(pk__in=outdated) if is_stored else Series.objects.all()
+    with_leaders = source | Series.objects.filter(followers__in=outdated) if is_stored else source
+    read = {"group": grouped.expression(), "suite": ("integer", "suite_id"), **AGE_COLUMNS}
+    rows = latest.series_columns(with_leaders, read)
+    group = grouped.column(rows["group"])
+    is_visible = latest.positions_of(rows["suite"], np.array(grouped.suites, dtype=np.int64)) >= 0
+    if is_stored:
+        is_visible &= np.isin(rows["series"], np.array(outdated, dtype=np.int64))
+    return MatrixColumns(
+        names,
         source,
         rows["series"][is_visible],
         group[is_visible],
-        are_suites=True,
+        are_suites=are_suites,
         allowed_age=allowed_ages(rows)[is_visible],
+        stored=replace(grouped, without=outdated) if is_stored else None,
     )
 
 
-def _columns_of_probes(suites: Mapping[int, str]) -> _Columns:
-    visible = Series.objects.filter(suite__in=list(suites))
-    installed = sorted(probes.names())
-    array = ", ".join(f"'{name}'" for name in installed)
-    position = f"coalesce(array_position(ARRAY[{array}], probe::text) - 1, {len(installed)})"
-    rows = latest.series_columns(visible, {"group": ("integer", position), **AGE_COLUMNS})
-    # Reading all states is as fast as selecting most of them.
-    names = [*installed, "others"]
-    source = Series.objects.all()
-    return _Columns(names, source, rows["series"], rows["group"], allowed_age=allowed_ages(rows))
-
-
 def _overview(
-    columns: _Columns,
+    columns: MatrixColumns,
     user: AbstractBaseUser | AnonymousUser,
     now: datetime,
     holds: Sequence[Hold],
@@ -218,33 +179,37 @@ def _overview(
         columns.source, columns.series, columns.group, now, is_imported=columns.is_imported
     )
     is_stale = stale_rows(states, columns.allowed_age, now)
-    counts = _counted(states, columns, is_stale)
+    counts, totals = counted(states, columns, is_stale), totals_of_states(states, is_stale, now)
+    failing = states.failing()
+    if columns.stored:
+        stored = stored_counts(columns.stored)
+        counts = with_stored(counts, stored)
+        totals = totals.plus(stored, stored_outcomes(columns.stored, now))
+        failing = failing.joined(stored_failing(columns.stored))
     used = np.flatnonzero(counts.by_standing.sum(axis=(1, 2)))
     ordered = used[_order(counts.by_standing[used].sum(axis=1), order)]
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
     maintenance = open_for_user(user, now)
-    incidents = current_incidents(user, now, states.series[states.is_failing].tolist())
+    incidents = current_incidents(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    figures = {} if columns.details else _figures(counts, states, shown_sites, now)
-    rows = _rows(counts, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
+    shown = shown_states(counts, states, columns, shown_sites)
+    figures = {} if columns.details else _figures(shown, len(columns.names), now)
+    rows = _rows(counts, shown.newest, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
         incidents=incidents,
-        failing=failing_series(
-            states, {site.pk: site.name for site in counts.sites}, columns.runs, now, but=incidents.affected
-        ),
-        failing_count=int(states.is_failing.sum()),
-        failing_alone_count=int((states.is_failing & ~is_any_of(states.series, incidents.affected)).sum()),
+        failing=failing_series(failing, counts.site_names, columns.runs, now, but=incidents.affected),
+        failing_count=len(failing.series),
+        failing_alone_count=int((~is_any_of(failing.series, incidents.affected)).sum()),
         maintenance=maintenance,
-        outcomes=outcomes_of_last_hour(states, now),
-        stale_count=int((is_stale & ~states.is_imported).sum())
-        + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
+        outcomes=totals.outcomes,
+        stale_count=totals.stale + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
         series=_shown_details(columns, rows, maintenance),
-        series_count=len(states.series),
+        series_count=totals.series,
         site_names=[counts.sites[at].name for at in used.tolist()],
         rows=rows,
         site_count=len(ordered),
@@ -253,43 +218,7 @@ def _overview(
     )
 
 
-def _counted(states: SeriesStates, columns: _Columns, is_stale: NDArray[np.bool_]) -> _Counts:
-    """Count each series once at each of its sites, by its standing there."""
-    sites = [
-        _NamedSite(*row) for row in Site.objects.order_by("sort_name").values_list("pk", "name", "title")
-    ]
-    site_keys = np.array([site.pk for site in sites], dtype=np.int64)
-    groups = len(columns.names)
-    row, site = _series_at_sites(states, columns, site_keys)
-    at = site * groups + states.group[row]
-    standing = standings(states.state[row], states.culprit[row], site_keys[site])
-    standing[(is_stale | states.is_imported)[row]] = STALE
-    shape = (len(sites), groups)
-    size = len(sites) * groups
-    counts = np.bincount(at * len(STANDINGS) + standing, minlength=size * len(STANDINGS))
-    newest = np.full(size, NEVER)
-    np.maximum.at(newest, at, states.ended_at[row])
-    return _Counts(sites, row, site, counts.reshape(*shape, len(STANDINGS)), newest.reshape(shape))
-
-
-def _series_at_sites(
-    states: SeriesStates, columns: _Columns, sites: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of (row in *states*, position in *sites*), one for each site of each series."""
-    bindings = latest.binding_columns(columns.source)
-    resources = np.array(Resource.objects.values_list("pk", "site_id"), dtype=np.int64).reshape(-1, 2)
-    site_of_resource = latest.positions_of(resources[:, 1], sites)
-    row = latest.positions_of(bindings["series"], states.series)
-    resource = latest.positions_of(bindings["resource"], resources[:, 0])
-    site = latest.take(site_of_resource, resource, -1)
-    is_visible = (row >= 0) & (site >= 0)
-    pairs = np.sort(row[is_visible] * len(sites) + site[is_visible])
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # a series may have several resources at a site
-    row, site = np.divmod(pairs, max(len(sites), 1))
-    return row, site
-
-
-def _used_columns(counts: _Counts) -> list[int]:
+def _used_columns(counts: MatrixCounts) -> list[int]:
     used: list[int] = np.flatnonzero(counts.by_standing.sum(axis=(0, 2))).tolist()
     return used
 
@@ -305,9 +234,10 @@ def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
 
 
 def _rows(
-    counts: _Counts,
+    counts: MatrixCounts,
+    newest_ends: NDArray[np.int64],
     shown_sites: NDArray[np.int64],
-    columns: _Columns,
+    columns: MatrixColumns,
     shown_columns: Sequence[int],
     figures: Mapping[tuple[int, int], CellFigures],
     maintenance: Sequence[ShownWindow],
@@ -320,7 +250,7 @@ def _rows(
     rows = []
     for at in shown_sites.tolist():
         site = counts.sites[at]
-        by_column, newest = counts.by_standing[at].tolist(), counts.newest[at].tolist()
+        by_column, newest = counts.by_standing[at].tolist(), newest_ends[at].tolist()
         cells = [
             _cell(
                 by_column[column],
@@ -348,18 +278,14 @@ def _cell(
     return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series, figures)
 
 
-def _figures(
-    counts: _Counts, states: SeriesStates, shown_sites: NDArray[np.int64], now: datetime
-) -> dict[tuple[int, int], CellFigures]:
-    """Return the figures of the cells of *shown_sites*, by the positions of site and column."""
-    is_shown = np.isin(counts.site, shown_sites)
-    row, site = counts.row[is_shown], counts.site[is_shown]
-    groups = counts.newest.shape[1]
-    by_number = cell_figures(states, row, site * groups + states.group[row], now)
+def _figures(shown: ShownStates, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
+    """Return the figures of the cells of *shown*, by the positions of site and column."""
+    cell = shown.site * groups + shown.states.group[shown.row]
+    by_number = cell_figures(shown.states, shown.row, cell, now)
     return {divmod(number, groups): figures for number, figures in by_number.items()}
 
 
-def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCell]]:
+def _series_cells(counts: MatrixCounts, columns: MatrixColumns) -> list[dict[str, SeriesCell]]:
     """Return, for each column, its cells by site; empty unless the columns are single series."""
     if not columns.details:
         return []
@@ -377,7 +303,7 @@ def _series_cells(counts: _Counts, columns: _Columns) -> list[dict[str, SeriesCe
 
 
 def _shown_details(
-    columns: _Columns, rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
+    columns: MatrixColumns, rows: Sequence[SiteRow], maintenance: Sequence[ShownWindow]
 ) -> list[SeriesDetails]:
     """Return the details of the series of *columns*, with their last runs.
 

@@ -24,13 +24,14 @@ from monitor.models.reporter import PolicyStatus
 from monitor.models.run import ENDED
 from monitor.models.series import REPORTED_PROBE
 from monitor.models.visibility import has_row
+from monitor.overview.latest import LETTERS
+from monitor.overview.standings import stored_states, visible_groups
 from reporters.remote import archive
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models.reporter import ReporterQuerySet
-    from monitor.models.series import SeriesQuerySet
 
 PAGE_ROWS = 100
 OUTCOMES_WINDOW = timedelta(hours=24)
@@ -193,7 +194,7 @@ def _summaries(
 ) -> list[ReporterSummary]:
     rows = [each.reporter for each in standings]
     names = [row.name for row in rows]
-    latest = _latest(Series.objects.visible_to(user).filter(reporter__in=rows))
+    latest = _latest(user, rows, now)
     in_force = Hold.objects.at(now).filter(kind=HoldKind.REPORTER, name__in=names)
     holds = {hold.name: hold.reason for hold in in_force}
     alerts = Counter(Alert.objects.open().filter(reporter__in=rows).values_list("reporter", flat=True))
@@ -213,15 +214,26 @@ def _summaries(
     ]
 
 
-def _latest(series: SeriesQuerySet) -> Mapping[int, Counter[str]]:
-    """Return the number of *series* by the primary key of the reporter and the state of the newest run.
+def _latest(
+    user: AbstractBaseUser | AnonymousUser, reporters: Sequence[Reporter], now: datetime
+) -> Mapping[int, Counter[str]]:
+    """Return the number of series that *user* may see by primary key of the reporter and latest state.
 
-    The state is empty if there is no such run. Runs of the last seconds may not count yet.
+    The state is that of the newest run that was not skipped, empty if there is no such run. Runs of the last
+    seconds may not count yet.
     """
+    series = Series.objects.visible_to(user).filter(reporter__in=reporters)
+    grouped = visible_groups(user, now)
+    if grouped:  # the others are counted
+        series = series.filter(pk__in=grouped.without)
     counted = series.order_by().values_list("reporter", "latestrun__state").annotate(Count("pk"))
     latest: dict[int, Counter[str]] = defaultdict(Counter)
     for reporter, state, number in counted:
         latest[reporter][state or ""] += number
+    for reporter, letter, number in (
+        stored_states(grouped, [each.pk for each in reporters]) if grouped else ()
+    ):
+        latest[reporter][LETTERS[letter] if letter else ""] += number
     return latest
 
 

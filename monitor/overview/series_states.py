@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -55,6 +55,16 @@ class SeriesStates:
     @cached_property
     def is_failing(self) -> NDArray[np.bool_]:
         return np.isin(self.state, [*OURS, *BY_GRID]) & ~self.is_imported
+
+    def failing(self) -> SeriesStates:
+        """Return the rows of the series that fail."""
+        is_failing = self.is_failing
+        return SeriesStates(*(getattr(self, each.name)[is_failing] for each in fields(self)))
+
+    def joined(self, other: SeriesStates) -> SeriesStates:
+        """Return these rows, then those of *other*."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return SeriesStates(*(np.concatenate(pair) for pair in pairs))
 
 
 def series_states(

@@ -38,7 +38,7 @@ _COUNTS = f"""
 {_VISIBLE_SUITES}, bound AS (
     SELECT DISTINCT resource.site_id, binding.series_id
     FROM monitor_resource AS resource JOIN monitor_binding AS binding ON binding.resource_id = resource.id
-    WHERE resource.site_id = ANY (%(sites)b)
+    WHERE resource.site_id = ANY (%(sites)b) AND (%(all)b OR binding.series_id = ANY (%(series)b::bigint[]))
 )
 SELECT bound.site_id AS site, leader.schedule, leader.timezone, series.limit_seconds,
     series.jitter_seconds + series.delay_seconds AS delay_seconds,
@@ -82,9 +82,12 @@ def failing_by_site(user: AbstractBaseUser | AnonymousUser) -> dict[int, int]:
     return dict(rows)
 
 
-def series_groups(user: AbstractBaseUser | AnonymousUser, sites: Collection[int]) -> list[SeriesGroup]:
-    """Return the series of *sites* (primary keys) that *user* may see, in groups."""
-    parameters = {"sites": list(sites), **visibility(user)}
+def series_groups(
+    user: AbstractBaseUser | AnonymousUser, sites: Collection[int], series: Collection[int] | None
+) -> list[SeriesGroup]:
+    """Return the *series* (None: all) of *sites*, by primary keys, that *user* may see, in groups."""
+    chosen = {"all": series is None, "series": list(series or ())}
+    parameters = {"sites": list(sites), **chosen, **visibility(user)}
     with binary.cursor() as cursor:
         cursor.row_factory = class_row(SeriesGroup)
         return cursor.execute(_COUNTS.encode(), parameters, binary=True, prepare=False).fetchall()

@@ -23,12 +23,13 @@ from monitor.availability.site_states import (
 )
 from monitor.models import Site
 from monitor.overview.site_counts_sql import SeriesGroup, failing_by_site, series_groups
+from monitor.overview.standings import stored_totals, visible_groups
 from monitor.series.staleness import UNSCHEDULED, Staleness, allowed_age_seconds, freshness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-SITES_A_PAGE = 15
+SITES_A_PAGE = 30
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
 FAILING, HELD, MAINTENANCE = FILTERS = ("failing", "held", "maintenance")
@@ -110,6 +111,22 @@ def totals_of(groups: Iterable[SeriesGroup], now: datetime) -> dict[int, SeriesT
     }
 
 
+def _totals(
+    user: AbstractBaseUser | AnonymousUser, sites: Sequence[int], now: datetime
+) -> dict[int, SeriesTotals]:
+    """Return the totals of *sites* (primary keys): as counted, and of the series counted before a change."""
+    grouped = visible_groups(user, now)
+    totals = totals_of(series_groups(user, sites, grouped.without if grouped else None), now)
+    for site, series, newest, best in stored_totals(grouped, sites, now) if grouped else ():
+        own = totals.get(site, SeriesTotals())
+        totals[site] = SeriesTotals(
+            series=own.series + series,
+            newest=max(filter(None, (own.newest, newest)), default=None),
+            freshness=min(own.freshness, _BEST_FIRST[best], key=_BEST_FIRST.index),
+        )
+    return totals
+
+
 def _freshness(group: SeriesGroup, now: datetime) -> Staleness:
     allowed = (
         allowed_age_seconds(
@@ -144,7 +161,7 @@ def _lines(
     now: datetime,
 ) -> list[ListedSite]:
     states = site_states(user, [site.name for site in sites], now)
-    totals = totals_of(series_groups(user, [site.pk for site in sites]), now)
+    totals = _totals(user, [site.pk for site in sites], now)
     months = {each.site.pk: each for each in months_of_sites(month, now, user, sites)}
     return [
         ListedSite(

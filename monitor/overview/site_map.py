@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
-from django.db.models import Count
 
 from monitor.availability.site_states import operational_states
-from monitor.models import Binding, Resource, Series, Site
+from monitor.db import binary
+from monitor.models import Resource, Series, Site
 from monitor.overview import allowed_ages, latest
 from monitor.overview.series_states import BY_GRID, SeriesStates, series_states, stale_rows
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 MOST_LINKS = 2000  # that are drawn: the failing ones first
 MOST_LISTED = 5000  # series that are read by key
 MOST_SITES_OF_A_LINK = 8  # a series over more sites says little about a single link
+_AT_SEVERAL = b"""
+SELECT series_id FROM monitor_seriesstanding WHERE cardinality(sites) > 1
+UNION SELECT series_id FROM monitor_standingchange LIMIT %b
+"""
 
 
 @dataclass(frozen=True)
@@ -100,10 +104,10 @@ def _links(user: AbstractBaseUser | AnonymousUser, sites: Sequence[Site], now: d
 
 
 def _with_links(source: SeriesQuerySet) -> SeriesQuerySet:
-    """Return those of *source* that use several resources, if these are few; else all."""
-    several = Binding.objects.order_by().values("series").annotate(places=Count("pk")).filter(places__gt=1)
-    keys = list(several.values_list("series", flat=True)[: MOST_LISTED + 1])
-    return source.filter(pk__in=keys) if len(keys) <= MOST_LISTED else source
+    """Return those of *source* that may be at several sites, if these are few; else all."""
+    with binary.cursor() as cursor:
+        rows = cursor.execute(_AT_SEVERAL, [MOST_LISTED + 1], prepare=False).fetchall()
+    return source.filter(pk__in=[key for (key,) in rows]) if len(rows) <= MOST_LISTED else source
 
 
 def _pairs(

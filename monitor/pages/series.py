@@ -19,6 +19,7 @@ from monitor.charts.chart_table import FILES
 from monitor.charts.interval_svg import interval_plot
 from monitor.charts.run_svg import rate_plot, run_plot
 from monitor.charts.series_chart import RunChart, chart
+from monitor.charts.thinned_runs import thinned
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -78,6 +79,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     stands, metrics = live["stands"], metric_names(series)
     choice = read_choice(request.GET.dict(), metrics)
     history = chart(series, chosen, stands.current, choice)
+    drawn = thinned(history) if isinstance(history, RunChart) else history
     events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
@@ -91,9 +93,11 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "chart_forms": list(FILES),
         "crumbs": [("Series", reverse("series-list"))],
         "history": history,
-        **_plots(history, choice, events, chosen.end, zone(request)),
+        "drawn_runs": len(drawn.runs) if isinstance(drawn, RunChart) else 0,
+        **_plots(drawn, choice, events, chosen.end, zone(request)),
+        "table": history.table,
         "events": events,
-        "chart_data": _chart_data(history, events, choice, chosen, zone(request)),
+        "chart_data": _chart_data(drawn, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),
         "chart_csv": _chart_csv(request, name),
         "segment_changes": segment_changes,
@@ -129,8 +133,8 @@ def _plots(
     until: datetime,
     reader_zone: tzinfo,
 ) -> dict[str, Any]:
-    """Return the context of the drawings, their legends and the table behind them."""
-    shown = {"table": history.table, "has_bars": choice.scale == LINEAR}
+    """Return the context of the drawings and their legends."""
+    shown = {"has_bars": choice.scale == LINEAR}
     if isinstance(history, RunChart):
         plot = run_plot(history, choice.scale, events, until, reader_zone)
         return {**shown, "plot": plot, "rate_plot": rate_plot(history, reader_zone)}

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from monitor import health, units
 from monitor.charts import svg
@@ -37,6 +37,11 @@ class FilterField:
     value: str = ""
     options: Sequence[tuple[str, str]] = ()
     suggestions: Sequence[str] = ()
+
+    @property
+    def suggested(self) -> SafeString:
+        """The options of *suggestions*: in Python, because there may be a thousand of them."""
+        return mark_safe("".join(f"<option>{escape(each)}</option>" for each in self.suggestions))  # noqa: S308
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,10 @@ def due(slot: datetime, now: datetime) -> SafeString:
 
 
 def _age(then: datetime, seconds: float) -> SafeString:
+    day, time = then.isoformat(" ")[:19].split(" ")  # a page has a thousand; strftime is slow
     # Safe: consists of numbers and constants.
     return mark_safe(  # noqa: S308
-        f'<time datetime="{then:%Y-%m-%dT%H:%M:%SZ}" title="{then:%Y-%m-%d %H:%M:%S} UTC" '
+        f'<time datetime="{day}T{time}Z" title="{day} {time} UTC" '
         f'data-age="{seconds:.0f}">{units.age(seconds)}</time>'
     )
 
@@ -158,7 +159,8 @@ def matrix_cell(
         return _series_cell(shown.series)
     content = context["overview"]
     suite = content.columns[column] if content.are_suites else context["chosen"].suite
-    return _group_cell(shown, {"site": site} | ({"suite": suite} if suite else {}), now)
+    # Names of sites and suites are slugs.
+    return _group_cell(shown, f"?site={site}&amp;suite={suite}" if suite else f"?site={site}", now)
 
 
 def _series_cell(shown: SeriesCell) -> SafeString:
@@ -181,28 +183,30 @@ def _series_cell(shown: SeriesCell) -> SafeString:
     )
 
 
-def _group_cell(shown: MatrixCell, query: dict[str, str], now: datetime) -> SafeString:
+def _group_cell(shown: MatrixCell, address: str, now: datetime) -> SafeString:
     """Render worst state, number of series, deviation and oldest result; hover and focus open the rest."""
     fault, state = _STANDINGS[shown.worst]
     figures = shown.figures
     single = figures.single if figures else None
-    url = reverse("series", args=[single.name]) if single else f"?{escape(urlencode(query))}"
+    url = reverse("series", args=[single.name]) if single else address
+    oldest = ago(figures.oldest, now) if figures and figures.oldest else ""
     numbers = [] if single else [f"{shown.series_count}<i> series</i>"]
     if figures and figures.deviation is not None:
         numbers.append(f"<b>{deviation(figures.deviation)}</b>")
-    if figures and figures.oldest:
-        numbers.append(ago(figures.oldest, now))
+    if oldest:
+        numbers.append(oldest)
     drawn = svg.hourly(single.means, height=16, hour_width=3) if single else ""
+    more = "".join(f"<span>{line}</span>" for line in _more(shown, oldest, now))
     # Safe: consists of numbers, constants and names of series, which are slugs. format_html is slow.
     return mark_safe(  # noqa: S308
         f'<td class="f-{fault} s-{state}"><a class="cell" href="{url}"><span class="status">{ICONS[state]}'
         f'<span class="words">{shown.words}</span>{drawn}<span class="total">{", ".join(numbers)}</span>'
         f"</span>{'' if single else svg.shares(shown.counts)}"
-        f'<span class="more">{"".join(f"<span>{line}</span>" for line in _more(shown, now))}</span></a></td>'
+        f'<span class="more">{more}</span></a></td>'
     )
 
 
-def _more(shown: MatrixCell, now: datetime) -> Iterator[str]:
+def _more(shown: MatrixCell, oldest: str, now: datetime) -> Iterator[str]:
     figures = shown.figures
     single = figures.single if figures else None
     if single:
@@ -212,9 +216,9 @@ def _more(shown: MatrixCell, now: datetime) -> Iterator[str]:
     if figures is None or figures.oldest is None or shown.newest is None:
         return
     if figures.oldest == shown.newest:
-        yield f"Result {ago(shown.newest, now)}"
+        yield f"Result {oldest}"
     else:
-        yield f"Newest result {ago(shown.newest, now)}, oldest {ago(figures.oldest, now)}"
+        yield f"Newest result {ago(shown.newest, now)}, oldest {oldest}"
     if figures.deviation is not None:
         of = "its forecast" if single else f"forecast, of the {figures.forecast_count:,} newest results"
         yield f"{'Duration' if single else 'Median duration'} {deviation(figures.deviation)} from {of}"

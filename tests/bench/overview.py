@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor.db import partitions
 from monitor.models import Series
-from monitor.overview import latest_sql
+from monitor.overview import latest_sql, standings
 from monitor.overview.latest import latest
 from monitor.overview.matrix import overview_of_groups
 from tests.bench import writers
@@ -161,8 +161,10 @@ def load() -> tuple[float, float]:
         for begin in range(0, len(changed), AT_ONCE):
             with transaction.atomic():
                 latest_sql.update_rows(changed[begin : begin + AT_ONCE])
+                standings.recount_changed(changed[begin : begin + AT_ONCE])
         with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE monitor_latestrun")
+            cursor.execute("DELETE FROM monitor_standingchange")  # all are counted
+            cursor.execute("VACUUM ANALYZE monitor_latestrun, monitor_seriesstanding, monitor_standingcount")
 
     loading, bringing_up = seconds(load_all), seconds(bring_up)
     return loading + bringing_up, SITES * SERIES / bringing_up

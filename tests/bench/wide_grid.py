@@ -15,8 +15,9 @@ from monitor.access.roles import Grant, grant
 from monitor.availability.versions import default_version
 from monitor.db import partitions
 from monitor.failures.outcomes import worker as outcomes
-from monitor.models import FailureSignature, Suite
+from monitor.models import FailureSignature, StandingChange, Suite
 from monitor.models.role import UserRole
+from monitor.overview import standings
 from tests.bench import overview
 
 OWN_SITE = "site-7"  # of the site admin
@@ -44,6 +45,9 @@ def load() -> dict[str, User]:
         cursor.execute("SET session_replication_role = replica")  # no trigger runs
         cursor.execute(statements)
         cursor.execute("RESET session_replication_role")
+        cursor.execute("INSERT INTO monitor_standingchange (series_id) SELECT id FROM monitor_series")
+        while StandingChange.objects.exists():
+            standings.recount_due(timezone.now())
         cursor.execute("VACUUM ANALYZE")
     outcomes.count(timezone.now(), within_seconds=math.inf)
     return _users()

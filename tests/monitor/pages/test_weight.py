@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import gzip
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
+from django.db import connection
 from django.templatetags.static import static
 from django.test import Client, override_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from monitor.charts import chart_choice
 from monitor.env import ROOT
 from monitor.pages.http import static_files
 from tests.by_night import by_night
-from tests.monitor.pages import depots
+from tests.monitor.pages import builders, depots
 from tests.monitor.pages.test_screens import addresses
 
 MOST_BYTES = 150_000  # compressed
@@ -27,6 +30,24 @@ HASHED = re.compile(r"/static/.+\.[0-9a-f]{12}\.[a-z]+")
 POLL = re.compile(r'hx-trigger="[^"]*\bevery (\d+)(m?s)\b')
 OWN = ROOT / "monitor" / "static"
 COMPRESSIBLE = {".css", ".js", ".svg"}
+
+
+# A run every ten minutes until an hour ago, with a value of each metric of the series; one in fifty failed.
+MANY_RUNS = """
+WITH runs AS (
+    INSERT INTO monitor_run (id, series_id, slot, due_at, trigger, state, reason, attempt, stage,
+        failed_resource, cause, forced, started_at, ended_at)
+    SELECT gen_random_uuid(), %(series)s, slot, slot, 'schedule',
+        CASE WHEN n %% 50 = 7 THEN 'failed' ELSE 'passed' END, '', 1, '', '', '', false, slot, slot
+    FROM generate_series(1, %(runs)s) AS n,
+        LATERAL (SELECT %(now)s - make_interval(mins => 50 + 10 * n) AS slot) AS at
+    RETURNING slot
+)
+INSERT INTO monitor_sample (metric_id, time, known_at, value, passed)
+SELECT metric.id, slot, slot, CASE metric.unit WHEN 'seconds' THEN 10 ELSE 1e7 END * (1 + random()), true
+FROM runs, monitor_metric AS metric JOIN monitor_segment AS segment ON segment.id = metric.segment_id
+WHERE segment.series_id = %(series)s
+"""
 
 
 @pytest.mark.django_db
@@ -51,6 +72,20 @@ def test_no_page_is_heavy_or_polls_more_often_than_every_ten_seconds(kind: str) 
             wrong.append(f"{address}: polls every {polls} s")
     assert seen > 20
     assert wrong == []
+
+
+@pytest.mark.django_db
+def test_a_chart_of_two_thousand_runs_is_not_heavy(now: datetime) -> None:
+    series = builders.circle("circle-ring", builders.sites(3))
+    builders.passed(series, now)
+    with connection.cursor() as cursor:
+        cursor.execute(MANY_RUNS, {"series": series.pk, "now": now, "runs": chart_choice.MOST_RUNS_ASKED})
+    browser = Client(headers={"Accept": "text/html"})
+    browser.force_login(builders.user("administrator", is_superuser=True))
+    body = browser.get(f"/series/{series.name}/", {"interval": "run", "range": "all"}).content
+    files = {*STATIC.findall(body.decode())}
+    assert b" of 2,000 runs drawn" in body
+    assert len(gzip.compress(body)) + sum(map(compressed_bytes, files)) < MOST_BYTES
 
 
 def test_every_static_file_has_a_digest_and_is_kept_by_browsers_compressed(tmp_path: Path) -> None:
