@@ -175,9 +175,8 @@ def _overview(
     page: int = 1,
     sites_a_page: int | None,
 ) -> Overview:
-    states = series_states(
-        columns.source, columns.series, columns.group, now, is_imported=columns.is_imported
-    )
+    is_imported = columns.is_imported
+    states = series_states(columns.source, columns.series, columns.group, now, is_imported=is_imported)
     is_stale = stale_rows(states, columns.allowed_age, now)
     counts, totals = counted(states, columns, is_stale), totals_of_states(states, is_stale, now)
     failing = states.failing()
