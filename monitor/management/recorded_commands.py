@@ -52,6 +52,7 @@ READING = {
     "report_schema",
     "serve",
     "stats",
+    "sweep",
     "testbed",
 }
 # These commit their work in parts, wait for others to continue it, or start jobs elsewhere: one event is

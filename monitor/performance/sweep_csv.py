@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from forecasting.reading.sweeps import MARKS, PASS
 from forecasting.sweeps.passes import is_steady, outliers
+from monitor.csvfile import to_csv
 from monitor.performance.sweeps import PRICES, STREAM_FACTORS, as_sweep
 
 if TYPE_CHECKING:
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 
 def sweep_csv(sweep: StoredSweep) -> str:
     """Return *sweep* as CSV with a header; rows in order of passes and, within a pass, of combinations."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(_stream_rows(sweep) if sweep.probe == "streams" else _sweep_rows(sweep))
-    return text.getvalue()
+    return to_csv(_stream_rows(sweep) if sweep.probe == "streams" else _sweep_rows(sweep), line_end="\n")
 
 
 def _stream_rows(sweep: StoredSweep) -> Iterator[list[str]]:

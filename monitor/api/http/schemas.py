@@ -9,10 +9,18 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from ninja import Path
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2200
 MOST_CHARACTERS = 200  # of a name
@@ -25,6 +33,15 @@ _RFC3339 = re.compile(
 
 class Body(BaseModel, extra="forbid", strict=True):
     """A JSON object that a client sends; numbers and booleans are no texts. Enumerations are ``Choice``."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _whole(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return 3 for 3.0 where a whole number is expected: JSON has one kind of number."""
+        if type(value) is not float or not value.is_integer():
+            return value
+        declared = cls.model_fields[info.field_name or ""].annotation
+        return int(value) if declared is int or int in get_args(declared) else value
 
 
 def parse_time(value: Any) -> datetime:

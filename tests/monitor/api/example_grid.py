@@ -11,7 +11,7 @@ from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import AlertRule, ApiToken, Reporter, Site, Suite
+from monitor.models import AlertRule, ApiToken, Reporter, Resource, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
 from reporters import report as wire
@@ -30,6 +30,7 @@ def example_grid() -> str:
     minutes = [timezone.now() - timedelta(minutes=number) for number in range(6, 0, -1)]
     for slot in (MARCH, *minutes):
         ingest(wire.to_json(circle_report(slot, series=SERIES, bindings=ring)))
+    Resource.objects.filter(name="ncsa-login").update(storage={"medium": "disk", "capacity_gb": 1000.0})
     refresh_all(timezone.now())
     refresh_availability(timezone.now())
     home, _ = Reporter.objects.get_or_create(name=HOME)

@@ -63,7 +63,12 @@ def unnamed(depot: FilledDepot) -> None:
         text = f"<script>alert({number})</script> jammed the frobnicator {long}"
         builders.delivered(builders.failed(sent, "transfer_ring", "site2-login", text))
     classify_runs(now)
-    values = {"title": long[:200], "category": "storage", "severity": "minor", "patterns": [long]}
+    values = {
+        "title": long[:200],
+        "category": "storage",
+        "severity": "minor",
+        "patterns": [f"{long} elsewhere"],
+    }
     own_signatures.accept("endless-word", values, "chief", now)
 
 

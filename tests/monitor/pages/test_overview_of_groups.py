@@ -275,7 +275,7 @@ def test_a_list_shows_the_range_of_hourly_totals(
     assert most == pytest.approx(2 * least)
     assert other.extremes is None
     text = client.get("/", {"site": "site1", "order": "name"}).content.decode()
-    assert text.count(f"{units.seconds(least)} to {units.seconds(most)}") == 1
+    assert text.count(units.seconds_range(least, most)) == 1
 
 
 def names(lines: object) -> list[str]:

@@ -29,7 +29,7 @@ BEFORE = Identity(
         ({"file_bytes": 1_000_001}, ["file_bytes 1000000 -> 1000001"]),
         ({"parallel": 4}, ["parallel 1 -> 4"]),
         ({"wall_seconds": 30.0}, ["wall_seconds 90.0 s -> 30.0 s"]),
-        ({"check": False}, ["check True -> False"]),
+        ({"check": False}, ["check yes -> no"]),
         ({"streams": 2}, ["streams none -> 2"]),
         ({"compute": ["sdsc"]}, ["compute ncsa -> sdsc"]),
         ({"sources": ["anl", "iu", "ornl"]}, ["sources anl, iu -> anl, iu, ornl"]),
