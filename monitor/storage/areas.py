@@ -127,7 +127,7 @@ def areas_of(verdicts: QuerySet[StorageVerdict], resources: QuerySet[Resource]) 
         at[resource].append(series)
     rows = resources.filter(~Q(storage={}) | Q(pk__in=list(at))).select_related("site")
     areas = [_area(resource, [uses[series] for series in at[resource.pk]]) for resource in rows]
-    return _beside_each_other(sorted(areas, key=lambda area: area.resource.name))
+    return _beside_each_other(sorted(areas, key=lambda area: area.resource.sort_name))
 
 
 def series_verdicts(user: User, resource: Resource) -> list[SeriesVerdict]:
