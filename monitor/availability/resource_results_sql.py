@@ -26,9 +26,8 @@ _IS_CURRENT = f"NOT starts_with(series.probe, '{IMPORTED}')"
 _NOT_IMPORTED = f"""binding.series_id <> ALL (
         ARRAY(SELECT id FROM monitor_series WHERE probe LIKE '{IMPORTED}%%'))"""  # noqa: S608  # a constant
 # Only visible series count: users do not learn that other series fail. Suites are few, so their visibility is
-# decided first; IS TRUE keeps it a filter of rows, for the planner would join every series with it. The
-# outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures. A series may bind a
-# resource in several roles, but counts once.
+# decided first. The outcomes pft are results about the grid; a skipped slot (s) does not interrupt failures.
+# A series may bind a resource in several roles, but counts once.
 _RESULTS = f"""
 WITH visible AS MATERIALIZED (
     SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
@@ -66,8 +65,9 @@ SELECT results.name, coalesce(failures, 0) AS failures, failing_since, failure_e
 FROM results LEFT JOIN failing ON failing.name = results.name
 """  # noqa: S608  # constants of this module
 
-# The visible series at the sites of the resources, for a user who does not see all: as they are counted, for
-# reading the rows of series takes as long as all the rest; those that have changed since, from their rows.
+# Restricts the series to those that a user without ``sees_all`` may see. Their standings tell suite and site;
+# reading the rows of the series would take as long as the rest of the statement. Only series that have
+# changed since they were counted are looked up there.
 _AND_VISIBLE = """AND binding.series_id IN (
         SELECT series_id FROM monitor_seriesstanding
         WHERE sites[1] = ANY (ARRAY(SELECT site_id FROM monitor_resource WHERE name = ANY (%(resources)b)))

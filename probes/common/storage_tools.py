@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from probes.base import NoData, Parameter, ProbeFailed
 from probes.common import external_program, kernels
 from probes.common.fio import NO_DIRECT_IO, FioFailed, OperationResult, escaped, parse_fio
@@ -23,7 +25,7 @@ _KERNEL_NO_DIRECT_IO = 3  # exit status
 _FIO_PATTERNS = {"sequential": "", "random": "rand", "random-seek": "rand"}
 
 
-class SweepTool:
+class SweepTool(ABC):
     """Prepares files and measures combinations at *target*; *parts* are the bytes of a task's part."""
 
     name = ""
@@ -31,13 +33,15 @@ class SweepTool:
     def __init__(self, grid: Grid, target: str) -> None:
         self.grid, self.target = grid, target
 
+    @abstractmethod
     def build(self) -> None:
         """Build what the tool needs at the target."""
 
+    @abstractmethod
     def prepare(self, files: str, count: int, size_bytes: int, *, is_direct: bool) -> None:
         """Write the files ``<files>.0`` to ``<files>.<count - 1>``, and flush them to the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measure(
         self, cell: Combination, files: str, part_bytes: int, seconds: float, seed: int
     ) -> OperationResult:
@@ -47,7 +51,6 @@ class SweepTool:
             NoData: the file system refuses direct I/O, or direct I/O with requests of this size.
             ProbeFailed: the tool failed; the message has its error.
         """
-        raise NotImplementedError
 
     def run(self, argv: list[str], seconds: float) -> Completed:
         return self.grid.shell(self.target).run(argv, timeout_seconds=2 * seconds + _GRACE_SECONDS)
@@ -101,6 +104,9 @@ class FioTool(SweepTool):
     def __init__(self, grid: Grid, target: str, engine: str) -> None:
         super().__init__(grid, target)
         self._engine = engine
+
+    def build(self) -> None:
+        """Build nothing: fio is installed."""
 
     def choose_engine(self, path: str, *, is_direct: bool) -> None:
         """Choose the first engine that can read *path*.

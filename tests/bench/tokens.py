@@ -27,6 +27,7 @@ from probes.streams import parse_streams
 from reporters.compiled import compiled
 from reporters.tokens.server import status
 from tests.bench.base import Result, seconds
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS, READERS = 16, 4  # the published best of p690-raid5
@@ -205,8 +206,7 @@ def _handover(area: StorageArea) -> Result:
             holder.stdout.readline()
             argv = ["dd", f"if={waited}", "of=/dev/null", "bs=4k", "count=1", "status=none"]
             waiting = subprocess.Popen(argv, env=variables)
-            while status(area.scratch / "socket")["tokens"]["read"]["waiting"] == 0:
-                time.sleep(0.01)
+            assert eventually(lambda: status(area.scratch / "socket")["tokens"]["read"]["waiting"])
             began = time.perf_counter()
             holder.kill()
             waiting.wait()

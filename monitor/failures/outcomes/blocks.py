@@ -148,12 +148,6 @@ def sum_up(day: DayBlocks, keys: Numbers, suites: Numbers) -> PackedDay:
     )
 
 
-def series_passed(shards: bytes, passed: bytes) -> tuple[Numbers, NDArray[np.uint32]]:
-    """Return the keys of the series of an ``OutcomeDay``, and the number of passed runs of each."""
-    keys = np.frombuffer(shards, KEY)[:, None] * SERIES + np.arange(SERIES)
-    return keys.ravel(), np.frombuffer(passed, PASSED)
-
-
 class Names:
     """The positions of names among all that were seen."""
 
