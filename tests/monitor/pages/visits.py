@@ -125,8 +125,11 @@ def interactive(chart: Locator) -> Locator:
 
 
 def overflow(page: Page) -> int:
-    """Return by how many pixels the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+    """Return by how many pixels the page is wider than the window.
+
+    A locator waits for the element: while the browser replaces a document, there is none.
+    """
+    return int(page.locator("html").evaluate("root => root.scrollWidth - window.innerWidth"))
 
 
 def look(
