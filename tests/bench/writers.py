@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import multiprocessing
 import random
-import statistics as average
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,14 +37,14 @@ SERIES, DAYS = 200, 1095  # beside the series that are written to
 WRITERS, REPORTS_A_SECOND = 4, 500
 WRITTEN_TO = 10_000  # series, three reports a minute each
 REPORTS_AT_ONCE = 500
-SOME = 100  # series of each kind, as many as a page lists
+SOME = 100  # series of each kind, as many as a page lists; spread over the series that are written to
 BUILT_BEFORE = 4000  # reports of each writer, enough for all parts on an idle machine
 BATCH_SECONDS = 0.2  # interval in which a writer sends
 SLOT_SECONDS = 60
 GATHER_SECONDS, ROLL_SECONDS = 2.0, 5.0  # as in the schedule of beat
 ASKED = 100  # in each part
 PARTS = 4  # idle, then written to
-ROLLS = 1  # at least, during each part: dirty hours accumulate between them
+ROLLS = 1  # at least, during each part written to: dirty hours accumulate between them
 SEED = 5
 
 
@@ -58,7 +57,7 @@ def measure() -> list[Result]:
     resources = [ResourceConfig(name, name, f"/{name}") for name in ("here", "there")]
     define(resources, [SeriesDefinition(name, "circle", {"ring": ["here", "there"]}) for name in names])
     tell_once(names)
-    named = Q(name__in=names[:SOME]) | Q(name__startswith=years.NAME)
+    named = Q(name__in=names[:: WRITTEN_TO // SOME]) | Q(name__startswith=years.NAME)
     asked_for, _ = Suite.objects.get_or_create(name="asked-for")
     Series.objects.filter(named).update(suite=asked_for)
     some = Series.objects.filter(suite=asked_for)
@@ -100,27 +99,26 @@ def against_idle(
 ) -> list[Result]:
     """Return the *quantile* of the seconds of each query, while series of *names* are written to and idle.
 
-    Idle parts and parts written to alternate, so that other load of the machine affects both alike. The
-    median of the parts counts, so that no single moment decides.
+    Idle parts and parts written to alternate and are of the same length, so that other load of the machine
+    affects both alike. The quantile is that of all parts together: of one part, it is one of its two or
+    three slowest queries.
     """
-    idle: list[Mapping[str, float]] = []
-    busy: list[Mapping[str, float]] = []
+    idle: dict[str, list[float]] = {name: [] for name in requests}
+    busy: dict[str, list[float]] = {name: [] for name in requests}
     reports, written_seconds = 0, 0.0
     with _written(names) as writing:
         for _ in range(PARTS):
-            idle.append(_latencies(requests, quantile, times, 0.0))
+            _ask(requests, times, ROLLS * ROLL_SECONDS, idle)
             before = RawReport.objects.count()
             with writing():
-                written_seconds += seconds(
-                    lambda: busy.append(_latencies(requests, quantile, times, ROLLS * ROLL_SECONDS))
-                )
+                written_seconds += seconds(lambda: _ask(requests, times, ROLLS * ROLL_SECONDS, busy))
             reports += RawReport.objects.count() - before
     percentile = f"p{100 * quantile:.0f}"
     return [
         _against_idle(
             f"{name}: {percentile} while written to / idle",
-            [part[name] for part in busy],
-            [part[name] for part in idle],
+            float(np.quantile(busy[name], quantile)),
+            float(np.quantile(idle[name], quantile)),
             target,
             {"reports/s meanwhile": reports / written_seconds},
         )
@@ -129,9 +127,8 @@ def against_idle(
 
 
 def _against_idle(
-    name: str, busy: Sequence[float], idle: Sequence[float], target: float, figures: Mapping[str, float]
+    name: str, busy_seconds: float, idle_seconds: float, target: float, figures: Mapping[str, float]
 ) -> Result:
-    busy_seconds, idle_seconds = average.median(busy), average.median(idle)
     return Result(
         name=name,
         ratio=busy_seconds / idle_seconds,
@@ -141,11 +138,13 @@ def _against_idle(
     )
 
 
-def _latencies(
-    requests: Mapping[str, Callable[[], object]], quantile: float, times: int, least_seconds: float
-) -> dict[str, float]:
-    """Run the queries in turn, so that load affects all alike."""
-    latencies: dict[str, list[float]] = {name: [] for name in requests}
+def _ask(
+    requests: Mapping[str, Callable[[], object]],
+    times: int,
+    least_seconds: float,
+    latencies: Mapping[str, list[float]],
+) -> None:
+    """Run the queries in turn, so that load affects all alike; add their seconds to *latencies*."""
     for ask in requests.values():
         ask()  # prepares the statements of the connection
     until = time.perf_counter() + least_seconds
@@ -153,7 +152,6 @@ def _latencies(
         times -= 1
         for name, ask in requests.items():
             latencies[name].append(seconds(ask))
-    return {name: float(np.quantile(of_name, quantile)) for name, of_name in latencies.items()}
 
 
 @dataclass(frozen=True)
