@@ -24,9 +24,13 @@ serve: .venv/.runtime ## run the service for a grid of your own (ARGS="--help" f
 reporter: .venv/.runtime ## pack the reporter for sites into one file, gridcast-reporter.pyz
 	$(PY) -m reporters.remote.archive gridcast-reporter.pyz
 
-test: check ## check, and run the tests: the verdict on a change, in minutes
+test: .venv/.development ## check, and run the tests: the verdict on a change, in minutes
 	@.ci/system-packages test
-	$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not nightly"
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check-types tests $(CHECKS)
+
+# Beside the checks: that of types keeps one processor busy. The + has its output shown as it comes.
+tests:
+	+$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not nightly"
 
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
@@ -34,7 +38,7 @@ nightly: .venv/.development ## the long proofs, an hour or two: a release needs 
 	$(MAKE) soak fuzz kills chaos agents growth
 
 CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
-.PHONY: $(CHECKS)
+.PHONY: $(CHECKS) tests
 
 check: .venv/.development ## format, lint, types, layers, prose, oldest Python, migrations: in seconds
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(CHECKS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,29 +26,40 @@ from tests.databases import postgres_session, using_settings
 # Modules that take ten seconds or more, longest first: a worker that got one last would keep the others
 # waiting.
 LONG = (
+    "test_browser",
     "test_demo",
     "test_batch",
-    "test_browser",
-    "test_serve",
     "test_transfers",
-    "test_chaos",
-    "test_agent",
-    "test_slurm",
-    "test_slurm_integration",
-    "test_shells",
-    "test_containment",
-    "test_agent_chaos",
-    "test_openssh",
-    "test_agent_end_to_end",
-    "test_deploy",
+    "test_schemathesis",
     "test_forecasters",
-    "test_kills",
+    "test_slurm",
+    "test_shells",
+    "test_prometheus",
+    "test_applying",
+    "test_api_documentation",
+    "test_serve",
+    "test_agent",
+    "test_openssh",
+    "test_storage_sweep",
+    "test_containment",
+    "test_authorisation",
+    "test_fuzz",
+    "test_every_python",
     "test_every_way",
+    "test_site_policy_end_to_end",
+    "test_agent_end_to_end",
+    "test_screens",
+    "test_init_command",
+    "test_chaos",
+    "test_agent_chaos",
+    "test_slurm_integration",
+    "test_deploy",
+    "test_kills",
     "test_postgres",
     "test_soak",
     "test_xrootd_transfer",
+    "test_full_disk",
     "test_probes_over_ssh",
-    "test_init_command",
 )
 
 
@@ -105,6 +118,21 @@ def empty_tables(_: TransactionTestCase | None = None) -> None:
 
 
 TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import this worker's share of the modules first: each compiles a part of a fresh checkout, not all.
+
+    The others come with the collection, which also tells what cannot be imported.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ or session.config.args != session.config.getini("testpaths"):
+        return
+    worker, workers = os.environ["PYTEST_XDIST_WORKER"], int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    root = session.config.rootpath
+    for module in sorted(root.glob("tests/**/test_*.py"))[int(worker.removeprefix("gw")) :: workers]:
+        if "bench" not in module.parts:
+            with contextlib.suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(".".join(module.relative_to(root).with_suffix("").parts))
 
 
 @pytest.hookimpl(trylast=True)  # after the random order is set

@@ -74,12 +74,13 @@ def test_a_run_times_every_setting_and_leaves_no_file(tmp_path: Path) -> None:
     }
     assert settings == {f"streams.readers={r},writers={w}" for r in (1, 2, 4) for w in (1, 2, 4)}
     for setting in settings:
-        times = {
-            name: values[f"{setting}.{name}.seconds"] for name in ("io", "barrier", "spread", "write", "read")
-        }
+        parts = ("io", "barrier", "spread", "write", "read")
+        times = {name: values[f"{setting}.{name}.seconds"] for name in parts}
         assert min(times.values()) >= 0
         assert times["io"] + times["barrier"] <= values[f"{setting}.seconds"] * 1.01
-        assert times["write"] + times["read"] <= values[f"{setting}.seconds"] * 1.01
+        # Of a phase, the slowest task counts: on a busy machine the phases of different tasks overlap.
+        assert times["io"] + times["barrier"] <= (times["write"] + times["read"]) * 1.01
+        assert times["write"] <= values[f"{setting}.seconds"] * 1.01
     assert (values["streams.pass"], values["streams.measured"], values["streams.remaining"]) == (1, 9, 0)
     assert [file for file in tmp_path.rglob("at-target/scratch/**/*") if file.is_file()] == []
 

@@ -25,12 +25,19 @@ _numbers = itertools.count(1)
 
 @dataclass
 class SetWeather:
-    """Weather by the label of a run; *now* is for sessions without a label."""
+    """Weather by the label of a run; *now* is for sessions without a label.
+
+    Attributes:
+        asked_labels: the labels of runs whose first session has begun.
+    """
 
     by_label: dict[str, Conditions] = field(default_factory=dict)
     now: Conditions | None = None
+    asked_labels: set[str] = field(default_factory=set)
 
     def at(self, label: str | None, now: datetime) -> Conditions | None:
+        if label is not None:
+            self.asked_labels.add(label)
         return self.now if label is None else self.by_label.get(label, self.now)
 
 
