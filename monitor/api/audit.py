@@ -11,9 +11,11 @@ from pydantic import Field
 
 from monitor.access.audit_list import AuditFilter, selected_events
 from monitor.api.http.auth import require_audit_permission
+from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
-from monitor.api.http.lists import ListOut, Page, list_rows
-from monitor.api.http.schemas import NameFilter
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 
@@ -89,3 +91,19 @@ def list_audit_events(request: HttpRequest, query: Query[AuditQuery]) -> HttpRes
     )
     events = selected_events(chosen, AuditEvent.objects.visible_to(request.user))
     return list_rows(query, events, AuditList, order=["-id"])
+
+
+@router.get(
+    "/audit/{event}",
+    response=AuditEventOut,
+    operation_id="show_audit_event",
+    openapi_extra=declare(errors={404: ["unknown_event"]}),
+    summary="Show a change or denial",
+)
+def show_audit_event(request: HttpRequest, event: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
+    require_audit_permission(request)
+    found = AuditEvent.objects.visible_to(request.user).filter(pk=event).first()
+    if found is None:
+        raise Refused(404, "unknown_event", f"there is no event {event}")
+    return show_item(query, found, AuditEventOut)

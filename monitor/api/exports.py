@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["values"])
+_FILE = {
+    "description": "A row for each value",
+    "content": {formats.load(name).media_type.partition(";")[0]: {} for name in formats.names()},
+}
 
 
 class ExportQuery(WindowFilter):
@@ -29,7 +33,9 @@ class ExportQuery(WindowFilter):
 @router.get(
     "/series/{series}/export",
     operation_id="export_series",
-    openapi_extra=declare(errors={404: ["unknown_series"], 422: ["unknown_format"]}),
+    openapi_extra=declare(
+        errors={404: ["unknown_series"], 422: ["unknown_format"]}, is_streamed=True, responses={200: _FILE}
+    ),
     summary="Export all values of a series as a file",
 )
 def export_series(request: HttpRequest, series: str, query: Query[ExportQuery]) -> StreamingHttpResponse:

@@ -189,6 +189,23 @@ def list_incident_events(request: HttpRequest, incident: RowId, query: Query[Pag
     return list_rows(query, events.select_related("series"), IncidentEventList, order=["at", "id"])
 
 
+@router.get(
+    "/incidents/{incident}/events/{event}",
+    response=IncidentEventOut,
+    operation_id="show_incident_event",
+    openapi_extra=declare(errors={404: ["unknown_event", "unknown_incident"]}),
+    summary="Show an entry of the timeline of an incident",
+)
+def show_incident_event(
+    request: HttpRequest, incident: RowId, event: RowId, query: Query[Sparse]
+) -> HttpResponse:
+    events = _found(request, incident).events.visible_to(request.user).select_related("series")
+    found = events.filter(pk=event).first()
+    if found is None:
+        raise Refused(404, "unknown_event", f"the incident {incident} has no event {event} that you may see")
+    return show_item(query, found, IncidentEventOut)
+
+
 @router.post(
     "/incidents/{incident}/acknowledge",
     response=IncidentOut,
@@ -291,7 +308,7 @@ def comment_incident(request: HttpRequest, incident: RowId, order: Comment) -> H
     found = _acted(request, incident, partial(incident_actions.comment, text=order.text))
     own = found.events.filter(action=IncidentAction.COMMENTED, user=request.user.get_username())
     comment = IncidentEventOut.from_orm(own.latest("pk"))
-    return created(comment, status=201, location=f"/incidents/{incident}/events")
+    return created(comment, status=201, location=f"/incidents/{incident}/events/{comment.id}")
 
 
 def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Incident:

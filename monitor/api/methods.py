@@ -10,6 +10,7 @@ from pydantic import Field
 
 from forecasting import methods
 from forecasting.base import UnknownMethod
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse
 from monitor.api.http.registered import Registered
@@ -17,7 +18,7 @@ from monitor.api.http.registered import Registered
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-router = Router(tags=["registries"])
+router = Router(tags=["registries"], auth=SCHEDULER_AUTH)
 
 
 class MethodOut(Schema):

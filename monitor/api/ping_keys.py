@@ -15,7 +15,7 @@ from monitor.access.ping_keys import NotReported
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
-from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.models import PingKey, Series
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 router = Router(tags=["reports"])
 _UNKNOWN = {404: ["unknown_series"]}
+_UNKNOWN_KEY = {404: ["unknown_ping_key", "unknown_series"]}
+KeyId = Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")]
 Name = Annotated[str, Path(description="The name of a series.", examples=["nightly-backup"])]
 
 
@@ -71,6 +73,18 @@ def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> Ht
     return list_rows(query, rows, PingKeyList, order=["-pk"], show=_out)
 
 
+@router.get(
+    "/series/{series}/ping-keys/{key}",
+    response=PingKeyOut,
+    operation_id="show_ping_key",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_KEY),
+    summary="Show a ping key of a series",
+)
+def show_ping_key(request: HttpRequest, series: Name, key: KeyId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
+    return show_item(query, _out(_found(request, series, key)), PingKeyOut)
+
+
 @router.post(
     "/series/{series}/ping-keys",
     response={201: NewPingKey},
@@ -88,27 +102,28 @@ def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> Htt
         raise Refused(409, "not_reported", str(error)) from error
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     shown = NewPingKey(**_out(key).model_dump(), key=text, url=f"{server}/api/v1/ping/{text}")
-    return created(shown, status=201, location=f"/series/{found.name}/ping-keys")
+    return created(shown, status=201, location=f"/series/{found.name}/ping-keys/{key.pk}")
 
 
 @router.post(
     "/series/{series}/ping-keys/{key}/revoke",
     response=PingKeyOut,
     operation_id="revoke_ping_key",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["not_found", "unknown_series"]}),
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_KEY),
     summary="Revoke a ping key: its next ping is refused",
 )
-def revoke_ping_key(
-    request: HttpRequest,
-    series: Name,
-    key: Annotated[int, Path(ge=1, lt=2**63, description="The id of the key.")],
-) -> PingKeyOut:
-    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
-    if found is None:
-        raise Refused(404, "not_found", f"the series {series} has no ping key {key}")
+def revoke_ping_key(request: HttpRequest, series: Name, key: KeyId) -> PingKeyOut:
+    found = _found(request, series, key)
     ping_keys.revoke(found, who=request.user.get_username(), now=timezone.now())
     found.refresh_from_db(fields=["revoked_at", "revoked_by"])
     return _out(found)
+
+
+def _found(request: HttpRequest, series: str, key: int) -> PingKey:
+    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
+    if found is None:
+        raise Refused(404, "unknown_ping_key", f"the series {series} has no ping key {key}")
+    return found
 
 
 def _series(request: HttpRequest, name: str) -> Series:

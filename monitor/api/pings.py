@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from django.utils import timezone
 from ninja import Path, Query, Router, Schema
+from pydantic import BeforeValidator
 
 from monitor.access.ping_keys import NotReported, check_reported
 from monitor.api.http.auth import SenderAuth, report_rights
@@ -29,10 +31,21 @@ if TYPE_CHECKING:
 
 router = Router(tags=["reports"])
 START = "start"
+
+
+def _signal(value: Any) -> Any:
+    """Say in words what *value* should be: the pattern says it to programs."""
+    if not re.fullmatch(_SIGNALS, str(value)):
+        raise ValueError(f"expected start, fail, or an exit status from 0 to 255, got {str(value)[:100]!r}")
+    return value
+
+
+_SIGNALS = r"^(start|fail|[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$"
 Signal = Annotated[
     str,
+    BeforeValidator(_signal),
     Path(
-        pattern=r"^(start|fail|[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$",
+        pattern=_SIGNALS,
         description="`start`, `fail`, or the exit status of the program: 0 has passed, 1 to 255 have failed.",
         examples=["start", "fail", "3"],
     ),

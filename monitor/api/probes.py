@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 import probes
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse
 from monitor.api.http.registered import Registered
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from probes.base import Parameter
 
-router = Router(tags=["registries"])
+router = Router(tags=["registries"], auth=SCHEDULER_AUTH)
 
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}  # as JSON Schema calls them
 

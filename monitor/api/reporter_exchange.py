@@ -19,6 +19,7 @@ from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
+from monitor.api.http.schemas import Body
 from monitor.fleet import enrolment, signatures
 from monitor.fleet.agent_state import MAX_BYTES
 from monitor.fleet.enrolment import EnrolmentRequest
@@ -40,7 +41,7 @@ CHAINS_SECONDS = 600
 LANE = "Gridcast-Lane"
 
 
-class EnrolIn(Schema):
+class EnrolIn(Body):
     """The request of an agent; *signature* is one of the code, upper case and without hyphens."""
 
     code: Annotated[str, StringConstraints(max_length=100)]

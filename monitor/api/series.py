@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.find_metrics import find_series
@@ -89,7 +90,13 @@ class SeriesQuery(Page):
     is_enabled: bool | None = None
 
 
-@router.get("/series", response=SeriesList, operation_id="list_series", summary="List series, by name")
+@router.get(
+    "/series",
+    auth=SCHEDULER_AUTH,
+    response=SeriesList,
+    operation_id="list_series",
+    summary="List series, by name",
+)
 def list_series(request: HttpRequest, query: Query[SeriesQuery]) -> HttpResponse:
     """The series that you may see."""
     lookups = chosen(
@@ -114,9 +121,9 @@ class ValuesQuery(Sparse):
 @router.get(
     "/series/{series}/metrics/{metric}",
     response=ValuesOut,
-    operation_id="list_values",
+    operation_id="show_metric",
     openapi_extra=declare(errors={404: ["unknown_metric"]}),
-    summary="List the newest values of a metric, newest last",
+    summary="Show a metric with its newest values",
 )
 def list_values(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
     """Values of one *segment* (default: the segment that the next run belongs to)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.find_metrics import find_series
@@ -107,6 +108,7 @@ class MetricQuery(Page):
 
 @router.get(
     "/series/{series}",
+    auth=SCHEDULER_AUTH,
     response=SeriesConfiguration,
     operation_id="show_series",
     openapi_extra=declare(errors={404: ["unknown_series"]}),

@@ -23,7 +23,7 @@ from monitor.api.http.answers import created
 from monitor.api.http.auth import SCHEDULER_AUTH, require_token_rights
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
-from monitor.api.http.lists import ListOut, Page, list_rows
+from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, NameFilter, RowId
 from monitor.models import ApiToken
@@ -98,6 +98,18 @@ def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
     """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year."""
     rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
     return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
+
+
+@router.get(
+    "/tokens/{token}",
+    response=TokenOut,
+    operation_id="show_token",
+    openapi_extra=declare(errors={404: ["unknown_token"]}),
+    summary="Show an API token",
+)
+def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
+    return show_item(query, _fields(_find(request, token), timezone.now()), TokenOut)
 
 
 @router.post(
@@ -205,7 +217,7 @@ def _refused(error: TokenError) -> Refused:
 
 def _issued(issued: IssuedToken, now: datetime) -> HttpResponse:
     shown = TokenIssued(**_fields(issued.token, now), token=issued.text)
-    return created(shown, status=201, location="/tokens")
+    return created(shown, status=201, location=f"/tokens/{issued.token.pk}")
 
 
 def _fields(token: ApiToken, now: datetime) -> dict[str, Any]:

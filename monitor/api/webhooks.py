@@ -16,7 +16,7 @@ from monitor.api.http.auth import require_webhook_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name
+from monitor.api.http.schemas import Body, Name, RowId
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 router = Router(tags=["webhooks"])
 MOST_NAMES = 1000
 _UNKNOWN = {404: ["unknown_webhook"]}
+_UNKNOWN_DELIVERY = {404: ["unknown_webhook", "unknown_delivery"]}
 EventName = Literal["run.ended", "site.down", "site.up"]
 HookName = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=50)]
 _URL = Field(
@@ -191,7 +192,7 @@ def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     """It takes its place behind the messages that wait."""
     hook, now = _found(request, webhook), timezone.now()
     delivery = ping(hook, int(now.timestamp() * 1_000_000), now)
-    return created(DeliveryOut(**_fields(delivery)), status=202, location=f"/webhooks/{hook.name}/deliveries")
+    return _enqueued(hook.name, delivery)
 
 
 @router.get(
@@ -209,22 +210,31 @@ def list_deliveries(request: HttpRequest, webhook: str, query: Query[DeliveryQue
     return list_rows(query, rows, DeliveryList, order=["-pk"], show=_fields)
 
 
+@router.get(
+    "/webhooks/{webhook}/deliveries/{delivery}",
+    response=DeliveryOut,
+    operation_id="show_webhook_delivery",
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_DELIVERY),
+    summary="Show a delivery of a webhook",
+)
+def show_delivery(request: HttpRequest, webhook: str, delivery: RowId, query: Query[Sparse]) -> HttpResponse:
+    """As in the list."""
+    return show_item(query, _fields(_found_delivery(request, webhook, delivery)), DeliveryOut)
+
+
 @router.post(
     "/webhooks/{webhook}/deliveries/{delivery}/redeliver",
     response={202: DeliveryOut},
     operation_id="redeliver_webhook_delivery",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_webhook", "unknown_delivery"]}),
+    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_DELIVERY),
     summary="Send a delivered or dead message again",
 )
-def redeliver_delivery(request: HttpRequest, webhook: str, delivery: int) -> HttpResponse:
+def redeliver_delivery(request: HttpRequest, webhook: str, delivery: RowId) -> HttpResponse:
     """It keeps its `webhook-id`, so a receiver can tell a repetition. A pending message stays as it is."""
-    hook = _found(request, webhook)
-    row = WebhookDelivery.objects.filter(webhook=hook, pk=delivery).first() if delivery < 2**63 else None
-    if row is None:
-        raise Refused(404, "unknown_delivery", f"the webhook {webhook} has no delivery {delivery}")
+    row = _found_delivery(request, webhook, delivery)
     redeliver(row, timezone.now())
     row.refresh_from_db()
-    return created(DeliveryOut(**_fields(row)), status=202, location=f"/webhooks/{hook.name}/deliveries")
+    return _enqueued(webhook, row)
 
 
 def _found(request: HttpRequest, name: str) -> Webhook:
@@ -233,6 +243,18 @@ def _found(request: HttpRequest, name: str) -> Webhook:
     if hook is None:
         raise Refused(404, "unknown_webhook", f"there is no webhook {name!r}")
     return hook
+
+
+def _found_delivery(request: HttpRequest, webhook: str, key: int) -> WebhookDelivery:
+    found = WebhookDelivery.objects.filter(webhook=_found(request, webhook), pk=key).first()
+    if found is None:
+        raise Refused(404, "unknown_delivery", f"the webhook {webhook} has no delivery {key}")
+    return found
+
+
+def _enqueued(webhook: str, delivery: WebhookDelivery) -> HttpResponse:
+    location = f"/webhooks/{webhook}/deliveries/{delivery.pk}"
+    return created(DeliveryOut(**_fields(delivery)), status=202, location=location)
 
 
 def _shown(hook: Webhook) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
         logger.addFilter(installed)
     assert answer.status_code == 400
     assert b"Traceback" not in answer.content
+    assert b"ALLOWED_HOSTS" not in answer.content  # the setting is GRIDCAST_HOSTS
     (record,) = [record for record in caplog.records if record.name == logger.name]
     assert (record.levelname, record.exc_info) == ("WARNING", None)
     assert "evil.example" in record.getMessage()

@@ -75,7 +75,7 @@ class PersonAuth(SessionAuth):
 def _require_measurements(request: HttpRequest) -> None:
     if not reads_measurements(request.user):
         raise Refused(
-            403, "not_allowed", "the role scheduler permits forecasts, states of sites and outcomes"
+            403, "not_allowed", "the role scheduler does not permit this; the role viewer may read it"
         )
 
 

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 LEAST_BYTES = 1_000  # less fits into one packet anyway
 _GZIP_LEVEL, _ZSTD_LEVEL = 4, 3
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
-_TYPES = ("application/json", "application/vnd.gridcast.", "application/x-ndjson", "text/")
+_TYPES = (
+    "application/json",
+    "application/schema+json",
+    "application/vnd.gridcast.",
+    "application/x-ndjson",
+    "text/",
+)
 
 
 def compress(request: HttpRequest, response: HttpResponseBase) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 _AGES = re.compile(rb'"(?:[a-z_]*_)?age_seconds":[^,}\]]*')
+_WINDOW = re.compile(rb'"start":"[^"]*","end":"[^"]*"')  # of ``WindowOut``
 _BYTES = 12  # of a digest
 
 
@@ -37,9 +38,13 @@ def tag_of(*parts: bytes) -> str:
     return f'W/"{digest.hexdigest()}"'
 
 
-def tag_of_body(body: bytes) -> str:
-    """Return the tag of the JSON *body*; ages do not count."""
-    return tag_of(_AGES.sub(b"", body))
+def tag_of_body(body: bytes, *, ends_now: bool = False) -> str:
+    """Return the tag of the JSON *body*; ages do not count.
+
+    *ends_now*: the window of the answer moves with the clock and does not count; what lies in it does.
+    """
+    counted = _AGES.sub(b"", body)
+    return tag_of(_WINDOW.sub(b"", counted, count=1) if ends_now else counted)
 
 
 def is_known(request: HttpRequest, tag: str) -> bool:

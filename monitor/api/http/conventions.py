@@ -79,7 +79,7 @@ def _conditional(request: HttpRequest, response: HttpResponseBase) -> HttpRespon
     if response.status_code != _OK or not isinstance(response, HttpResponse):
         return response
     if "ETag" not in response:
-        response["ETag"] = tag_of_body(response.content)
+        response["ETag"] = tag_of_body(response.content, ends_now="end" not in request.GET)
     if not is_known(request, response["ETag"]):
         return response
     unmodified = not_modified(response["ETag"])

@@ -13,6 +13,7 @@ def declare(
     scope: str | None = None,
     errors: Mapping[int, Sequence[str]] | None = None,
     example: Any = None,
+    is_streamed: bool = False,
     **extra: Any,
 ) -> dict[str, Any]:
     """Return the ``openapi_extra`` of an operation.
@@ -21,6 +22,8 @@ def declare(
         scope: the scope of a token that may call it; by default ``read`` for GET.
         errors: its own error codes by status; ``openapi`` adds those that every operation may answer with.
         example: a body that is accepted.
+        is_streamed: the answer is sent while it is computed: it has no entity tag.
         extra: fields of the operation in the document.
     """
-    return {KEY: {"scope": scope, "errors": dict(errors or {}), "example": example}, **extra}
+    own = {"scope": scope, "errors": dict(errors or {}), "example": example, "is_streamed": is_streamed}
+    return {KEY: own, **extra}

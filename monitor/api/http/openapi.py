@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from monitor.api.http.declare import KEY
+from monitor.api.http.declare import KEY, declare
 from monitor.api.http.examples import EXAMPLES
 from monitor.api.http.lists import SPARSE_JSON
 from monitor.api.http.vocabulary import DESCRIPTIONS
@@ -50,7 +50,7 @@ def complete(document: dict[str, Any]) -> None:
 
 
 def _complete_operation(method: str, operation: dict[str, Any]) -> None:
-    declared = operation.pop(KEY, {"scope": None, "errors": {}, "example": None})
+    declared = operation.pop(KEY, None) or declare()[KEY]
     for parameter in operation["parameters"]:
         _complete_parameter(parameter)
     if declared["example"] is not None:
@@ -60,7 +60,7 @@ def _complete_operation(method: str, operation: dict[str, Any]) -> None:
         scope = declared["scope"] or READ
         operation["security"] = [{name: [scope] for name in way} for way in operation["security"]]
     _add_problems(operation, declared["errors"])
-    if method == "get":
+    if method == "get" and not declared["is_streamed"]:
         _add_conditional(operation)
 
 

@@ -66,7 +66,7 @@ def refuse_undeclared(view: Callable[..., Any]) -> Callable[..., Any]:
     def strict(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if not takes_others:
             _check_names(request, names)
-        if not takes_body and request.method not in {"GET", "HEAD"} and not _has_empty_body(request):
+        if not takes_body and _has_body(request):
             raise Refused(422, "invalid", "expected no body")
         return view(request, *args, **kwargs)
 
@@ -88,10 +88,12 @@ def _check_names(request: HttpRequest, names: frozenset[str]) -> None:
         raise Refused(422, "invalid", f"there is no parameter {unknown[:100]!r}", known=sorted(names))
 
 
-def _has_empty_body(request: HttpRequest) -> bool:
+def _has_body(request: HttpRequest) -> bool:
+    if request.META.get("CONTENT_LENGTH") in {None, "", "0"}:  # most requests; the web server adds up chunks
+        return False
     if request.content_type == "multipart/form-data":
-        return not request.POST and not request.FILES
-    return request.body.strip() in {b"", b"{}"}
+        return bool(request.POST or request.FILES)
+    return request.body.strip() not in {b"", b"{}"}
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

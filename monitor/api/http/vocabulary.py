@@ -101,6 +101,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "enrolled_at": "The time of the enrolment.",
     "episodes": "A page of episodes.",
     "error": "What is wrong; empty: nothing.",
+    "event": "The id of an event: a change, a denial, or an entry of a timeline.",
     "events": "A page of the timeline.",
     "every": "The period by which the window is divided.",
     "exact": "Whether the quantiles are exact; else a value may be off by up to 1 %.",

@@ -6,6 +6,7 @@ import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.views import defaults
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that Django refuses, for example because of its Host header."""
     if _is_api(request):
-        return problem(HTTPStatus.BAD_REQUEST, "malformed", str(exception) or "the request cannot be read")
+        detail = str(exception) or "the request cannot be read"
+        if isinstance(exception, DisallowedHost):  # Django's text names a setting that gridcast does not have
+            detail = "Host: expected one of the hosts of this server (GRIDCAST_HOSTS)"
+        return problem(HTTPStatus.BAD_REQUEST, "malformed", detail)
     return defaults.bad_request(request, exception)
 
 

@@ -202,6 +202,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "window": world.windows[place].name,
         "webhook": "hook",
         "delivery": world.delivery,
+        "event": 2**40,
         "resource": f"{place}-0",
         "suite": "main",
         "probe": "circle",

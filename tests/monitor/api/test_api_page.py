@@ -12,6 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
@@ -21,20 +24,37 @@ from tests.monitor.api.example_grid import example_grid
 PAGE = Path(__file__).parents[3] / "docs" / "api.md"
 FORECAST = "4711"  # of the page
 REPORTS = re.compile(r"^## Sending reports$.*?(?=^## )", re.MULTILINE | re.DOTALL)  # has its own tests
+FIRST_STEPS = re.compile(r"^## From nothing to a ranked answer$.*?(?=^## )", re.MULTILINE | re.DOTALL)
 
 
 def test_the_commands_of_the_page_work(live_server: LiveServer) -> None:
     token = example_grid()
-    environment = {"PATH": os.environ["PATH"], "URL": live_server.url, "TOKEN": token}
     for command, shown in commands(REPORTS.sub("", PAGE.read_text(encoding="utf-8"))):
-        answered = subprocess.run(
-            ["bash", "-c", command.replace(FORECAST, forecast())],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        check(json.loads(shown), json.loads(answered), command)
+        check(json.loads(shown), json.loads(answer_of(command, live_server.url, token)), command)
+
+
+def test_a_scheduler_gets_as_far_as_the_page_says_with_the_role_that_it_names(
+    live_server: LiveServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the account, the role and the token of the page, and nothing else."""
+    example_grid()
+    User.objects.create_user("scheduler")
+    (section,) = FIRST_STEPS.findall(PAGE.read_text(encoding="utf-8"))
+    for line in re.findall(r"^\$ python manage\.py (.*)$", section, re.MULTILINE):
+        capsys.readouterr()
+        call_command(*shlex.split(line))
+    token = capsys.readouterr().out.strip()
+    assert token.startswith("gcast_")
+    answers = [
+        json.loads(answer_of(command, live_server.url, token)) for command, _ in commands(section, least=4)
+    ]
+    assert [next(iter(answer)) for answer in answers] == ["series", "id", "quantile", "forecast"]
+
+
+def answer_of(command: str, url: str, token: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "URL": url, "TOKEN": token}
+    script = command.replace(FORECAST, forecast())
+    return subprocess.check_output(["bash", "-c", script], env=environment, text=True)
 
 
 def forecast() -> str:
@@ -44,7 +64,7 @@ def forecast() -> str:
     return str(delivered.pk) if delivered else FORECAST
 
 
-def commands(page: str) -> Iterator[tuple[str, str]]:
+def commands(page: str, *, least: int = 9) -> Iterator[tuple[str, str]]:
     """Yield each curl command of the page's consoles, with the answer that the page shows."""
     found = 0
     for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
@@ -52,7 +72,7 @@ def commands(page: str) -> Iterator[tuple[str, str]]:
             if part.startswith("curl "):
                 found += 1
                 yield split(part)
-    assert found > 8
+    assert found >= least
 
 
 def split(part: str) -> tuple[str, str]:

@@ -151,6 +151,13 @@ def test_a_token_in_a_header_pings_too(series: Series) -> None:
     assert answer(program.post(path))["state"] == "passed"
 
 
+@pytest.mark.parametrize("signal", ["256", "-1", "stop", "03", "3%0A"])
+def test_what_is_no_signal_is_refused_in_words(series: Series, signal: str) -> None:
+    refused = sender().post(f"/api/v1/series/{NAME}/ping/{signal}")
+    assert refused.status_code == 422
+    assert "expected start, fail, or an exit status from 0 to 255" in refused.json()["detail"]
+
+
 def test_a_token_pings_only_series_of_its_reporter(circle: Series, series: Series) -> None:
     program = sender()
     codes = {}

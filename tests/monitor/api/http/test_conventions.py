@@ -25,6 +25,7 @@ from tests.monitor.api.openapi_document import openapi_document
 URL = "/api/v1/runs"
 DOCUMENT = openapi_document()
 PATHS = sorted(DOCUMENT["paths"])
+NUMBERS_AND_ENDS = ((1, 1), (1, 2), (2, 2))
 UNPACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.decompress, "zstd": zstd.decompress}
 
 
@@ -63,6 +64,15 @@ def test_only_the_age_of_the_data_makes_no_new_answer() -> None:
     aged = [b'{"n": 1, "data_age_seconds":%d, "age_seconds":%d}' % (age, age) for age in (1, 2)]
     assert tag_of_body(aged[0]) == tag_of_body(aged[1])
     assert tag_of_body(b'{"n":1,"expected_seconds":1}') != tag_of_body(b'{"n":1,"expected_seconds":2}')
+
+
+def test_a_window_that_ends_now_makes_no_new_answer_but_a_new_value_does() -> None:
+    windows = [
+        b'{"n":%d,"start":"a","end":"%d","data_age_seconds":1}' % (n, end) for n, end in NUMBERS_AND_ENDS
+    ]
+    moving = [tag_of_body(body, ends_now=True) for body in windows]
+    assert (moving[0] == moving[1], moving[0] == moving[2]) == (True, False)
+    assert tag_of_body(windows[0]) != tag_of_body(windows[1])  # of a window that the request names
 
 
 def test_head_answers_as_get_without_the_body(runs: None, client: Client) -> None:
@@ -116,6 +126,11 @@ def test_neither_a_small_answer_nor_that_of_a_session_is_compressed(
     browser.force_login(user)
     for answer in (small, browser.get(URL, headers={"accept-encoding": "gzip"})):
         assert "Content-Encoding" not in answer
+
+
+def test_the_json_schema_of_reports_is_compressed(client: Client) -> None:
+    answer = client.get("/api/v1/reports/schema", headers={"accept-encoding": "gzip"})
+    assert answer["Content-Encoding"] == "gzip"
 
 
 def test_an_export_is_compressed_while_it_is_sent(runs: None, client: Client) -> None:
