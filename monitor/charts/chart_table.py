@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from monitor.csvfile import to_csv
 from monitor.ledger.attribution import STATE_LABELS, outcome_label
 from monitor.units import humanised
 
-MOST_ROWS = 30  # of the table of a page; files have all rows
+ROWS_A_PAGE = 30
 TIME = "time"  # the unit of a column of times
 DAY = "day"  # the unit of a column of days (UTC), as times of their beginning
 
@@ -28,6 +29,21 @@ class Column:
 
 
 @dataclass(frozen=True)
+class TablePage:
+    """One page of the rows of a table, as texts and times, newest first; rows and pages count from 1."""
+
+    rows: Sequence[Sequence[str | datetime]]
+    number: int
+    pages: int
+    first: int
+    row_count: int
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.rows) - 1
+
+
+@dataclass(frozen=True)
 class ChartTable:
     """Rows in order of time; None is a missing value."""
 
@@ -38,14 +54,18 @@ class ChartTable:
     def labels(self) -> list[str]:
         return [column.label for column in self.columns]
 
-    @property
-    def newest(self) -> list[list[str | datetime]]:
-        """The newest rows as texts and times, newest first."""
+    def page(self, number: int) -> TablePage:
+        """Return the page *number* of the rows, from 1; the last one if there are not so many."""
+        count = len(self.rows)
+        pages = max(math.ceil(count / ROWS_A_PAGE), 1)
+        number = min(max(number, 1), pages)
+        first = (number - 1) * ROWS_A_PAGE
         units = [column.unit for column in self.columns]
-        return [
+        rows = [
             [_text(value, unit) for value, unit in zip(row, units, strict=True)]
-            for row in self.rows[-MOST_ROWS:][::-1]
+            for row in self.rows[::-1][first : first + ROWS_A_PAGE]
         ]
+        return TablePage(rows, number, pages, first + 1, count)
 
 
 def _text(value: Any, unit: str) -> str | datetime:

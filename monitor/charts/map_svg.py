@@ -15,7 +15,32 @@ from monitor.charts.world import outlines
 WIDTH = 960
 _LEAST_DEGREES = 8  # of the part of the world that is drawn
 _STEPS = (30, 15, 10, 5, 2, 1)  # degrees between lines
-_LETTER_WIDTH, _LETTER_HEIGHT, _BASELINE = 7.6, 17, 5  # of labels; the baseline is below their middle
+
+
+@dataclass(frozen=True)
+class _LabelSize:
+    """The size of labels, and of the marks that they must not cover, on one kind of screen.
+
+    Attributes:
+        name: the class of the labels; map.css has the font and shows one of the two kinds.
+        baseline: how far it is below the middle of a label.
+        up, other: the radii of marks: what is not up is larger, so that colour is not needed.
+    """
+
+    name: str
+    letter_width: float
+    height: float
+    baseline: float
+    gap: float
+    up: int
+    other: int
+
+    def radius(self, kind: str) -> int:
+        return self.up if kind == "up" else self.other
+
+
+_WIDE = _LabelSize("wide", letter_width=7.6, height=17, baseline=5, gap=5, up=7, other=11)
+_NARROW = _LabelSize("narrow", letter_width=18, height=40, baseline=12, gap=10, up=16, other=20)
 
 
 @dataclass(frozen=True)
@@ -91,8 +116,7 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     )
     marks = format_html_join(
         "",
-        '<a href="{}" aria-label="{}: {}"><circle class="m-{}" cx="{}" cy="{}" r="{}"/>'
-        '<text x="{}" y="{}" text-anchor="{}">{}</text></a>',
+        '<a href="{}" aria-label="{}: {}"><circle class="m-{}" cx="{}" cy="{}" r="{}"/>{}</a>',
         _marks(places, by_name),
     )
     return format_html(
@@ -113,22 +137,35 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
 def _marks(
     places: Sequence[Place], points: Mapping[str, tuple[float, float]]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the mark of each place, with its label where it covers no other mark or label, if possible."""
-    circles = {
-        place.name: _Box.around(*points[place.name], _radius(place.kind), _radius(place.kind))
-        for place in places
-    }
-    taken: list[_Box] = []
+    """Yield the mark of each place with its label on wide and on narrow screens."""
+    wide, narrow = (_labels(places, points, size) for size in (_WIDE, _NARROW))
     for place in places:
         x, y = points[place.name]
-        others = [*taken, *(box for name, box in circles.items() if name != place.name)]
-        labels = list(_labels(place.name, x, y, _radius(place.kind)))
-        label, box = next(
-            ((label, box) for label, box in labels if not any(box.meets(other) for other in others)),
-            labels[0],
-        )
-        taken.append(box)
-        yield (place.url, place.name, place.words, place.kind, x, y, _radius(place.kind), *label, place.name)
+        labels = SafeString(wide.get(place.name, "") + narrow.get(place.name, ""))
+        yield (place.url, place.name, place.words, place.kind, x, y, _WIDE.radius(place.kind), labels)
+
+
+def _labels(
+    places: Sequence[Place], points: Mapping[str, tuple[float, float]], size: _LabelSize
+) -> dict[str, SafeString]:
+    """Return the label of each place that has room for one: it covers no mark and no other label.
+
+    Places that are not up come first.
+    """
+    marks = {place.name: _Box.around(*points[place.name], *[size.radius(place.kind)] * 2) for place in places}
+    taken: list[_Box] = []
+    labels: dict[str, SafeString] = {}
+    for place in sorted(places, key=lambda place: place.kind == "up"):
+        others = [*taken, *(box for name, box in marks.items() if name != place.name)]
+        for x, y, anchor, box in _positions(place, points[place.name], size):
+            if box.is_inside and not any(box.meets(other) for other in others):
+                taken.append(box)
+                labels[place.name] = format_html(
+                    '<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>',
+                    *(size.name, round(x, 1), round(y + size.baseline, 1), anchor, place.name),
+                )
+                break
+    return labels
 
 
 @dataclass(frozen=True)
@@ -142,6 +179,11 @@ class _Box:
     def around(cls, x: float, y: float, half_width: float, half_height: float) -> _Box:
         return cls(x - half_width, y - half_height, x + half_width, y + half_height)
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether neither side of the picture cuts it off."""
+        return self.left >= 0 and self.right <= WIDTH and self.top >= 0
+
     def meets(self, other: _Box) -> bool:
         return (
             self.left < other.right
@@ -151,23 +193,18 @@ class _Box:
         )
 
 
-def _labels(name: str, x: float, y: float, radius: float) -> Iterator[tuple[tuple[float, float, str], _Box]]:
-    """Yield where a label may stand (x, y, anchor), the best place first, each with the box that it fills."""
-    width, beside = len(name) * _LETTER_WIDTH, radius + 5
-    middle = _LETTER_HEIGHT / 2
-    for left, centre, anchor_x, anchor in (
-        (x - width / 2, y - radius - middle, x, "middle"),  # above
-        (x - width / 2, y + radius + middle, x, "middle"),
-        (x + beside, y, x + beside, "start"),
-        (x - beside - width, y, x - beside, "end"),
-    ):
-        box = _Box.around(left + width / 2, centre, width / 2, middle)
-        yield (round(anchor_x, 1), round(centre + _BASELINE, 1), anchor), box
-
-
-def _radius(kind: str) -> int:
-    """Return the size of a mark: what is not up is larger, so that colour is not needed."""
-    return 7 if kind == "up" else 11
+def _positions(
+    place: Place, point: tuple[float, float], size: _LabelSize
+) -> Iterator[tuple[float, float, str, _Box]]:
+    """Yield where a label may stand (x, middle in y, anchor) with the box it fills, the best first."""
+    x, y = point
+    width, middle, radius = len(place.name) * size.letter_width, size.height / 2, size.radius(place.kind)
+    beside, above = radius + size.gap, radius + middle
+    for dy in (-above, above):
+        yield x, y + dy, "middle", _Box.around(x, y + dy, width / 2, middle)
+    for dy in (0.0, -above / 2, above / 2, -above, above):
+        yield x + beside, y + dy, "start", _Box.around(x + beside + width / 2, y + dy, width / 2, middle)
+        yield x - beside, y + dy, "end", _Box.around(x - beside - width / 2, y + dy, width / 2, middle)
 
 
 @lru_cache(maxsize=16)

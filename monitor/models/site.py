@@ -14,6 +14,8 @@ from monitor.models.role import UserRole, roles_of
 from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models.series import Binding
@@ -100,6 +102,10 @@ class ResourceQuerySet(models.QuerySet["Resource"]):
         if sees_all(user):
             return self
         return self.filter(has_row(_visible_bindings(user).filter(resource=models.OuterRef("pk"))))
+
+    def sites_by_name(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the site of each resource of *names* that exists; runs may name others."""
+        return dict(self.filter(name__in=set(names)).values_list("name", "site__name"))
 
 
 def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Binding]:

@@ -24,6 +24,8 @@ from monitor.overview import allowed_ages, latest
 from monitor.overview.series_states import BY_GRID, series_states, stale_rows
 
 SHOWN_DAYS = 90
+_DAY_SECONDS = 86400
+_NEARLY_ALL = 0.99
 OTHER_CAUSE = "Failures"  # of a signature that users wrote: its title may name hosts
 
 
@@ -62,6 +64,7 @@ class PublicSite:
     Attributes:
         days: the last ``SHOWN_DAYS`` days (UTC), oldest first; None for a day that was not computed.
         availability: the share of the known time of these days in which it was up; None if unknown.
+        known_seconds: how much of the time of these days is known.
         incidents: the open incidents at it.
     """
 
@@ -70,7 +73,13 @@ class PublicSite:
     state: PublicState
     days: Sequence[SiteDay | None]
     availability: float | None
+    known_seconds: int
     incidents: Sequence[PublicIncident]
+
+    @property
+    def is_known_throughout(self) -> bool:
+        """Whether at least 99 % of these days are known; the last one has not ended yet."""
+        return self.known_seconds >= _NEARLY_ALL * (len(self.days) - 1) * _DAY_SECONDS
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,7 @@ def public_status(now: datetime) -> PublicStatus:
                 state=site_state(states[site.name], has_incident=site.name in incidents),
                 days=days[site.pk],
                 availability=_availability(days[site.pk]),
+                known_seconds=_known_seconds(days[site.pk]),
                 incidents=incidents.get(site.name, ()),
             )
             for site in sites
@@ -139,9 +149,12 @@ def _days(sites: Sequence[Site], first_day: date) -> dict[int, list[SiteDay | No
 
 
 def _availability(days: Sequence[SiteDay | None]) -> float | None:
-    up = sum(day.up_seconds for day in days if day)
-    known = up + sum(day.scheduled_seconds + day.down_seconds for day in days if day)
-    return up / known if known else None
+    known = _known_seconds(days)
+    return sum(day.up_seconds for day in days if day) / known if known else None
+
+
+def _known_seconds(days: Sequence[SiteDay | None]) -> int:
+    return sum(day.up_seconds + day.scheduled_seconds + day.down_seconds for day in days if day)
 
 
 def _incidents(sites: Sequence[Site]) -> Mapping[str, Sequence[PublicIncident]]:

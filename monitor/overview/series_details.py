@@ -179,7 +179,7 @@ def sites_of_failures(runs: Mapping[int, SeriesRuns]) -> dict[str, str]:
     resources = {resource for each in runs.values() for _, resource in each.trend if resource}
     resources |= {each.last.failed_resource for each in runs.values() if each.last}
     resources.discard("")
-    return dict(Resource.objects.filter(name__in=resources).values_list("name", "site__name"))
+    return Resource.objects.sites_by_name(resources)
 
 
 def cell_at(name: str, runs: SeriesRuns | None, site: str, sites: Mapping[str, str]) -> SeriesCell:

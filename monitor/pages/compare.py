@@ -18,6 +18,7 @@ from monitor.charts.comparison import SeriesComparison, compare, newest_metric
 from monitor.models import Series
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.paging import page_number
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.series import metric_names
 from monitor.templatetags.components import FilterField
@@ -143,6 +144,7 @@ def _drawings(request: HttpRequest, found: SeriesComparison, table: ChartTable) 
     return {
         "names": names,
         "table": table,
+        "table_page": table.page(page_number(request.GET.get("rows", ""))),
         "overlay": compare_svg.overlay(list(zip(names, found.values, strict=True)), zone(request)),
         "scatter": compare_svg.scatter(x, y, found.regression, *units),
         "lags": compare_svg.lag_bars(found.lags),

@@ -27,7 +27,7 @@ from monitor.failures.counts import (
 )
 from monitor.failures.episodes import mean_to_repair
 from monitor.failures.repair_times import repair_times
-from monitor.models import Attribution, FailureSignature, Site
+from monitor.models import Attribution, FailureSignature, Resource, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
@@ -124,6 +124,7 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     counts = count_failures(outcomes, selected.intervals, selected.end, signature)
     count = counts.causes[0] if counts.causes else None
     episodes = episodes_of(outcomes, signature, now)
+    failed = runs_of(runs, signature, selected.begin, selected.end, MOST_RUNS)
     context = {
         **selected.context(),
         "crumbs": crumbs_of("failures"),
@@ -138,7 +139,8 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
         "repaired": sum(each.episode.is_repaired for each in episodes),
         "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
         "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
-        "runs": runs_of(runs, signature, selected.begin, selected.end, MOST_RUNS),
+        "runs": failed,
+        "resource_sites": Resource.objects.sites_by_name(run.failed_resource for run in failed),
         "most_runs": MOST_RUNS,
         "now": now,
     }

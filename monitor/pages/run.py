@@ -68,6 +68,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "now": now,
         "headline": headline(run, now),
         "site": site,
+        "resource_sites": sites,
         "crumbs": _crumbs(run, site or next(iter(sites.values()), "")),
         "previous": _neighbour(run, "-slot", slot__lt=run.slot),
         "next": _neighbour(run, "slot", slot__gt=run.slot),
@@ -207,8 +208,7 @@ def _sites(run: Run) -> dict[str, str]:
     bound = run.series.bindings.order_by("role", "position")
     sites = dict(bound.values_list("resource__name", "resource__site__name"))
     if run.failed_resource and run.failed_resource not in sites:
-        failed = Resource.objects.filter(name=run.failed_resource)
-        sites |= dict(failed.values_list("name", "site__name"))
+        sites |= Resource.objects.sites_by_name([run.failed_resource])
     return sites
 
 

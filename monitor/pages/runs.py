@@ -24,7 +24,7 @@ from monitor.failures.run_list import (
 from monitor.failures.run_table import run_table_csv
 from monitor.ledger.attribution import outcome_label
 from monitor.ledger.skip_causes import skip_causes
-from monitor.models import FailureSignature, Site
+from monitor.models import FailureSignature, Resource, Site
 from monitor.models.run import ENDED
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -63,6 +63,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "fields": _fields(request, chosen),
         "is_filtered": any((chosen.site, chosen.series, chosen.outcome, chosen.stage, chosen.signature)),
         "runs": [(run, skipped.get(run.pk)) for run in shown],
+        "resource_sites": Resource.objects.sites_by_name(run.failed_resource for run in shown),
         "older": older,
         "is_first_page": "before" not in request.GET,
         "causes": causes[:MOST_CAUSES],

@@ -35,6 +35,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
+from monitor.pages.http.paging import page_number
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
@@ -96,6 +97,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "drawn_runs": len(drawn.runs) if isinstance(drawn, RunChart) else 0,
         **_plots(drawn, choice, events, chosen.end, zone(request)),
         "table": history.table,
+        "table_page": history.table.page(page_number(request.GET.get("rows", ""))),
         "events": events,
         "chart_data": _chart_data(drawn, events, choice, chosen, zone(request)),
         "fields": _fields(choice, metrics),

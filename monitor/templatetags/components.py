@@ -11,11 +11,12 @@ from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import health, units
 from monitor.charts import svg
+from monitor.charts.chart_table import TablePage
 from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.health import HealthProblem
 from monitor.ledger.attribution import outcome_label
@@ -25,6 +26,13 @@ from monitor.templatetags.gridcast import ICONS, ago
 
 register = template.Library()
 _FORMATS = {"second": "%Y-%m-%d %H:%M:%S", "minute": "%Y-%m-%d %H:%M", "day": "%Y-%m-%d"}
+_ARROW = " \N{RIGHTWARDS ARROW} "  # between the ends of an edge
+# The pages of the parts of the grid that fail, by kind of the part.
+_PART_PAGES = {
+    **dict.fromkeys(("at", "site", "source", "destination", "edge", "compute"), "site"),
+    "reporter": "reporter",
+    "series": "series",
+}
 _BESIDE = {"second": "%H:%M:%S", "minute": "%H:%M", "day": ""}
 
 
@@ -112,6 +120,25 @@ def site_link(context: Mapping[str, Any], name: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def resource_link(context: Mapping[str, Any], name: str, sites: Mapping[str, str]) -> SafeString:
+    """Link a resource by its name to its page; *sites*: by resource. Without its site, show the name."""
+    if name not in sites:
+        return format_html("{}", name)
+    return _link(context, reverse("resource", args=[sites[name], name]), name, "resource")
+
+
+@register.filter
+def part_links(part: object) -> SafeString:
+    """Link the names in *part*, such as ``site anl`` or ``at anl``, to their pages."""
+    kind, _, names = str(part).partition(" ")
+    page = _PART_PAGES.get(kind)
+    if page is None:
+        return format_html("{}", part)
+    links = ((reverse(page, args=[name]), page, name) for name in names.split(_ARROW))
+    return format_html("{} {}", kind, format_html_join(_ARROW, '<a href="{}" class="{}">{}</a>', links))
+
+
+@register.simple_tag(takes_context=True)
 def series_link(context: Mapping[str, Any], name: str) -> SafeString:
     """Link a series by its name to its page, in the time range of this page."""
     return _link(context, reverse("series", args=[name]), name, "series")
@@ -173,7 +200,7 @@ def range_query(context: Mapping[str, Any]) -> str:
 @register.inclusion_tag("parts/range_picker.html", takes_context=True)
 def range_picker(context: Mapping[str, Any], chosen: PageRange) -> dict[str, Any]:
     """Choose the time range of the page; all other parameters of the query string are kept."""
-    kept = _others(context, [*PARAMETERS, "page"])
+    kept = _others(context, [*PARAMETERS, "page", "rows"])
     zone = context.get("zone", UTC)
     times = {"from": chosen.start, "to": None if chosen.is_relative else chosen.end}
     return {
@@ -206,7 +233,7 @@ def pager(context: Mapping[str, Any], page: int, pages: int) -> dict[str, Any]:
 def filter_form(context: Mapping[str, Any], fields: Sequence[FilterField], label: str) -> dict[str, Any]:
     """Show a form that filters the page by *fields*; other parameters, such as the time range, are kept."""
     names = [field.name for field in fields]
-    kept = _others(context, [*names, "page"])
+    kept = _others(context, [*names, "page", "rows"])
     defaults = context.get("defaults", ())  # filters in force that the query string does not name
     return {
         "fields": fields,
@@ -249,8 +276,21 @@ def table_behind(
     download: str = "",
 ) -> dict[str, Any]:
     """Show the values of a chart as a table that opens; *download* is the URL of all of them."""
-    shown = [[time(context, each) if isinstance(each, datetime) else each for each in row] for row in rows]
-    return {"columns": columns, "rows": shown, "caption": caption, "download": download}
+    return {"columns": columns, "rows": _timed(context, rows), "caption": caption, "download": download}
+
+
+@register.inclusion_tag("parts/table_behind.html", takes_context=True)
+def paged_table_behind(
+    context: Mapping[str, Any], columns: Sequence[str], page: TablePage, caption: str, download: str = ""
+) -> dict[str, Any]:
+    """Show one page of the values of a chart; its number is the parameter ``rows`` of the query string."""
+    return {
+        **table_behind(context, columns, page.rows, caption, download),
+        "page": page,
+        "is_open": "rows" in context["request"].GET,
+        "newer": query(context, rows=page.number - 1) if page.number > 1 else "",
+        "older": query(context, rows=page.number + 1) if page.number < page.pages else "",
+    }
 
 
 def _others(context: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, str]]:
@@ -262,6 +302,11 @@ def _others(context: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str,
         if name not in {*names, "seen"}
         for value in values
     ]
+
+
+def _timed(context: Mapping[str, Any], rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Return *rows* with their times in the zone of the reader."""
+    return [[time(context, each) if isinstance(each, datetime) else each for each in row] for row in rows]
 
 
 def _range_query(context: Mapping[str, Any]) -> str:

@@ -35,7 +35,8 @@ FROM monitor_run AS run
 JOIN monitor_segment AS segment ON segment.series_id = run.series_id
 JOIN monitor_metric AS metric ON metric.segment_id = segment.id
 WHERE run.slot < %(end)s
-"""
+ON CONFLICT DO NOTHING
+"""  # the full depot has runs of weeks ago, with samples
 
 
 def main() -> None:

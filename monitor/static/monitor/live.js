@@ -19,14 +19,42 @@
     return seconds > -1 ? "due now" : `overdue by ${age(-seconds).replace(" ago", "")}`;
   }
 
+  // Times in the zone of the reader, with UTC beside.
+  const zone = document.body.dataset.zone || "UTC";
+  const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+  function inZone(date) {
+    return `${format.format(date)} ${zone === "UTC" ? "UTC" : `(${date.toISOString().slice(11, 16)} UTC)`}`;
+  }
+
+  // The reader chooses between ages and times, for this browser; a pointer over an age shows its time.
+  let showsTimes = localStorage.getItem("ages") === "times";
+  for (const choice of document.querySelectorAll("[data-ages]")) {
+    choice.hidden = false;
+    const box = choice.querySelector("input");
+    box.checked = showsTimes;
+    box.addEventListener("change", () => {
+      showsTimes = box.checked;
+      localStorage.setItem("ages", showsTimes ? "times" : "ages");
+      tick();
+    });
+  }
+  document.addEventListener("pointerover", ({ target }) => {
+    const element = target.closest("time[title]");
+    if (element) element.title = inZone(new Date(element.dateTime));
+  });
+
   // An age counts from the moment at which its number arrived, also if an update gave the element a new one.
   function tick() {
     for (const element of document.querySelectorAll("time[data-age], time[data-due]")) {
       const { age: seconds, due: until } = element.dataset;
-      const number = until ?? seconds;
-      if (arrived.get(element)?.number !== number) arrived.set(element, { number, at: performance.now() });
-      const since = (performance.now() - arrived.get(element).at) / 1000;
-      const text = until === undefined ? age(Number(seconds) + since) : due(Number(until) - since);
+      const key = `${element.dateTime} ${until ?? seconds}`;
+      if (arrived.get(element)?.key !== key) arrived.set(element, { key, at: performance.now() });
+      const entry = arrived.get(element);
+      const since = (performance.now() - entry.at) / 1000;
+      let text;
+      if (showsTimes) text = entry.time ??= inZone(new Date(element.dateTime)); // kept: a page may have a thousand
+      else if (until === undefined) text = age(Number(seconds) + since);
+      else text = due(Number(until) - since);
       if (element.textContent !== text) element.textContent = text;
     }
   }
@@ -98,10 +126,7 @@
 
   function showLastUpdate() {
     for (const element of document.querySelectorAll("[data-last-update]")) {
-      const zone = document.body.dataset.zone || "UTC";
-      const local = lastUpdate.toLocaleString("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
-      const beside = zone === "UTC" ? "UTC" : `(${lastUpdate.toISOString().slice(11, 16)} UTC)`;
-      element.textContent = `${local} ${beside}`;
+      element.textContent = inZone(lastUpdate);
     }
   }
 

@@ -73,6 +73,18 @@ def test_the_labels_of_neighbours_cover_neither_each_other_nor_a_mark() -> None:
     close = [Place(f"site{number}", 40.0 + number, -100.0, "up", "up", f"/{number}") for number in range(3)]
     far = Place("far", 20.0, -60.0, "up", "up", "/far")
     drawn = draw_map([*close, far], [])
-    anchors = re.findall(r'text-anchor="(\w+)">(site\d)', drawn)
-    assert sorted(name for _, name in anchors) == ["site0", "site1", "site2"]
-    assert {anchor for anchor, _ in anchors} != {"middle"}  # some stand beside their marks
+    for screen in ("wide", "narrow"):
+        anchors = re.findall(rf'<text class="{screen}"[^>]*text-anchor="(\w+)">(site\d)', drawn)
+        assert sorted(name for _, name in anchors) == ["site0", "site1", "site2"]
+        assert {anchor for anchor, _ in anchors} != {"middle"}  # some stand beside their marks
+
+
+def test_where_not_every_label_has_room_sites_that_are_down_have_theirs() -> None:
+    kinds = {"site0": "up", "site1": "up", "site2": "down", "site3": "up"}
+    crowd = [Place(name, 40.0, -100.0, kind, kind, f"/{name}") for name, kind in kinds.items()]
+    far = Place("far", 20.0, -60.0, "up", "up", "/far")
+    drawn = draw_map([*crowd, far], [])
+    assert drawn.count("<circle") == 5
+    labelled = re.findall(r'<text class="narrow"[^>]*>(site\d)', drawn)
+    assert "site2" in labelled
+    assert len(labelled) < 4

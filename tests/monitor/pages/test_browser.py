@@ -245,6 +245,23 @@ def test_ages_keep_counting_between_updates(visitors: Visitors, depot: FilledDep
     )
 
 
+def test_a_reader_chooses_times_instead_of_ages(visitors: Visitors, depot: FilledDepot) -> None:
+    visit = visitors.come()
+    page = visit.open("/series/gather-main/")
+    age = page.locator(".latest .age time")
+    expect(age).to_have_text(re.compile(r"\d+ (s|min) ago"))
+    moment = age.evaluate("time => new Date(time.dateTime).toISOString().slice(0, 16).replace('T', ' ')")
+    page.locator("summary", has_text="Time zone").click()
+    page.get_by_label("Times instead of ages").check()
+    expect(age).to_have_text(f"{moment} UTC")
+    page.reload()  # this browser keeps the choice
+    expect(age).to_have_text(f"{moment} UTC")
+    page.locator("summary", has_text="Time zone").click()
+    page.get_by_label("Times instead of ages").uncheck()
+    expect(age).to_have_text(re.compile(r"\d+ (s|min) ago"))
+    assert visit.complaints == []
+
+
 def test_an_update_keeps_scroll_position_focus_and_selection(visitors: Visitors, depot: FilledDepot) -> None:
     page = visitors.come("phone").open("/")
     grid = page.locator("#grid-scroll")

@@ -59,6 +59,31 @@ def test_an_age_that_is_not_current_says_so_in_words() -> None:
     assert "</span>never seen</span>" in rendered('{% fresh_age None now "never_seen" %}', now=NOON)
 
 
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ("site ncsa", 'site <a href="/sites/ncsa/" class="site">ncsa</a>'),
+        (
+            "edge anl \N{RIGHTWARDS ARROW} ncsa",
+            'edge <a href="/sites/anl/" class="site">anl</a> \N{RIGHTWARDS ARROW} '
+            '<a href="/sites/ncsa/" class="site">ncsa</a>',
+        ),
+        ("reporter home", 'reporter <a href="/reporters/home/" class="reporter">home</a>'),
+        ("place unknown", "place unknown"),
+        ("", ""),
+    ],
+)
+def test_the_names_in_a_part_of_the_grid_lead_to_their_pages(part: str, shown: str) -> None:
+    assert rendered("{{ part|part_links }}", part=part) == shown
+
+
+def test_a_resource_leads_to_its_page_if_its_site_is_known() -> None:
+    text = "{% resource_link name sites %}"
+    link = '<a class="resource" href="/sites/ncsa/resources/ncsa-login/">ncsa-login</a>'
+    assert rendered(text, name="ncsa-login", sites={"ncsa-login": "ncsa"}) == link
+    assert rendered(text, name="<gone>", sites={"ncsa-login": "ncsa"}) == "&lt;gone&gt;"
+
+
 def test_links_and_pickers_keep_the_range_and_the_filters_of_the_page() -> None:
     day = relative("24h", NOON)
     assert 'href="/series/a/?range=24h"' in rendered('{% series_link "a" %}', time_range=day)

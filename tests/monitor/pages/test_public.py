@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from monitor.charts.badge import badge
 from monitor.depot.rollups.worker import roll
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
-from monitor.models import FailureSignature, Site, Suite
+from monitor.models import FailureSignature, Site, SiteDay, Suite
 from monitor.overview.public_status import PublicState, public_status, site_state, suite_state
 from monitor.pages import public
 from tests.monitor.pages import builders
@@ -71,6 +71,22 @@ def test_a_public_site_shows_its_state_and_the_causes_of_its_incidents_without_i
     assert answer["Cache-Control"] == "public, max-age=60"
     assert "Cookie" not in answer.get("Vary", "")
     assert not answer.cookies
+
+
+def test_availability_is_that_of_the_time_that_is_known(
+    failures: None, visitor: Client, now: datetime, minute: timedelta
+) -> None:
+    site = Site.objects.get(name="site2")
+    Site.objects.filter(pk=site.pk).update(is_public=True)
+    SiteDay.objects.filter(site=site).delete()
+    today = now.astimezone(UTC).date()
+    SiteDay.objects.create(site=site, day=today, up_seconds=2700, down_seconds=900, computed_at=now)
+    assert "Up 75.0 % of the 1 h known in the last 90 days" in visitor.get("/public/").content.decode()
+    for ago in range(1, 90):
+        day = today - timedelta(days=ago)
+        SiteDay.objects.create(site=site, day=day, up_seconds=86400, computed_at=now)
+    (status,) = public_status(now).sites  # the page itself is cached for a minute
+    assert status.is_known_throughout
 
 
 def test_titles_of_signatures_that_users_wrote_are_not_public(failures: None, now: datetime) -> None:

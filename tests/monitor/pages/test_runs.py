@@ -86,6 +86,13 @@ def test_causes_are_counted_and_skipped_runs_say_why(runs: dict[str, Run], clien
     assert "Failures by cause" not in text(client, outcome="passed")
 
 
+def test_the_resource_that_failed_leads_to_its_page(runs: dict[str, Run], client: Client) -> None:
+    link = '<a class="resource" href="/sites/site2/resources/site2-login/?range=24h">site2-login</a>'
+    assert link in text(client)
+    Run.objects.filter(pk=runs["failed"].pk).update(failed_resource="gone")
+    assert '<td data-label="Resource">gone</td>' in text(client)
+
+
 def test_runs_of_invisible_series_are_not_listed(runs: dict[str, Run], client: Client) -> None:
     builders.suite("main").viewers.add(Group.objects.create(name="physicists"))
     assert "No run ended in this range" in text(client)

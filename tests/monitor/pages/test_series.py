@@ -123,6 +123,20 @@ def test_a_forecast_is_shown_with_its_interval_and_track_record(
     assert re.search(r"\d+ % of \d+ inside the 80 % interval, mean error [\d.]+ s", text)
 
 
+def test_the_table_behind_the_chart_has_every_run_in_pages(
+    grid: Grid, client: Client, now: datetime, minute: timedelta
+) -> None:
+    runs = [builders.not_run(grid.circle, now - number * minute, State.MISSED, "") for number in range(1, 36)]
+    text = page(client, "circle-ring")
+    assert "Rows 1 to 30 of 35, newest first" in text
+    older = client.get("/series/circle-ring/?rows=2").content.decode()
+    assert "Rows 31 to 35 of 35, newest first" in older
+    assert '<details class="behind" id="data-of-durations-of-runs-by-stage" open>' in older
+    assert f"{runs[-1].slot:%Y-%m-%dT%H:%M:%SZ}" in older
+    assert 'href="?rows=1#data-of-durations-of-runs-by-stage" rel="prev"' in older
+    assert "Rows 31 to 35" in client.get("/series/circle-ring/?rows=99").content.decode()
+
+
 def test_the_chart_has_every_stage_of_every_run_in_order(
     grid: Grid, client: Client, now: datetime, minute: timedelta
 ) -> None:
