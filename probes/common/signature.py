@@ -24,7 +24,7 @@ MAX_FILES = 100_000
 MAX_CALLS = 100_000_000
 MAX_CALL_BYTES = 1 << 30
 MAX_DEPTH = 16
-PLAYED = tuple(name for name in OPERATIONS[1:] if name not in ("rename", "other", "barrier"))
+PLAYED = tuple(name for name in OPERATIONS[1:] if name != "barrier")
 _MOVING = ("read", "write", "fread", "fwrite")
 _LARGEST = 1 << 62
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
@@ -86,7 +86,7 @@ def parse(text: str) -> IoSignature:
         return IoSignature(document, _digest(document), checked.plan(), checked.calls)
     except KeyError as error:
         raise BadSignature(f"the signature has no {error.args[0]}") from None
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise BadSignature(f"the signature is damaged: {error}") from None
 
 
@@ -110,7 +110,7 @@ def _object(text: str) -> dict[str, Any]:
     if version != VERSION:
         newer = isinstance(version, int) and version > VERSION
         raise BadSignature(
-            f"the signature has version {version!r}, this gridcast reads {VERSION}"
+            f"the signature has version {version!r:.40}, this gridcast reads {VERSION}"
             + (": update it" if newer else "")
         )
     return document
@@ -127,13 +127,13 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 def _whole(value: object, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadSignature(f"the signature has {value!r} for {what}, expected {least:,} to {most:,}")
+        raise BadSignature(f"the signature has {value!r:.80} for {what}, expected {least:,} to {most:,}")
     return value
 
 
 def _number(value: object, what: str, most: float = 1e9) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= most:
-        raise BadSignature(f"the signature has {value!r} for {what}, expected 0 to {most:g}")
+        raise BadSignature(f"the signature has {value!r:.80} for {what}, expected 0 to {most:g}")
     return float(value)
 
 
@@ -150,7 +150,7 @@ class _Checked:
         document = self._document
         if document["source"] not in SOURCES:
             raise BadSignature(
-                f"the signature has the source {document['source']!r}, known are {', '.join(SOURCES)}"
+                f"the signature has the source {document['source']!r:.40}, known are {', '.join(SOURCES)}"
             )
         for name in IO_CLASSES:
             _whole(document["calls"][name], f"calls of {name}", 0, _LARGEST)
@@ -237,6 +237,9 @@ class _Checked:
         flags = _whole(call.get("flags", 0), "flags", 0, 255)
         by_task = _whole(call.get("by_task", 0), "by_task", -_LARGEST, _LARGEST)
         where = self._place(call.get("at", [0]), size, by_task, loops)
+        if operation == "rename":
+            where = f"a {self._slots_of(call['to'], loops)}"  # the kernel's place of a rename is a slot
+            by_task = 0
         numbers = [size, math.floor(think * 1e9), flags, by_task]
         return " ".join(["call", str(OPERATIONS.index(operation)), slots, *map(str, numbers), where])
 
@@ -260,7 +263,7 @@ class _Checked:
             low, high, align = (_whole(value, "random", 0, _LARGEST) for value in at["random"])
             if not low <= high or align < 1:
                 raise BadSignature(
-                    f"the signature has {at['random']!r} for random, expected [low, high, align]"
+                    f"the signature has {at['random']!r:.80} for random, expected [low, high, align]"
                 )
             return f"r {low} {high} {align}"
         if not isinstance(at, list) or not 1 <= len(at) <= 1 + len(loops):

@@ -38,7 +38,7 @@
 /* The order is that of reporters/iotrace/records.py. */
 enum {
     NOTHING, OPEN, CLOSE, READ, WRITE, FREAD, FWRITE, FLUSH, FSYNC, FDATASYNC, ADVISE, TRUNCATE, ALLOCATE, STAT,
-    UNLINK, RENAME, OTHER, LOCK, UNLOCK, BARRIER, OPERATIONS
+    UNLINK, RENAME, MKDIR, RMDIR, LOCK, UNLOCK, BARRIER, OPERATIONS
 };
 
 enum { CREATED = 1, TRUNCATED = 2, DIRECT = 4, APPENDING = 8, FOR_READING = 16, FOR_WRITING = 32 }; /* of OPEN */
@@ -911,17 +911,19 @@ int fcntl64(int file, int command, ...) { CONTROLLING(fcntl64); }
 
 /* ---- calls on names ---- */
 
-#define ON_NAME(operation, directory, path, name, ...)                                                                 \
+#define ON_NAME_OF_SIZE(operation, bytes, directory, path, name, ...)                                                  \
     uint64_t file = named(directory, path);                                                                            \
     if (file == 0)                                                                                                     \
         return REAL(name)(__VA_ARGS__);                                                                                \
     int64_t began = now();                                                                                             \
     int result = REAL(name)(__VA_ARGS__);                                                                              \
-    record(operation, file, began, 0, 0, result);                                                                      \
+    record(operation, file, began, 0, (int64_t)(bytes), result);                                                       \
     return result
+#define ON_NAME(operation, ...) ON_NAME_OF_SIZE(operation, 0, __VA_ARGS__)
 
 KNOWN(stat); KNOWN(stat64); KNOWN(lstat); KNOWN(lstat64); KNOWN(fstatat); KNOWN(fstatat64); KNOWN(access);
-KNOWN(faccessat); KNOWN(unlink); KNOWN(unlinkat); KNOWN(mkdir); KNOWN(rmdir); KNOWN(truncate); KNOWN(truncate64);
+KNOWN(faccessat); KNOWN(unlink); KNOWN(unlinkat); KNOWN(mkdir); KNOWN(mkdirat); KNOWN(rmdir);
+KNOWN(truncate); KNOWN(truncate64);
 KNOWN(__xstat); KNOWN(__xstat64); KNOWN(__lxstat); KNOWN(__lxstat64); KNOWN(remove);
 int stat(const char *path, struct stat *to) { ON_NAME(STAT, AT_FDCWD, path, stat, path, to); }
 int stat64(const char *path, struct stat64 *to) { ON_NAME(STAT, AT_FDCWD, path, stat64, path, to); }
@@ -939,13 +941,18 @@ int faccessat(int directory, const char *path, int mode, int flags) {
 }
 int unlink(const char *path) { ON_NAME(UNLINK, AT_FDCWD, path, unlink, path); }
 int unlinkat(int directory, const char *path, int flags) {
-    ON_NAME(flags & AT_REMOVEDIR ? OTHER : UNLINK, directory, path, unlinkat, directory, path, flags);
+    ON_NAME(flags & AT_REMOVEDIR ? RMDIR : UNLINK, directory, path, unlinkat, directory, path, flags);
 }
 int remove(const char *path) { ON_NAME(UNLINK, AT_FDCWD, path, remove, path); }
-int mkdir(const char *path, mode_t mode) { ON_NAME(OTHER, AT_FDCWD, path, mkdir, path, mode); }
-int rmdir(const char *path) { ON_NAME(OTHER, AT_FDCWD, path, rmdir, path); }
-int truncate(const char *path, off_t size) { ON_NAME(OTHER, AT_FDCWD, path, truncate, path, size); }
-int truncate64(const char *path, off64_t size) { ON_NAME(OTHER, AT_FDCWD, path, truncate64, path, size); }
+int mkdir(const char *path, mode_t mode) { ON_NAME(MKDIR, AT_FDCWD, path, mkdir, path, mode); }
+int mkdirat(int directory, const char *path, mode_t mode) {
+    ON_NAME(MKDIR, directory, path, mkdirat, directory, path, mode);
+}
+int rmdir(const char *path) { ON_NAME(RMDIR, AT_FDCWD, path, rmdir, path); }
+int truncate(const char *path, off_t size) { ON_NAME_OF_SIZE(TRUNCATE, size, AT_FDCWD, path, truncate, path, size); }
+int truncate64(const char *path, off64_t size) {
+    ON_NAME_OF_SIZE(TRUNCATE, size, AT_FDCWD, path, truncate64, path, size);
+}
 /* Programs compiled with a glibc before 2.33 call these. */
 int __xstat(int version, const char *path, struct stat *to);
 int __xstat(int version, const char *path, struct stat *to) {

@@ -25,7 +25,7 @@
 /* The order is that of probes/common/io_classes.py. */
 enum {
     NOTHING, OPEN, CLOSE, READ, WRITE, FREAD, FWRITE, FLUSH, FSYNC, FDATASYNC, ADVISE, TRUNCATE, ALLOCATE, STAT,
-    UNLINK, RENAME, OTHER, LOCK, UNLOCK, BARRIER, LOOP, END, DONE
+    UNLINK, RENAME, MKDIR, RMDIR, LOCK, UNLOCK, BARRIER, LOOP, END, DONE
 };
 enum { IN_READ, IN_WRITE, IN_SYNC, IN_METADATA, IN_WAIT, IN_THINK, CLASSES };
 enum { CREATED = 1, TRUNCATED = 2, DIRECT = 4, APPENDING = 8, FOR_READING = 16, FOR_WRITING = 32 };
@@ -36,13 +36,14 @@ static const int CLASS_OF[] = {[OPEN] = IN_METADATA, [CLOSE] = IN_METADATA, [REA
                                [FREAD] = IN_READ, [FWRITE] = IN_WRITE, [FLUSH] = IN_WRITE, [FSYNC] = IN_SYNC,
                                [FDATASYNC] = IN_SYNC, [ADVISE] = IN_METADATA, [TRUNCATE] = IN_METADATA,
                                [ALLOCATE] = IN_METADATA, [STAT] = IN_METADATA, [UNLINK] = IN_METADATA,
-                               [RENAME] = IN_METADATA, [OTHER] = IN_METADATA, [LOCK] = IN_WAIT, [UNLOCK] = IN_WAIT};
+                               [RENAME] = IN_METADATA, [MKDIR] = IN_METADATA, [RMDIR] = IN_METADATA,
+                               [LOCK] = IN_WAIT, [UNLOCK] = IN_WAIT};
 
 typedef struct {
     int operation, flags, place, steps, slot_steps;
     int64_t size, think, by_task, times;
     int64_t slot[MAX_LOOPS + 1]; /* and a step for each loop */
-    int64_t at[MAX_LOOPS + 1];   /* NEXT: none; AFFINE: the offset and a step for each loop; RANDOM: low, high, align */
+    int64_t at[MAX_LOOPS + 1];   /* NEXT: none; AFFINE: the offset (RENAME: slot) and a step for each loop; RANDOM: low, high, align */
 } Instruction;
 
 typedef struct {
@@ -294,8 +295,17 @@ static int lock_file(const Slot *slot, int64_t offset, short type) {
     return result;
 }
 
-/* Make a call; return the bytes that it moved. */
-static int64_t call(Slot *slot, const Instruction *made, int64_t offset) {
+/* Give a file its new name. It may have been there before the program ran, which the trace does not show. */
+static void rename_file(const char *from, const char *to) {
+    if (renameat(directory, from, directory, to) == 0)
+        return;
+    int made = errno == ENOENT ? openat(directory, from, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+    if (made < 0 || close(made) != 0 || renameat(directory, from, directory, to) != 0)
+        die("cannot rename %s to %s: %s", from, to, strerror(errno));
+}
+
+/* Make a call; return the bytes that it moved. Of RENAME, *offset* is the slot of the new name. */
+static int64_t call(Slot *slot, const Instruction *made, int64_t offset, const Slot *slots) {
     struct stat status;
     int result = 0;
     switch (made->operation) {
@@ -313,6 +323,9 @@ static int64_t call(Slot *slot, const Instruction *made, int64_t offset) {
     case ALLOCATE: result = posix_fallocate(slot->descriptor, offset, made->size); break;
     case STAT: fstatat(directory, slot->name, &status, 0); break;
     case UNLINK: unlinkat(directory, slot->name, 0); break;
+    case RENAME: rename_file(slot->name, slots[offset].name); break;
+    case MKDIR: mkdirat(directory, slot->name, 0700); break;
+    case RMDIR: unlinkat(directory, slot->name, AT_REMOVEDIR); break;
     case LOCK: result = lock_file(slot, offset, made->size ? F_WRLCK : F_RDLCK); break;
     case UNLOCK: result = lock_file(slot, offset, F_UNLCK); break;
     default: break;
@@ -323,7 +336,7 @@ static int64_t call(Slot *slot, const Instruction *made, int64_t offset) {
 }
 
 static int needs_descriptor(int operation) {
-    return operation != OPEN && operation != CLOSE && operation != STAT && operation != UNLINK;
+    return operation != OPEN && operation != CLOSE && (operation < STAT || operation > RMDIR);
 }
 
 static int64_t place(const Instruction *made, const Slot *slot, int64_t number, const int64_t *iterations) {
@@ -374,7 +387,7 @@ static void do_call(const Instruction *made, Slot *slots, int64_t number, const 
         close_slot(slot);
     int64_t offset = place(made, slot, number, iterations);
     double began = now();
-    int64_t bytes = call(slot, made, offset);
+    int64_t bytes = call(slot, made, offset, slots);
     double ended = now();
     if (made->place == NEXT || made->operation == READ || made->operation == WRITE || made->operation == FREAD ||
         made->operation == FWRITE)

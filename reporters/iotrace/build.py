@@ -10,7 +10,7 @@ from probes.common import signature
 from probes.common.io_classes import CLASS_OF, IO_CLASSES, WAITS
 from reporters.iotrace.calls import STREAMED, BadTrace, CallStream, IoCall, IoTrace
 from reporters.iotrace.coarse import coarse
-from reporters.iotrace.files import TracedFiles, is_played
+from reporters.iotrace.files import TracedFiles, is_lookup, renamed_to
 from reporters.iotrace.folding import CallShape, Folder
 from reporters.iotrace.programs import Programs
 from reporters.iotrace.tasks import AllTasks, TaskSequence, arranged, streams_of
@@ -19,6 +19,7 @@ _BUFFER_BYTES = 4096  # of a stream
 _MOST_NODES = 4000  # of a task, before calls are summed up
 _MOST_PHASES = 100
 _BARRIER = CallShape("barrier")
+_SIZELESS = frozenset(("unlink", "rename", "mkdir", "rmdir", "close", "flush", "fsync"))
 
 
 def build(trace: IoTrace, application: Mapping[str, Any] | None) -> str:
@@ -93,9 +94,12 @@ class _Builder:
                     if self._has_barriers:
                         folder.push(_BARRIER, 0, 0, 0.0)
                         figures.next_phase()
-                elif is_played(call.operation):
+                else:
                     slot = slots.setdefault(self._files.identity(call.file), len(slots))
-                    folder.push(_shape(call), slot, call.offset, think)
+                    offset = call.offset
+                    if call.operation == "rename" and not is_lookup(call):
+                        offset = slots.setdefault(renamed_to(call), len(slots))
+                    folder.push(_shape(call), slot, offset, think)
                     if len(folder.nodes) > _MOST_NODES:
                         folder.nodes[: _MOST_NODES // 2] = coarse(folder, folder.nodes[: _MOST_NODES // 2])
         self._programs.add(list(slots), folder)
@@ -205,9 +209,11 @@ def _pieces(calls: Any, previous: int | None) -> Iterator[tuple[IoCall, float]]:
 
 def _shape(call: IoCall) -> CallShape:
     operation = call.operation
+    if is_lookup(call):
+        return CallShape("stat")
     if operation in ("open", "advise"):
         return CallShape(operation, 0 if operation == "open" else call.size, call.flags)
-    if operation in ("stat", "unlink", "close", "flush", "fsync"):
+    if operation in _SIZELESS:
         return CallShape(operation)
     size = call.size if operation != "lock" else min(call.size, 1)
     return CallShape(operation, min(max(size, 0), signature.MAX_CALL_BYTES))

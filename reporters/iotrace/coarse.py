@@ -13,10 +13,11 @@ _MOST_GROUPS = 64
 
 @dataclass
 class _CallGroup:
-    """Calls with one operation on one file."""
+    """Calls with one operation on one file. *target* is the slot of its new name, of renames."""
 
     call: CallShape
     slot: int
+    target: int
     executions: int = 0
     bytes: int = 0
     low: int = 1 << 62
@@ -81,12 +82,13 @@ def coarse(folder: Folder, nodes: list[FoldedNode]) -> list[FoldedNode]:
 
 
 def _sum_up(folder: Folder, part: list[Leaf]) -> None:
-    groups: dict[tuple[str, int], _CallGroup] = {}
+    groups: dict[tuple[str, int, int], _CallGroup] = {}
     for leaf in part:
-        key = (leaf.call.operation, leaf.slot)
+        target = leaf.offset if leaf.call.operation == "rename" else 0
+        key = (leaf.call.operation, leaf.slot, target)
         if key not in groups and len(groups) >= _MOST_GROUPS:
             key = next((known for known in groups if known[0] == key[0]), key)
-        groups.setdefault(key, _CallGroup(leaf.call, leaf.slot)).add(leaf)
+        groups.setdefault(key, _CallGroup(leaf.call, leaf.slot, target)).add(leaf)
     rounds = min((group.executions for group in groups.values()), default=0)
     if rounds:
         body = [folder.repeated(*_repeats(group, group.executions // rounds)) for group in groups.values()]
@@ -97,5 +99,5 @@ def _sum_up(folder: Folder, part: list[Leaf]) -> None:
             folder.append_loop([folder.repeated(*_repeats(group, rest))], 1)
 
 
-def _repeats(group: _CallGroup, times: int) -> tuple[CallShape, int, float, int]:
-    return group.shape(), group.slot, group.think / group.executions, times
+def _repeats(group: _CallGroup, times: int) -> tuple[CallShape, tuple[int, int], float, int]:
+    return group.shape(), (group.slot, group.target), group.think / group.executions, times

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from probes.common.io_classes import OPERATIONS
 from reporters.iotrace.calls import DIRECT, MOVING, TRUNCATED, CallStream, IoCall
 
-_NAMED_ONLY = frozenset(("stat", "unlink", "rename", "other"))
+_NAMED_ONLY = frozenset(("stat", "unlink", "rmdir"))
+_ON_NAMES = frozenset((*_NAMED_ONLY, "rename", "mkdir"))
 
 
 @dataclass
@@ -24,20 +24,17 @@ class TracedFile:
 
 
 class TracedFiles:
-    """The files that the calls of a program use, by the hash of their names.
+    """The files and directories that the calls of a program use, by the hash of their names.
 
-    A file and its new name are one file: programs that write to a temporary name and rename it do so again
-    and again. Names that are only asked for (stat) are all one file, 0, which is never made.
+    Names that are only asked for (stat) are all one file, 0, which is never made.
     """
 
     NAMES = 0
 
     def __init__(self) -> None:
         self.files: dict[int, TracedFile] = {}
-        self._renamed: dict[int, int] = {}
 
     def identity(self, file: int) -> int:
-        file = self._renamed.get(file, file)
         return file if file in self.files else self.NAMES
 
     def add(self, task: int, streams: Iterable[CallStream]) -> None:
@@ -48,19 +45,22 @@ class TracedFiles:
 
     def _note(self, task: int, call: IoCall) -> None:
         operation = call.operation
-        if operation == "rename":
-            self._renamed[call.more & 0xFFFF_FFFF_FFFF_FFFF] = self._renamed.get(call.file, call.file)
-        if operation in _NAMED_ONLY or operation == "barrier":
+        if operation in _NAMED_ONLY or operation == "barrier" or is_lookup(call):
             return
-        name = self._renamed.get(call.file, call.file)
-        file = self.files.setdefault(name, TracedFile(call.began))
-        file.tasks.add(task)
+        file = self._used(task, call.file, call.began)
         if operation == "open":
             self._note_open(file, call)
+        elif operation == "rename":
+            self._note_rename(file, self._used(task, renamed_to(call), call.began), call)
         elif operation in MOVING:
             file.final_bytes = max(file.final_bytes, call.offset + call.result)
             if call.operation in ("read", "fread") and not file.initial_bytes and call.began <= file.began:
                 file.initial_bytes = call.offset + call.result  # its descriptor was open before
+
+    def _used(self, task: int, name: int, began: int) -> TracedFile:
+        file = self.files.setdefault(name, TracedFile(began))
+        file.tasks.add(task)
+        return file
 
     @staticmethod
     def _note_open(file: TracedFile, call: IoCall) -> None:
@@ -71,7 +71,19 @@ class TracedFiles:
             file.cached = call.more / call.size if call.size and call.more > 0 else 0.0
             file.final_bytes = max(file.final_bytes, file.initial_bytes)
 
+    @staticmethod
+    def _note_rename(file: TracedFile, target: TracedFile, call: IoCall) -> None:
+        """Move the bytes of *file* to *target*, which need not be there before."""
+        target.final_bytes, file.final_bytes = max(file.final_bytes, target.final_bytes), 0
+        if call.began <= target.began:
+            target.began, target.initial_bytes, target.cached = call.began, 0, 0.0
 
-def is_played(operation: str) -> bool:
-    """Return whether a replay makes the call; renames and calls on directories are left out."""
-    return operation in OPERATIONS and operation not in ("rename", "other", "barrier", "nothing")
+
+def is_lookup(call: IoCall) -> bool:
+    """Return whether the call only looks for a name: it asks for it, or cannot do anything to it."""
+    return call.operation == "stat" or (call.operation in _ON_NAMES and call.result != 0)
+
+
+def renamed_to(call: IoCall) -> int:
+    """Return the new name of a rename."""
+    return call.more & 0xFFFF_FFFF_FFFF_FFFF  # records have it with a sign

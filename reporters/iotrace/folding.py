@@ -1,8 +1,9 @@
 """Fold a sequence of calls into loops, exactly.
 
-A node is a call or a loop. Each call has two places, the slot of its file and its offset; in a loop each
-place advances by a step of its own at every iteration. A loop begins when three times the same shape was
-seen, with equal steps, after F. Mueller's group (M. Noeth and others, ScalaTrace, 2009).
+A node is a call or a loop. Each call has two places, the slot of its file and its offset (of a rename: the
+slot of its new name); in a loop each place advances by a step of its own at every iteration. A loop begins
+when three times the same shape was seen, with equal steps, after F. Mueller's group (M. Noeth and others,
+ScalaTrace, 2009).
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ class Folder:
         while self._extend() or self._create():
             pass
 
-    def repeated(self, call: CallShape, slot: int, think: float, times: int) -> FoldedNode:
-        """Return a node for *times* calls whose place is not an offset."""
-        node = FoldedNode(call, [slot, 0], think, self._number(call))
+    def repeated(self, call: CallShape, places: tuple[int, int], think: float, times: int) -> FoldedNode:
+        """Return a node for *times* calls at equal places."""
+        node = FoldedNode(call, [*places], think, self._number(call))
         return node if times == 1 else self._loop_of([node], times)
 
     def append_loop(self, body: list[FoldedNode], times: int) -> None:

@@ -96,7 +96,9 @@ class _FoldedTask:
     def __init__(self, files: list[int], nodes: list[list[Leaf]]) -> None:
         self.files = files
         self.calls = [leaf for node in nodes for leaf in node]
-        self.places = [*files, *(leaf.offset for leaf in self.calls), *(leaf.slot for leaf in self.calls)]
+        self.slots = [leaf.slot for leaf in self.calls]
+        self.slots += [leaf.offset for leaf in self.calls if leaf.call.operation == "rename"]
+        self.places = [*files, *(leaf.offset for leaf in self.calls)]
 
 
 def _alike(tasks: Sequence[_FoldedTask], shapes: Sequence[list[int]]) -> int:
@@ -108,7 +110,7 @@ def _alike(tasks: Sequence[_FoldedTask], shapes: Sequence[list[int]]) -> int:
         between = [new - old for new, old in zip(tasks[count].places, tasks[count - 1].places)]
         if steps is not None and between != steps:
             break
-        if any(between[-len(tasks[0].calls) :]):
+        if tasks[count].slots != tasks[0].slots:
             break  # they use their files in another order
         steps = between
         count += 1
@@ -136,7 +138,9 @@ def _instruction(leaf: Leaf, think: float, by_task: int) -> dict[str, object]:
     }
     optional = {"size": call.size, "flags": call.flags, "think": round(think, 7), "by_task": by_task}
     written.update({name: value for name, value in optional.items() if value})
-    if call.where == "next":
+    if call.operation == "rename":
+        written["to"] = [leaf.offset, *offsets] if any(offsets) else leaf.offset
+    elif call.where == "next":
         written["at"] = "next"
     elif call.where:
         written["at"] = {"random": [call.low, call.high, call.align]}

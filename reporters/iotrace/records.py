@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from probes.common.io_classes import OPERATIONS
 from probes.common.io_counters import BadCounters, ProcessCounters, parse_counters, written_counters
+from probes.common.signature import SOURCES
 from reporters.iotrace.calls import MOVING, BadTrace, CallStream, IoCall, IoTrace
 
 FORMAT = "gridcast-io-trace"
@@ -56,16 +57,17 @@ class TraceFile:
         try:
             metadata = json.loads(line)
             is_trace = metadata["format"] == FORMAT
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             is_trace = False
         if not is_trace:
             raise BadTrace(f"{self._path}: it is no trace of iotrace")
-        if metadata["version"] != VERSION:
-            raise BadTrace(
-                f"{self._path}: it has version {metadata['version']!r}, this gridcast reads {VERSION}"
-            )
+        version = metadata.get("version")
+        if version != VERSION:
+            raise BadTrace(f"{self._path}: it has version {version!r:.40}, this gridcast reads {VERSION}")
         if size > MAX_BYTES:
             raise BadTrace(f"{self._path}: {size:,} bytes, the limit is {MAX_BYTES:,}: trace a shorter run")
+        if metadata.get("source") not in SOURCES or not isinstance(metadata.get("memory_bytes"), int):
+            raise BadTrace(f"{self._path}: it is damaged: its source or memory_bytes cannot be read")
         return metadata, len(line)
 
     def _parts(self, begin: int) -> Sequence[TracedProcess]:
@@ -97,7 +99,7 @@ class TraceFile:
                 "raise --limit-bytes or trace a shorter run"
             )
         streams = [stream for part in self.parts for stream in self._streams(part)]
-        return IoTrace(str(self.metadata["source"]), int(self.metadata["memory_bytes"]), streams)
+        return IoTrace(self.metadata["source"], self.metadata["memory_bytes"], streams)
 
     def _streams(self, part: TracedProcess) -> Iterator[CallStream]:
         chunks: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -111,7 +113,7 @@ class TraceFile:
             chunks[thread].append((place + _CHUNK_HEADER, place + size))
             place += size
         for ranges in chunks.values():
-            calls = _Records(self._data, ranges)
+            calls = _Records(self._path, self._data, ranges)
             last = max((call.ended for call in calls), default=part.counters.began)
             yield CallStream(part.counters.began, part.counters.ended or last, part.counters.task, calls)
 
@@ -119,8 +121,8 @@ class TraceFile:
 class _Records:
     """The calls of one thread."""
 
-    def __init__(self, data: mmap.mmap, ranges: Sequence[tuple[int, int]]) -> None:
-        self._data, self._ranges = data, ranges
+    def __init__(self, path: Path, data: mmap.mmap, ranges: Sequence[tuple[int, int]]) -> None:
+        self._path, self._data, self._ranges = path, data, ranges
 
     def __iter__(self) -> Iterator[IoCall]:
         for begin, end in self._ranges:
@@ -129,7 +131,7 @@ class _Records:
                 if operation == 0:
                     break
                 if operation >= len(OPERATIONS):
-                    raise BadTrace(f"the trace is damaged: it has the operation {operation}")
+                    raise BadTrace(f"{self._path}: it is damaged: it has the operation {operation}")
                 yield IoCall(began, duration, file, offset, size, result, more, flags, OPERATIONS[operation])
 
 

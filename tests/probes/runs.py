@@ -25,7 +25,7 @@ _COMPILE_ONCE = """\
 for word; do case $previous in -o) out=$word ;; esac; previous=$word; done
 [ -n "$out" ] || exec {real} "$@"
 at=${{out%/*}}
-kept={kept}/$({{ printf '%s\\n' "$@" | sed "s|^$at/||"; cat "$at"/*.[ch]; }} | sha256sum | cut -c 1-64)
+kept={kept}/$({{ printf '%s\\n' {real} "$@" | sed "s|^$at/||"; cat "$at"/*.[ch]; }} | sha256sum | cut -c 1-64)
 [ -f "$kept" ] && cp "$kept" "$out" 2> /dev/null && exit
 {real} "$@" || exit
 cp "$out" "$kept.$$" && mv "$kept.$$" "$kept"
@@ -43,8 +43,9 @@ def run_locally(
 ) -> Report:
     """Run *probe* with one resource per role (default: "target"). A resource is a directory of this host.
 
-    Its PATH starts with the directory ``at-<role>/bin``; see ``install``. Its ``cc`` compiles the same source
-    with the same options once. *resource* changes fields of all resources, *changes* those of the assignment.
+    Its PATH starts with the directory ``at-<role>/bin``; see ``install``. Its compilers compile the same
+    source with the same options once. *resource* changes fields of all resources, *changes* those of the
+    assignment.
     """
     path = f"{_compiler_directory().name}:/usr/local/bin:/usr/bin:/bin"
     resources = {}
@@ -70,13 +71,14 @@ def run_locally(
 
 @functools.cache
 def _compiler_directory() -> tempfile.TemporaryDirectory[str]:
-    """Return a directory with a ``cc`` that keeps what it has compiled; empty if there is no compiler."""
+    """Return a directory with compilers, as far as they are here, that keep what they have compiled."""
     directory = tempfile.TemporaryDirectory(prefix="compiled-")
-    real = shutil.which("cc", path="/usr/local/bin:/usr/bin:/bin")
-    if real is not None:
-        wrapper = Path(directory.name) / "cc"
-        wrapper.write_text(_COMPILE_ONCE.format(real=real, kept=directory.name))
-        wrapper.chmod(0o755)
+    for name in ("cc", "mpicc"):
+        real = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
+        if real is not None:
+            wrapper = Path(directory.name) / name
+            wrapper.write_text(_COMPILE_ONCE.format(real=real, kept=directory.name))
+            wrapper.chmod(0o755)
     return directory
 
 

@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,75 @@ def test_tasks_with_a_file_each_are_one_program(tmp_path: Path) -> None:
 def python_signature(directory: Path, script: str) -> str:
     python = shutil.which("python3") or "python3"
     return signature_of(directory, "sh", "-c", f'cd {directory}; exec {python} -c "$1"', "sh", script)
+
+
+# As programs write checkpoints: to a draft, which replaces the last one.
+CHECKPOINTS = """
+import os
+os.mkdir("run")
+for number in range(6):
+    with open("run/draft", "wb", buffering=0) as file:
+        file.write(bytes(1000 * (number + 1)))
+    os.rename("run/draft", "run/checkpoint")
+os.mkdir("empty")
+os.rmdir("empty")
+try:
+    os.rename("run/draft", "run/lost")
+except FileNotFoundError:
+    pass
+"""
+
+
+def test_renames_and_directories_are_played(tmp_path: Path, kernel: Path) -> None:
+    (tmp_path / "work").mkdir()
+    text = python_signature(tmp_path / "work", CHECKPOINTS)
+    again = traced_again(tmp_path / "again", kernel, text)
+    assert operations(again) == operations(json.loads(text))
+    assert operations(again)["rename"] == 6
+    assert (operations(again)["mkdir"], operations(again)["rmdir"]) == (2, 1)
+    assert parse(text).needed_bytes == 6000
+    left = {path.name: path for path in (tmp_path / "again").iterdir()}
+    assert sorted(path.stat().st_size for path in left.values() if path.is_file()) == [6000]
+    assert len([path for path in left.values() if path.is_dir()]) == 1
+
+
+def operations(document: dict[str, Any]) -> Counter[str]:
+    """Return how often each operation is made; a replay has barriers of its own."""
+
+    def executed(body: list[dict[str, Any]], times: int) -> Iterator[tuple[str, int]]:
+        for instruction in body:
+            if "body" in instruction:
+                yield from executed(instruction["body"], times * instruction["times"])
+            elif instruction["op"] != "barrier":
+                yield instruction["op"], times
+
+    found: Counter[str] = Counter()
+    for program in document["programs"]:
+        for name, times in executed(program["body"], program["tasks"][1]):
+            found[name] += times
+    return found
+
+
+def test_a_file_that_only_its_new_name_shows_is_there(tmp_path: Path, kernel: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "old").write_bytes(b"old")
+    script = "import os; os.rename('old', 'new'); open('data', 'wb', buffering=0).write(bytes(10))"
+    text = python_signature(work, script)
+    played(tmp_path / "again", kernel, text)
+    assert len([*(tmp_path / "again").iterdir()]) == 2
+
+
+def test_a_rename_that_cannot_be_made_fails_the_replay_with_the_names(tmp_path: Path, kernel: Path) -> None:
+    document = json.loads(TEXT)
+    body = [{"op": "write", "file": 0, "size": 1}, {"op": "mkdir", "file": 1}]
+    document["programs"] = [
+        {"tasks": [0, 1], "files": [[0, 0, 2, 1]], "body": [*body, {"op": "rename", "file": 0, "to": 1}]}
+    ]
+    (tmp_path / "plan").write_text(parse(json.dumps(document)).plan, encoding="ascii")
+    (tmp_path / "played").mkdir()
+    message = "replay: cannot rename f0.0 to f0.1: Is a directory\n"
+    assert refusal(kernel, tmp_path / "plan", tmp_path / "played", "none") == message
 
 
 def test_random_reads_are_summed_up_and_labelled(tmp_path: Path) -> None:

@@ -103,7 +103,11 @@ def _show(options: argparse.Namespace) -> int:
 
 def _signature(options: argparse.Namespace) -> int:
     trace = _read(options.file)
-    text = build(trace, _application(options))
+    application = _application(options)
+    try:
+        text = build(trace, application)
+    except BadTrace as error:
+        raise BadTrace(f"{options.file}: {error}") from None
     for warning in trace.warnings:
         _warn(f"{options.file}: {warning}")
     if options.output is None:

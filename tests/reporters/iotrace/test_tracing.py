@@ -271,6 +271,9 @@ def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp
             lambda data: data.replace(b'"version":1', b'"version":2', 1),
             "it has version 2, this gridcast reads 1",
         ),
+        (lambda data: data.replace(b'"version":1,', b"", 1), "it has version None"),
+        (lambda data: data.replace(b'"source":"trace"', b'"source":"gossip"', 1), "it is damaged: its"),
+        (lambda data: data.replace(b'"memory_bytes"', b'"memory_words"', 1), "it is damaged: it"),
         (lambda data: data[:-4096], "it is damaged"),
         (
             lambda data: data.replace(b"GRIDIOT", b"GRIDXXX"),
@@ -298,6 +301,20 @@ def test_a_trace_of_a_gigabyte_is_refused(tmp_path: Path) -> None:
         BadTrace, match=f"1,073,741,824 bytes, the limit is {MAX_BYTES:,}: trace a shorter run"
     ):
         trace_of(tmp_path)
+
+
+def test_a_record_with_an_unknown_operation_is_refused(traced: Traced, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text", encoding="ascii")
+    traced("cat", str(tmp_path / "a"), options=("--area", str(tmp_path)))
+    data = bytearray((tmp_path / "trace").read_bytes())
+    first_record = data.index(b"\n") + 1 + 4096 + 64
+    data[first_record + 60 : first_record + 64] = struct.pack("<I", 99)
+    (tmp_path / "trace").write_bytes(data)
+    command = [sys.executable, "-m", "reporters", "iotrace", "signature", str(tmp_path / "trace")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{tmp_path}/trace: it is damaged: it has the operation 99\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_damaged_chunk_is_refused(traced: Traced, tmp_path: Path) -> None:
