@@ -64,7 +64,12 @@ class UnsupportedVersion(ReportError):
 
 def run_id(series: str, slot: datetime) -> uuid.UUID:
     """Return the identity of the run of *series* at *slot*, a version 5 UUID that never changes."""
-    return uuid.uuid5(_NAMESPACE, f"{series}@{rfc3339(slot)}")
+    return run_id_at(series, rfc3339(slot))
+
+
+def run_id_at(series: str, slot: str) -> uuid.UUID:
+    """Return the identity of the run of *series* at *slot*, a time as ``rfc3339`` formats it."""
+    return uuid.uuid5(_NAMESPACE, f"{series}@{slot}")
 
 
 def rfc3339(time: datetime) -> str:

@@ -82,7 +82,10 @@ def _packed(kind: _ItemType, items: Sequence[Any]) -> PackedArray:
     if not number:
         return PackedArray(kind.array_oid, struct.pack("!3i", 0, 0, kind.oid))
     head = struct.pack("!5i", 1, has_null, kind.oid, number, 1)
-    if has_null or not kind.code:
+    if not kind.code:
+        packed = {item: _item(kind, item) for item in set(items)}  # many texts of a column are equal
+        return PackedArray(kind.array_oid, head + b"".join(map(packed.__getitem__, items)))
+    if has_null:
         return PackedArray(kind.array_oid, head + b"".join(_item(kind, item) for item in items))
     converted = items if kind.convert is None else map(kind.convert, items)
     sizes = repeat(struct.calcsize(f"!{kind.code}"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitor.db import binary
 from monitor.db.array_parameters import Arrays
@@ -62,16 +61,14 @@ class RunsDeleted(Exception):
     """Runs were deleted from the ledger between ``find`` and ``lock``."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(NamedTuple):
     """The key of a reported run's series, and whether the ledger has a row for the run."""
 
     series: int
     is_listed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedReport:
+class MatchedReport(NamedTuple):
     """A report of a known series; *body* is the text that was parsed.
 
     If the ledger lacks the run, the run is inserted with *trigger*.
@@ -92,8 +89,7 @@ class MatchedReport:
         return self.entry.series, self.parsed.slot
 
 
-@dataclass(frozen=True, slots=True)
-class LockedRun:
+class LockedRun(NamedTuple):
     """A run that this transaction has locked.
 
     Attributes:

@@ -21,7 +21,7 @@ _INSERT = f"""
 INSERT INTO monitor_rawreport (run_id, slot, received_at, packing, packed, parsed_by)
 SELECT * FROM unnest({_ROWS.placeholders})
 """  # noqa: S608  # constants
-_COPY_FROM = 10  # reports: for fewer, starting and ending COPY costs more than one INSERT
+_COPY_FROM = 40  # reports: fewer are inserted in a pipeline (``ingest.write``), which COPY would interrupt
 
 
 class RawReportRow(NamedTuple):

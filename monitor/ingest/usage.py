@@ -26,8 +26,8 @@ def record_usage(reports: Mapping[uuid.UUID, ParsedReport]) -> None:
 
 def _rows(run: uuid.UUID, report: ParsedReport) -> Iterator[UsageRow]:
     """Yield a row for each resource that the run was bound to or used."""
-    bound = {name for names in report.measured.bindings.values() for name in names}
-    yield from (UsageRow(run, name, report.started_at, 0, 0.0) for name in bound - report.usage.keys())
+    for name in report.measured.resources - report.usage.keys():
+        yield UsageRow(run, name, report.started_at, 0, 0.0)
     for name, used in report.usage.items():
         transferred = used.bytes_sent + used.bytes_received
         yield UsageRow(run, name, report.started_at, transferred, used.cpu_seconds)

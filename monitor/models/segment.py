@@ -35,6 +35,11 @@ class Identity:
             json.dumps(identity, sort_keys=True, separators=(",", ":")).encode()
         ).hexdigest()
 
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """The names of all resources."""
+        return frozenset(name for names in self.bindings.values() for name in names)
+
 
 class Segment(models.Model):
     """The runs of a series with the same identity: one probe version, one set of parameters, one binding.

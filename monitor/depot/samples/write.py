@@ -38,7 +38,8 @@ _COPY_ROW = np.dtype(
 )
 _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_COPY_FROM = 100  # samples: for fewer, starting and ending COPY costs more than one INSERT
+# Samples: fewer are inserted in a pipeline (``ingest.write``), without a savepoint and its round trips.
+_COPY_FROM = 300
 
 
 class SampleRow(NamedTuple):

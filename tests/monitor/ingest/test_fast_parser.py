@@ -142,6 +142,7 @@ def test_changed_values_are_parsed_as_by_the_strict_parser(
         (b'"name":"cleanup"', b'"name":"init"'),
         (b'"slot":"2026-03-01T12:00:00', b'"slot":"2026-02-30T12:00:00'),
         (b'"slot":"2026-03-01T12:00:00', b'"slot":"2026-03-01T12:00:01'),
+        (b'"slot":"2026-03-01T12:00:00', b'"slot":"2026-03-01T24:00:00'),
         (b'"sent_at":"2026-03-01T', b'"sent_at":"2026-13-01T'),
     ],
 )

@@ -23,7 +23,7 @@ from reporters.usage import ResourceUsage as Used
 from tests.monitor.builders import circle_report, gather_report
 
 MINUTE = timedelta(minutes=1)
-MANY = 20  # reports: enough for COPY
+MANY = 50  # reports: enough for COPY
 
 
 def reports(start: datetime, number: int = MANY) -> list[wire.Report]:
