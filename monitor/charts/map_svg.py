@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from monitor.charts.world import outlines
@@ -15,6 +18,8 @@ from monitor.charts.world import outlines
 WIDTH = 960
 _LEAST_DEGREES = 8  # of the part of the world that is drawn
 _STEPS = (30, 15, 10, 5, 2, 1)  # degrees between lines
+_SQUARE = 64  # pixels, about the width of a label
+_MOST_LABELS = 100  # on a picture of 960 pixels, more would be a carpet
 
 
 @dataclass(frozen=True)
@@ -104,21 +109,6 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
     """Draw *places* and the *links* between them; failing links are dashed and on top."""
     frame = frame_of(places)
     by_name = {place.name: frame.point(place.latitude, place.longitude) for place in places}
-    shown = [link for link in links if link.first in by_name and link.second in by_name]
-    shown.sort(key=lambda link: link.is_failing)
-    lines = format_html_join(
-        "",
-        '<path class="{}" d="M{} {}L{} {}"/>',
-        (
-            ("l-failing" if link.is_failing else "l-working", *by_name[link.first], *by_name[link.second])
-            for link in shown
-        ),
-    )
-    marks = format_html_join(
-        "",
-        '<a href="{}" aria-label="{}: {}"><circle class="m-{}" cx="{}" cy="{}" r="{}"/>{}</a>',
-        _marks(places, by_name),
-    )
     return format_html(
         '<svg class="map" viewBox="0 0 {} {}" role="group" aria-label="Map of sites">'
         '<path class="land" d="{}"/><path class="border" d="{}"/><path class="graticule" d="{}"/>'
@@ -129,47 +119,57 @@ def draw_map(places: Sequence[Place], links: Sequence[DrawnLink]) -> SafeString:
         _outlines(frame, is_land=False),
         _graticule(frame),
         _degrees(frame),
-        lines,
-        marks,
+        _drawn_links(links, by_name),
+        SafeString("".join(_marks(places, by_name))),
     )
 
 
-def _marks(
-    places: Sequence[Place], points: Mapping[str, tuple[float, float]]
-) -> Iterator[tuple[object, ...]]:
+def _drawn_links(links: Sequence[DrawnLink], points: Mapping[str, tuple[float, float]]) -> SafeString:
+    """Draw those of *links* between *points* as two paths, as there may be thousands: failing ones on top."""
+    paths = {"l-working": "", "l-failing": ""}
+    for link in links:
+        if link.first in points and link.second in points:
+            (x, y), (to_x, to_y) = points[link.first], points[link.second]
+            paths["l-failing" if link.is_failing else "l-working"] += f"M{x} {y}L{to_x} {to_y}"
+    return SafeString("".join(f'<path class="{kind}" d="{path}"/>' for kind, path in paths.items() if path))
+
+
+def _marks(places: Sequence[Place], points: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     """Yield the mark of each place with its label on wide and on narrow screens."""
     wide, narrow = (_labels(places, points, size) for size in (_WIDE, _NARROW))
     for place in places:
         x, y = points[place.name]
-        labels = SafeString(wide.get(place.name, "") + narrow.get(place.name, ""))
-        yield (place.url, place.name, place.words, place.kind, x, y, _WIDE.radius(place.kind), labels)
+        yield (
+            f'<a href="{escape(place.url)}" aria-label="{escape(place.name)}: {escape(place.words)}">'
+            f'<circle class="m-{place.kind}" cx="{x}" cy="{y}" r="{_WIDE.radius(place.kind)}"/>'
+            f"{wide.get(place.name, '')}{narrow.get(place.name, '')}</a>"
+        )
 
 
 def _labels(
     places: Sequence[Place], points: Mapping[str, tuple[float, float]], size: _LabelSize
-) -> dict[str, SafeString]:
+) -> dict[str, str]:
     """Return the label of each place that has room for one: it covers no mark and no other label.
 
     Places that are not up come first.
     """
-    marks = {place.name: _Box.around(*points[place.name], *[size.radius(place.kind)] * 2) for place in places}
-    taken: list[_Box] = []
-    labels: dict[str, SafeString] = {}
-    for place in sorted(places, key=lambda place: place.kind == "up"):
-        others = [*taken, *(box for name, box in marks.items() if name != place.name)]
+    taken = _TakenBoxes()
+    for place in places:
+        taken.add(place.name, _Box.around(*points[place.name], *[size.radius(place.kind)] * 2))
+    labels: dict[str, str] = {}
+    for place in sorted(places, key=lambda place: place.kind == "up")[:_MOST_LABELS]:
         for x, y, anchor, box in _positions(place, points[place.name], size):
-            if box.is_inside and not any(box.meets(other) for other in others):
-                taken.append(box)
-                labels[place.name] = format_html(
-                    '<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>',
-                    *(size.name, round(x, 1), round(y + size.baseline, 1), anchor, place.name),
+            if box.is_inside and taken.is_free(place.name, box):
+                taken.add(place.name, box)
+                labels[place.name] = (
+                    f'<text class="{size.name}" x="{x:.1f}" y="{y + size.baseline:.1f}"'
+                    f' text-anchor="{anchor}">{escape(place.name)}</text>'
                 )
                 break
     return labels
 
 
-@dataclass(frozen=True)
-class _Box:
+class _Box(NamedTuple):
     left: float
     top: float
     right: float
@@ -191,6 +191,30 @@ class _Box:
             and self.top < other.bottom
             and other.top < self.bottom
         )
+
+
+class _TakenBoxes:
+    """The boxes of marks and labels by the squares that they touch: a map may have thousands of them."""
+
+    def __init__(self) -> None:
+        self._by_square: dict[tuple[int, int], list[tuple[str, _Box]]] = defaultdict(list)
+
+    def add(self, place: str, box: _Box) -> None:
+        for square in self._squares(box):
+            self._by_square[square].append((place, box))
+
+    def is_free(self, place: str, box: _Box) -> bool:
+        """Return whether *box* meets no box of another place than *place*."""
+        return not any(
+            owner != place and box.meets(taken)
+            for square in self._squares(box)
+            for owner, taken in self._by_square.get(square, ())
+        )
+
+    @staticmethod
+    def _squares(box: _Box) -> Iterator[tuple[int, int]]:
+        left, top, right, bottom = (int(edge // _SQUARE) for edge in box)
+        return product(range(left, right + 1), range(top, bottom + 1))
 
 
 def _positions(

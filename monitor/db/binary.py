@@ -1,18 +1,26 @@
 """Run statements whose parameters and results use PostgreSQL's binary format, through Django's connection.
 
 Placeholders are ``%b``. Django writes parameters into the text of a statement, which is slow for arrays:
-interpolating a list of 500 timestamps takes 1.4 ms, sending the list beside the statement 0.2 ms.
+interpolating a list of 500 timestamps takes 1.4 ms, sending the list beside the statement 0.2 ms. An array of
+integers (numpy) may be a parameter, too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import select
+import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
+from psycopg import pq
+from psycopg.adapt import Dumper
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection before it is prepared
 
@@ -28,6 +36,22 @@ def pipeline() -> Iterator[None]:
         yield
 
 
+class _IntegersDumper(Dumper):
+    """Send an array of integers, of one dimension, as ``bigint[]``, in a tenth of the time of a list."""
+
+    format = pq.Format.BINARY
+    oid = 1016
+    _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
+    _OID_OF_ELEMENT = 20
+
+    def dump(self, obj: NDArray[np.int64]) -> bytes:
+        elements = np.empty(len(obj), self._ELEMENT)
+        elements["size"], elements["value"] = 8, obj
+        # Dimensions, whether there are nulls, and for each dimension its length and its first index.
+        shape = (1, 0, self._OID_OF_ELEMENT, len(obj), 1) if len(obj) else (0, 0, self._OID_OF_ELEMENT)
+        return struct.pack(f"!{len(shape)}i", *shape) + elements.tobytes()
+
+
 @contextlib.contextmanager
 def cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Open a psycopg cursor in Django's connection and transaction; errors are Django's database errors."""
@@ -37,6 +61,7 @@ def cursor() -> Iterator[psycopg.Cursor[Any]]:
     opened_by: psycopg.Connection[Any] = database.connection
     opened_by.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
     with database.wrap_database_errors, psycopg.Cursor(opened_by) as opened:
+        opened.adapters.register_dumper(np.ndarray, _IntegersDumper)
         yield opened
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import numpy as np
 from django.db import transaction
 from django.db.models import F
 
@@ -75,7 +76,7 @@ def parts_of_series(series: Collection[int]) -> dict[int, list[tuple[str, str]]]
     """Return by series the kinds and names of the parts that are at fault now, the latest last."""
     parts: dict[int, list[tuple[str, str]]] = defaultdict(list)
     with binary.cursor() as cursor:
-        rows = cursor.execute(_PARTS, [list(series)], binary=True).fetchall()
+        rows = cursor.execute(_PARTS, [np.array([*series], dtype=np.int64)], binary=True).fetchall()
     for key, kind, name in rows:
         parts[key].append((kind, name))
     return parts

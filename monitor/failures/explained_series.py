@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
 
 from monitor.db import binary
 from monitor.failures.attribute import parts_of_series
 from monitor.failures.attribution import PartKind
 from monitor.models.incident import MONITOR
-
-if TYPE_CHECKING:
-    from monitor.models import Incident
 
 _LOOK_BACK = timedelta(days=7)
 _NEWEST = b"""
@@ -33,8 +32,19 @@ WHERE run.signature_id IS NOT NULL
 """
 
 
+class IncidentPart(NamedTuple):
+    """What of an open incident says which failures it explains, as in ``Incident``, and its beginning."""
+
+    pk: int
+    kind: str
+    name: str
+    condition: str
+    signature_id: int | None
+    since: datetime
+
+
 def explaining_incidents(
-    series: Collection[int], incidents: Iterable[Incident], now: datetime
+    series: Collection[int], incidents: Iterable[IncidentPart], now: datetime
 ) -> dict[int, int]:
     """Return by series (keys) the one of the open *incidents* that has the cause of its newest failure.
 
@@ -61,7 +71,9 @@ def explaining_incidents(
 def _by_text(
     series: Collection[int], by_text: Mapping[tuple[str, int | None], int], now: datetime
 ) -> dict[int, int]:
-    parameters = {"series": sorted(series), "since": now - _LOOK_BACK, "now": now}
+    keys = np.array(sorted(series), dtype=np.int64)
+    parameters = {"series": keys, "since": now - _LOOK_BACK, "now": now}
     with binary.cursor() as cursor:
-        rows = cursor.execute(_NEWEST, parameters, binary=True).fetchall()
+        # Not prepared: a plan for any time reads all partitions.
+        rows = cursor.execute(_NEWEST, parameters, binary=True, prepare=False).fetchall()
     return {key: by_text[site, signature] for key, signature, site in rows if (site, signature) in by_text}

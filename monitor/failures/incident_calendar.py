@@ -95,21 +95,20 @@ def spans_during(incidents: IncidentQuerySet, first: date, zone: tzinfo) -> list
 
 def month_of(incidents: Iterable[IncidentSpan], first: date, zone: tzinfo, now: datetime) -> IncidentMonth:
     """Return the month from *first* on with *incidents*; an open incident lasts until *now*. Pure."""
-    spans = [
-        (key, since.astimezone(zone).date(), (resolved_at or now).astimezone(zone).date())
-        for key, since, resolved_at in incidents
-    ]
     monday, end = _bounds(first)
-    today = now.astimezone(zone).date()
+    today, length = now.astimezone(zone).date(), (end - monday).days
+    is_open: list[list[int]] = [[] for _ in range(length)]  # by day
+    begins: list[set[int]] = [set() for _ in range(length)]
+    for key, since, resolved_at in incidents:
+        began, ended = ((at.astimezone(zone).date() - monday).days for at in (since, resolved_at or now))
+        for number in range(max(began, 0), min(ended + 1, length)):
+            is_open[number].append(key)
+        if 0 <= began < length:
+            begins[began].add(key)
     days = [
-        CalendarDay(
-            day,
-            day.month == first.month,
-            day == today,
-            [incident for incident, began, ended in spans if began <= day <= ended],
-            frozenset(incident for incident, began, _ in spans if began == day),
-        )
-        for day in (monday + number * _DAY for number in range((end - monday).days))
+        CalendarDay(day, day.month == first.month, day == today, is_open[number], frozenset(begins[number]))
+        for number in range(length)
+        for day in [monday + number * _DAY]
     ]
     return IncidentMonth(first, [days[at : at + 7] for at in range(0, len(days), 7)])
 

@@ -51,6 +51,8 @@ def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     *rows* has the columns ``series`` and ``COLUMNS``. A leader that is not in *rows* counts as disabled.
     That of imported series is ``NEVER_CURRENT``.
     """
+    if not len(rows["series"]):
+        return np.zeros(0)
     hashes, position = np.unique(rows["timing"], return_inverse=True)
     by_hash = np.array(_timings_of(hashes.tolist()), dtype=np.float64).reshape(-1, 2)
     gaps, slack = by_hash[position].T

@@ -111,7 +111,7 @@ def _newest(ended_at: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.
 
 def _deviations(keys: NDArray[np.int64], is_read: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the deviation of each of the series *keys*; NaN without a forecast, or if it is not read."""
-    rows = column_arrays.read(_COLUMNS, _DEVIATIONS, [np.unique(keys[is_read]).tolist()])
+    rows = column_arrays.read(_COLUMNS, _DEVIATIONS, [np.unique(keys[is_read])])
     deviation = latest.take(rows["deviation"], latest.positions_of(keys, rows["series"]), np.nan)
     return np.where(is_read, deviation, np.nan)
 

@@ -61,6 +61,11 @@ def read(
     }
 
 
+def empty(columns: Mapping[str, tuple[str, str]]) -> dict[str, NDArray[Any]]:
+    """Return what ``read`` returns of no rows."""
+    return {name: _array(kind, None) for name, (kind, _) in columns.items()}
+
+
 def _aggregate(kind: str, expression: str) -> str:
     if kind == "text":  # empty in most rows
         cleaned = f"CASE {expression} WHEN '' THEN '' ELSE translate({expression}, '{SEPARATOR}', ' ') END"

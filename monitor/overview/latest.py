@@ -34,6 +34,7 @@ LETTERS = latest_sql.LETTERS  # the state of each letter
 UNKNOWN = NEVER  # the value of a missing time
 MOST_LISTED = 2_000  # series that a statement names by their keys; more are selected again
 MOST_GAPS = 32  # numbers per key: primary keys leave gaps where rows were deleted
+_NOTHING = "false"  # the condition of no series
 _SKIPPED = State.SKIPPED[0]
 # The state of the newest run that was not skipped; skipped, if there is none and the newest slot was skipped.
 STATE_OR_SKIPPED = f"CASE WHEN state = '' AND right(outcomes, 1) = '{_SKIPPED}' THEN 'skipped' ELSE state END"
@@ -184,17 +185,21 @@ def _trend(outcomes: str, failed_resources: Sequence[str]) -> tuple[tuple[State,
 
 def series_columns(series: SeriesQuerySet, columns: Columns) -> dict[str, NDArray[Any]]:
     """Return the primary keys of *series* as ``series``, and *columns* of the table of series."""
-    condition, parameters = _condition(series)
-    source = f"FROM monitor_series WHERE {condition.format('id')}"
-    return column_arrays.read({"series": ("integer", "id"), **columns}, source, parameters)
+    return _read({"series": ("integer", "id"), **columns}, "monitor_series", "id", series)
 
 
 def binding_columns(series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
     """Return the columns ``series`` and ``resource`` (primary keys) of the bindings of *series*."""
-    condition, parameters = _condition(series)
     columns = {"series": ("integer", "series_id"), "resource": ("integer", "resource_id")}
-    source = f"FROM monitor_binding WHERE {condition.format('series_id')}"
-    return column_arrays.read(columns, source, parameters)
+    return _read(columns, "monitor_binding", "series_id", series)
+
+
+def _read(columns: Columns, table: str, key: str, series: SeriesQuerySet) -> dict[str, NDArray[Any]]:
+    """Return *columns* of the rows of *table* whose *key* is that of one of *series*."""
+    condition, parameters = _condition(series)
+    if condition == _NOTHING:
+        return column_arrays.empty(columns)
+    return column_arrays.read(columns, f"FROM {table} WHERE {condition.format(key)}", parameters)
 
 
 def latest_columns(
@@ -206,8 +211,10 @@ def latest_columns(
     faster without the column ``means``. The tables of series and of latest states are read separately and
     joined here, in half the time of a join in the database.
     """
+    if not len(order):
+        return column_arrays.empty(columns)
     keyed = {"series_id": ("integer", "series_id"), **columns}
-    listed = "{} = ANY (%b::bigint[])", [order.tolist()]
+    listed = "{} = ANY (%b::bigint[])", [order]
     rows = _current(
         listed if len(order) <= MOST_LISTED else _condition(series),
         lambda relation, parameters: column_arrays.read(
@@ -275,7 +282,7 @@ def _condition(series: SeriesQuerySet) -> tuple[str, list[Any]]:
     try:
         sql, parameters = keys.sql_with_params()
     except EmptyResultSet:
-        return "false", []
+        return _NOTHING, []
     return f"{{}} IN ({sql})", [*parameters]
 
 

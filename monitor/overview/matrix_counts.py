@@ -170,6 +170,8 @@ def _series_at_sites(
     states: SeriesStates, columns: MatrixColumns, sites: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of (row in *states*, position in *sites*), one for each site of each series."""
+    if not len(states.series):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     bindings = latest.binding_columns(columns.source)
     resources = np.array(Resource.objects.order_by().values_list("pk", "site_id"), dtype=np.int64).reshape(
         -1, 2

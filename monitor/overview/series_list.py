@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,14 @@ from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Binding, Reporter, Series, Site, Suite
 from monitor.models.natural_order import UNINDEXED_ORDER, sort_name
 from monitor.models.run import DID_NOT_PASS
-from monitor.overview import latest
+from monitor.overview import latest, standings
 from monitor.overview.search import with_words, words_of
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
 from monitor.series.kinds import of_kind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.db.models import QuerySet
     from numpy.typing import NDArray
 
     from monitor.models.series import SeriesQuerySet
@@ -100,28 +101,48 @@ def list_series(
     page: int = 1,
 ) -> SeriesPage:
     """Return a page of the series that *user* may see and that match *chosen*, sorted by *order*."""
-    matching = _matching(user, chosen)
-    if order == BY_NAME and not chosen.state and not chosen.category:
-        return _named_page(matching, chosen, now, page)
-    keys = _ordered(matching, chosen, order)
-    pages = max(1, -(-len(keys) // SERIES_A_PAGE))
-    page = min(max(page, 1), pages)
-    shown = keys[(page - 1) * SERIES_A_PAGE : page * SERIES_A_PAGE].tolist()
-    return SeriesPage(lines_of(shown, chosen.site, now), len(keys), page, pages)
-
-
-def _named_page(matching: SeriesQuerySet, chosen: SeriesChoice, now: datetime, page: int) -> SeriesPage:
-    """Return a page of *matching* by name, without reading the states of other pages."""
-    series = Series.objects.filter(pk__in=matching.order_by().values("pk")) if chosen.site else matching
-    ordered = series.order_by(UNINDEXED_ORDER if chosen.text else "sort_name")
-    keys = ordered.values_list("pk", flat=True)
-    found = list(keys) if chosen.text else None  # one search finds and counts
-    count = series.order_by().count() if found is None else len(found)
+    first, others = _in_order(_matching(user, chosen), chosen, order, now)
+    named = [] if others is None else _by_name(others, chosen, but=first)
+    count = len(first) + (len(named) if isinstance(named, list) else named.order_by().count())
     pages = max(1, -(-count // SERIES_A_PAGE))
     page = min(max(page, 1), pages)
-    first = (page - 1) * SERIES_A_PAGE
-    shown = (keys if found is None else found)[first : first + SERIES_A_PAGE]
-    return SeriesPage(lines_of(list(shown), chosen.site, now), count, page, pages)
+    start, stop = (page - 1) * SERIES_A_PAGE, page * SERIES_A_PAGE
+    shown = [*first[start:stop], *named[max(start - len(first), 0) : max(stop - len(first), 0)]]
+    return SeriesPage(lines_of(shown, chosen.site, now), count, page, pages)
+
+
+def _in_order(
+    matching: SeriesQuerySet, chosen: SeriesChoice, order: str, now: datetime
+) -> tuple[list[int], SeriesQuerySet | None]:
+    """Return the primary keys of the first of *matching* in *order*, and *matching* if others follow by name.
+
+    Of series that follow by name, no state is read.
+    """
+    is_in_any_state = not (chosen.state or chosen.category)
+    if is_in_any_state and order == BY_NAME:
+        return [], matching
+    is_failing = bool(chosen.category) or chosen.state in {NOT_WORKING, *DID_NOT_PASS}
+    needs_failing = is_failing or (is_in_any_state and order == WORST)
+    # A site has few series: reading the states of all of them is fast.
+    failing = standings.possibly_failing(now) if needs_failing and not chosen.site else None
+    if failing is None:
+        return _ordered(matching, chosen, order), None
+    candidates = matching.filter(pk__in=failing)
+    if is_failing:
+        return _ordered(candidates, chosen, order), None
+    return _ordered(candidates, replace(chosen, state=NOT_WORKING), order), matching
+
+
+def _by_name(
+    series: SeriesQuerySet, chosen: SeriesChoice, *, but: Collection[int]
+) -> list[int] | QuerySet[Series, int]:
+    """Return the primary keys of *series*, sorted by name, without the keys *but*."""
+    once = Series.objects.filter(pk__in=series.order_by().values("pk")) if chosen.site else series
+    if not chosen.text:
+        return once.exclude(pk__in=but).order_by("sort_name").values_list("pk", flat=True)
+    keys = once.order_by(UNINDEXED_ORDER).values_list("pk", flat=True)  # one search finds and counts
+    left_out = set(but)
+    return [key for key in keys if key not in left_out]
 
 
 def keys_after(
@@ -133,7 +154,7 @@ def keys_after(
     """
     by_name = _matching(user, chosen).filter(sort_name__gt=sort_name(name))
     if chosen.state:
-        return list(_ordered(by_name, chosen, BY_NAME)[:at_most].tolist())
+        return _ordered(by_name, chosen, BY_NAME)[:at_most]
     series = Series.objects.filter(pk__in=by_name.order_by().values("pk")).order_by("sort_name")
     return list(series.values_list("pk", flat=True)[:at_most])
 
@@ -156,7 +177,7 @@ def _matching(user: AbstractBaseUser | AnonymousUser, chosen: SeriesChoice) -> S
     return series.filter(bindings__resource__site__name=chosen.site) if chosen.site else series
 
 
-def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArray[np.int64]:
+def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> list[int]:
     """Return the primary keys of the series in the chosen state, sorted by *order*."""
     named = latest.series_columns(series, {"sort_name": ("name", "sort_name")})
     columns = {
@@ -180,7 +201,8 @@ def _ordered(series: SeriesQuerySet, chosen: SeriesChoice, order: str) -> NDArra
     for rank, state in enumerate(_WORST_FIRST):
         severity[states["state"][rows] == state[0].encode()] = rank
     first = {WORST: severity, BY_NAME: np.zeros(len(rows)), OLDEST: states["at"][rows]}[order]
-    return np.asarray(named["series"][rows][np.lexsort([names, first])])
+    keys: list[int] = named["series"][rows][np.lexsort([names, first])].tolist()
+    return keys
 
 
 def _with_text(text: str) -> Q:

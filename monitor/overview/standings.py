@@ -141,6 +141,19 @@ def outdated_series(now: datetime) -> list[int]:
     return sorted({*behind, *(key for (key,) in rows)})
 
 
+def possibly_failing(now: datetime) -> list[int] | None:
+    """Return the primary keys of all series that fail at *now*, and of a few others.
+
+    None if the counted states of so many series are not those of *now* that it is cheaper to read all states.
+    """
+    outdated = outdated_series(now)
+    if len(outdated) > latest.MOST_LISTED:
+        return None
+    with binary.cursor() as cursor:
+        rows = cursor.execute(standings_sql.FAILING_SERIES.encode(), prepare=False).fetchall()
+    return sorted({*outdated, *(key for (key,) in rows)})
+
+
 def stored_counts(grouped: GroupedBy) -> StandingCounts:
     suites = list(grouped.suites)
     columns = {**_COUNTS, "group": grouped.expression()}

@@ -142,11 +142,12 @@ SELECT outcome, sum(n)::bigint FROM (
 ) AS runs
 GROUP BY 1
 """
+_IS_FAILING = f"state IN ({_letters((*GRID_FAILURES, *MONITOR_FAILURES))})"
 FAILING = f"""
 FROM monitor_seriesstanding AS counted
-WHERE suite_id = ANY (%b::bigint[]) AND state IN ({_letters((*GRID_FAILURES, *MONITOR_FAILURES))})
-    AND series_id <> ALL (%b::bigint[])
+WHERE suite_id = ANY (%b::bigint[]) AND {_IS_FAILING} AND series_id <> ALL (%b::bigint[])
 """  # constants
+FAILING_SERIES = f"SELECT series_id FROM monitor_seriesstanding WHERE {_IS_FAILING}"  # noqa: S608  # constants
 # A row for each series at each of some sites: by its first site, and by the others of series with several.
 AT_SITES = """
 FROM (

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.charts.incident_items import incident_items
 from monitor.failures.incident_calendar import CalendarDay, first_of_month, month_of, spans_during
 from monitor.models import FailureSignature, Incident
 from monitor.pages.http.access import members_only
@@ -48,8 +49,11 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _cell(day: CalendarDay, listed: Mapping[int, Incident]) -> dict[str, Any]:
-    incidents = [(listed[key], key in day.begins) for key in day.listed if key in listed]
-    return {"day": day, "shown": incidents[:SHOWN_A_DAY], "folded": incidents[SHOWN_A_DAY:]}
+    return {
+        "day": day,
+        "shown": incident_items(day.listed[:SHOWN_A_DAY], listed, day.begins),
+        "folded": incident_items(day.listed[SHOWN_A_DAY:], listed, day.begins),
+    }
 
 
 entries = [NavigationEntry("Failures", "Calendar", "failure-calendar")]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
-from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import units
@@ -22,12 +20,8 @@ from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
-from monitor.ledger.attribution import Fault
 from monitor.models.run import State
-from monitor.overview import series_states
-from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.reporters import ReporterState
-from monitor.overview.series_details import SeriesCell
 from monitor.series.segment_diff import parameter_text
 from monitor.series.staleness import Staleness
 
@@ -135,95 +129,6 @@ def _age(then: datetime, seconds: float) -> SafeString:
     )
 
 
-# The display of the worst standing of a cell: the fault and the state of a single series.
-_STANDINGS = {
-    series_states.HERE: ("here", State.FAILED),
-    series_states.SOMEWHERE: ("somewhere", State.FAILED),
-    series_states.MONITORING: ("ours", State.BROKEN),
-    series_states.ELSEWHERE: ("elsewhere", State.FAILED),
-    series_states.STALE: ("nobody", Staleness.STALE),
-    series_states.PASSED: ("nobody", State.PASSED),
-    series_states.SKIPPED: ("nobody", State.SKIPPED),
-    series_states.UNKNOWN: ("nobody", State.EXPECTED),
-}
-
-
-@register.simple_tag(takes_context=True)
-def matrix_cell(
-    context: dict[str, Any], shown: MatrixCell | None, site: str, column: int, now: datetime
-) -> SafeString:
-    """Render a cell of the overview: in Python, because there may be a thousand of them."""
-    if shown is None:
-        return SafeString('<td class="unbound"><span class="visually-hidden">not tested</span></td>')
-    if shown.series is not None:
-        return _series_cell(shown.series)
-    content = context["overview"]
-    suite = content.columns[column] if content.are_suites else context["chosen"].suite
-    # Names of sites and suites are slugs.
-    return _group_cell(shown, f"?site={site}&amp;suite={suite}" if suite else f"?site={site}", now)
-
-
-def _series_cell(shown: SeriesCell) -> SafeString:
-    last = shown.last
-    if last is None:
-        return SafeString('<td class="fresh">no run yet</td>')
-    is_fresh = shown.freshness == Staleness.CURRENT or not shown.is_executed
-    return format_html(
-        '<td class="f-{} s-{}"><a class="cell" href="{}">'
-        '<span class="status">{}<span class="words">{}{}</span></span>{}{}</a></td>',
-        shown.fault if is_fresh else Fault.NONE,
-        last.state if is_fresh else shown.freshness,
-        _run_url(last.run),
-        ICONS[last.state if is_fresh else shown.freshness],
-        "" if is_fresh else f"{shown.freshness}, last ",
-        shown.words,
-        format_html('<span class="rule">{}</span>', shown.skipped) if shown.skipped else "",
-        # The head of the column has the trend of the series; a site at which runs failed has its own.
-        svg.trend(shown.trend) if any(fault == Fault.HERE for _, fault in shown.trend) else "",
-    )
-
-
-def _group_cell(shown: MatrixCell, address: str, now: datetime) -> SafeString:
-    """Render worst state, number of series, deviation and oldest result; hover and focus open the rest."""
-    fault, state = _STANDINGS[shown.worst]
-    figures = shown.figures
-    single = figures.single if figures else None
-    url = reverse("series", args=[single.name]) if single else address
-    oldest = ago(figures.oldest, now) if figures and figures.oldest else ""
-    numbers = [] if single else [f"{shown.series_count}<i> series</i>"]
-    if figures and figures.deviation is not None:
-        numbers.append(f"<b>{deviation(figures.deviation)}</b>")
-    if oldest:
-        numbers.append(oldest)
-    drawn = svg.hourly(single.means, height=16, hour_width=3) if single else ""
-    more = "".join(f"<span>{line}</span>" for line in _more(shown, oldest, now))
-    # Safe: consists of numbers, constants and names of series, which are slugs. format_html is slow.
-    return mark_safe(  # noqa: S308
-        f'<td class="f-{fault} s-{state}"><a class="cell" href="{url}"><span class="status">{ICONS[state]}'
-        f'<span class="words">{shown.words}</span>{drawn}<span class="total">{", ".join(numbers)}</span>'
-        f"</span>{'' if single else svg.shares(shown.counts)}"
-        f'<span class="more">{more}</span></a></td>'
-    )
-
-
-def _more(shown: MatrixCell, oldest: str, now: datetime) -> Iterator[str]:
-    figures = shown.figures
-    single = figures.single if figures else None
-    if single:
-        yield f"<b>{single.name}</b>: {shown.words}"
-    else:
-        yield f"<b>{shown.series_count:,} series</b>: {shown.all_words}"
-    if figures is None or figures.oldest is None or shown.newest is None:
-        return
-    if figures.oldest == shown.newest:
-        yield f"Result {oldest}"
-    else:
-        yield f"Newest result {ago(shown.newest, now)}, oldest {oldest}"
-    if figures.deviation is not None:
-        of = "its forecast" if single else f"forecast, of the {figures.forecast_count:,} newest results"
-        yield f"{'Duration' if single else 'Median duration'} {deviation(figures.deviation)} from {of}"
-
-
 @register.simple_tag(takes_context=True)
 def failure_strip(
     context: dict[str, Any], counts: Sequence[int], starts: Sequence[datetime], most: int
@@ -261,11 +166,6 @@ def significant(value: float) -> str:
 def thousands(count: int) -> str:
     """Format *count* with thousands separators."""
     return f"{count:,}"
-
-
-@lru_cache(maxsize=1024)
-def _run_url(run: uuid.UUID) -> str:
-    return reverse("run", args=[run])
 
 
 # The shape of each state of a reporter: working, at fault, or waiting for a person.
