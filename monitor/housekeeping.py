@@ -1,4 +1,4 @@
-"""Housekeeping every few minutes: partitions, forecasts, statistics, sessions, storage, retention."""
+"""Housekeeping every few minutes: partitions, forecasts, statistics, sessions, retention."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent
-from monitor.storage.compute import refresh_verdicts
 from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
 RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile
-STORAGE_SECONDS = 10.0  # likewise
 
 
 def housekeep(now: datetime) -> RetentionResult | None:
@@ -41,5 +39,4 @@ def housekeep(now: datetime) -> RetentionResult | None:
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         sessions.clear_expired()
-        refresh_verdicts(now, within_seconds=STORAGE_SECONDS)
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

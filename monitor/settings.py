@@ -239,6 +239,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30},
     },
+    "refresh-storage": {
+        "task": "monitor.tasks.refresh_storage",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 

@@ -19,6 +19,7 @@ from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.overview import standings
+from monitor.storage import compute as storage
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites
 from monitor.webhooks import deliver as webhooks
@@ -98,6 +99,11 @@ def attribute_failures() -> None:
 @app.task(name="monitor.tasks.refresh_availability")
 def refresh_availability() -> None:
     availability.refresh(timezone.now())
+
+
+@app.task(name="monitor.tasks.refresh_storage")
+def refresh_storage() -> None:
+    storage.refresh_verdicts(timezone.now())
 
 
 @app.task(name="monitor.tasks.housekeep")

@@ -102,6 +102,11 @@ def _largest_unit(value: float) -> str:
     return f"{math.floor(value)} s"
 
 
+def significant(value: float) -> str:
+    """Format *value* with three significant digits, from 1,000 on as a whole number."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def _bytes(value: float) -> str:
     number, prefix = _in_thousands(value)
     return f"{number} {prefix}B"

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
-from probes.common import checks, kernels, rates
+from probes.common import checks, kernels, rates, tracing
+from probes.common.fullness import scratch_fullness
 from probes.grid import Grid
 
 VERTEX_BYTES = 8
@@ -43,6 +44,7 @@ class Probe:
         "record_bytes": Parameter(4096, "size of a vertex with its neighbours, bytes", 16, 2**30),
         "memory_bytes": Parameter(262_144, "memory of a sorted run, bytes", 4096, 2**40),
         "seed": Parameter(1, "number that chooses the names of the vertices", 0, 2**31 - 1),
+        "trace": tracing.TRACE,
     }
     trial = {"dimension": 8}
     stages = (
@@ -60,20 +62,23 @@ class Probe:
         self.record_bytes = plan.integer("record_bytes")
         self.memory_bytes = plan.integer("memory_bytes")
         self.seed = plan.integer("seed")
+        self.is_traced = bool(plan.parameters["trace"])
         if self.record_bytes < VERTEX_BYTES * self.dimension or self.record_bytes % VERTEX_BYTES:
             raise InvalidParameters(
                 f"record_bytes: expected a multiple of {VERTEX_BYTES}, at least "
                 f"{VERTEX_BYTES * self.dimension} for {self.dimension} neighbours; got {self.record_bytes}"
             )
 
-    def init(self) -> None:
+    def init(self) -> list[Measurement]:
         needs = checks.Needs(self._needed_bytes() + _BUILD_BYTES, ["cc"])
         checks.check_resources(self.grid, {self.target: needs})
+        return scratch_fullness(self.grid, self.target)
 
     def build_executable(self) -> None:
         self.executable = kernels.build_kernel(
             self.grid, self.target, "em_bfs", libraries=["-lm"], headers=["checked"]
         )
+        self.tracer = tracing.build_tracer(self.grid, self.target) if self.is_traced else ""
 
     def generate(self) -> list[Measurement]:
         graph = self._run("generate")["generate"]
@@ -83,7 +88,8 @@ class Probe:
         ]
 
     def traverse(self) -> list[Measurement]:
-        return search_metrics(self._run("traverse"))
+        metrics = search_metrics(self._run("traverse"))
+        return metrics + (tracing.traced_metrics(self.grid, self.target) if self.is_traced else [])
 
     def cleanup(self) -> None:
         self.grid.clean_up()
@@ -94,8 +100,11 @@ class Probe:
 
     def _run(self, command: str) -> dict[str, Tally]:
         sizes = (self.dimension, self.record_bytes, self.seed, self.memory_bytes)
+        argv = [self.executable, command, self.grid.scratch(self.target), *map(str, sizes)]
+        if self.is_traced:
+            argv = tracing.traced(self.grid, self.target, self.tracer, argv)
         text = self.grid.shell(self.target).check(
-            [self.executable, command, self.grid.scratch(self.target), *map(str, sizes)],
+            argv,
             timeout_seconds=_MOST_SECONDS,
             doing=f"{command} the graph",
         )

@@ -9,7 +9,8 @@ its own (ZFS, tmpfs) is measured with it. Every answer is checked. ``kernels/loo
 from __future__ import annotations
 
 from probes.base import Measurement, NoData, Parameter, ProbeFailed, Role, RunPlan, Stage
-from probes.common import checks, files, kernels, rates
+from probes.common import checks, files, kernels, rates, tracing
+from probes.common.fullness import scratch_fullness
 from probes.grid import Grid, Location
 
 _INDEX_BYTES = 24  # of a row, at most
@@ -28,6 +29,7 @@ class Probe:
         "lookups": Parameter(1000, "rows that are looked up, chosen at random", 1, 1_000_000_000),
         "scans": Parameter(1, "scans of the table", 1, 1000),
         "seed": Parameter(1, "number that chooses the order of the index, and the rows", 0, 2**31 - 1),
+        "trace": tracing.TRACE,
     }
     trial = {"rows": 2000, "lookups": 20}
     stages = (
@@ -43,10 +45,12 @@ class Probe:
         self.target = plan.resource("target")
         self.table = [plan.integer(name) for name in ("rows", "row_bytes", "seed")]
         self.lookups, self.scans = plan.integer("lookups"), plan.integer("scans")
+        self.is_traced = bool(plan.parameters["trace"])
 
-    def init(self) -> None:
+    def init(self) -> list[Measurement]:
         rows, row_bytes, _ = self.table
-        needs = checks.Needs(2 * rows * (row_bytes + _INDEX_BYTES) + _PROGRAM_BYTES, ["python3"])
+        tools = ["python3", "cc"] if self.is_traced else ["python3"]
+        needs = checks.Needs(2 * rows * (row_bytes + _INDEX_BYTES) + _PROGRAM_BYTES, tools)
         checks.check_resources(self.grid, {self.target: needs})
         found = self.grid.shell(self.target).run(["python3", "-c", "import sqlite3"], timeout_seconds=60.0)
         if found.returncode != 0:
@@ -54,6 +58,8 @@ class Probe:
         self.program = f"{self.grid.scratch(self.target)}/lookups.py"
         source = kernels.kernel_source("lookups", suffix=".py")
         files.write_file(self.grid, Location(self.target, self.program), source)
+        self.tracer = tracing.build_tracer(self.grid, self.target) if self.is_traced else ""
+        return scratch_fullness(self.grid, self.target)
 
     def load(self) -> list[Measurement]:
         _, size_bytes, seconds = self._run("load")
@@ -76,6 +82,7 @@ class Probe:
         return [
             Measurement("scan.seconds", seconds / operations, "seconds"),
             *rates.bytes_per_second("scan.bytes_per_second", size_bytes, seconds),
+            *(tracing.traced_metrics(self.grid, self.target) if self.is_traced else []),
         ]
 
     def cleanup(self) -> None:
@@ -84,8 +91,11 @@ class Probe:
     def _run(self, command: str, *times: int) -> tuple[int, int, float]:
         numbers = [str(number) for number in (*self.table, *times)]
         file = f"{self.grid.scratch(self.target)}/lookups.db"
+        argv = ["python3", self.program, command, file, *numbers]
+        if self.is_traced:
+            argv = tracing.traced(self.grid, self.target, self.tracer, argv)
         text = self.grid.shell(self.target).check(
-            ["python3", self.program, command, file, *numbers],
+            argv,
             timeout_seconds=_MOST_SECONDS,
             doing=f"{command} the database",
         )

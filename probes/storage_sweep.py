@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
 from probes.common import checks, memory, passes, storage_design, storage_tools
+from probes.common.fullness import scratch_fullness
 from probes.common.passes import SweepPosition, SweepState
 from probes.common.privileged import SETTINGS, PrivilegedSettings, parse_settings
 from probes.common.storage_design import Combination, FileLayout
@@ -73,7 +74,7 @@ class Probe:
         self.position: SweepPosition | None = None  # known after init
         self._check_sizes()
 
-    def init(self) -> None:
+    def init(self) -> list[Measurement]:
         self._recall()
         needed_bytes = len(self.layouts) * self.plan.integer("file_bytes") + _BUILD_BYTES
         checks.check_resources(self.grid, {self.target: checks.Needs(needed_bytes, ())})
@@ -81,6 +82,7 @@ class Probe:
             memory.check_twice_the_memory(self.grid, self.target, self.plan.integer("file_bytes"))
         self.tool = self._chosen_tool()
         self._begin_settings()
+        return scratch_fullness(self.grid, self.target)
 
     def build_executable(self) -> None:
         self.tool.build()

@@ -22,7 +22,8 @@ specialize", STOC 1997). There is no rate to tune. For series that change in unk
 
 Where runs overlap, or other series taught a prior, weights by normalised losses
 (``forecasting.learning.loss_weights``) replace these weights, in proportion to the share of recent outcomes
-that overlapped, and no overlapping outcome proves a shift of level.
+that overlapped, and no overlapping outcome proves a shift of level. By these weights, experts are combined to
+their weighted median if the loss is the absolute error, else to their weighted mean.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.learning.level_shift import LevelShift
-from forecasting.learning.loss_weights import LossWeights
+from forecasting.learning.loss_weights import LossWeights, weighted_median
 from forecasting.learning.scale import TypicalSize
 
 Numbers = NDArray[np.float64]
@@ -79,7 +80,7 @@ class Aggregation:
     def blend(self, forecasts: Numbers) -> float:
         """Return the weighted mean of *forecasts*, of which at least one is not NaN."""
         origin, beyond, awake = self._centred(forecasts)
-        return origin + float(self._weights(awake, len(forecasts)) @ beyond)
+        return origin + self._blended(beyond, awake)
 
     def weights(self, forecasts: Numbers) -> Numbers:
         """Return the weight of each expert: at least 0, exactly 0 for sleeping experts, 1 in total."""
@@ -95,7 +96,7 @@ class Aggregation:
             return
         if not len(self._regrets):
             self._regrets, self._squares = np.zeros(len(forecasts)), np.zeros(len(forecasts))
-        blended_beyond = float(self._weights(awake, len(forecasts)) @ beyond)
+        blended_beyond = self._blended(beyond, awake)
         blended = origin + blended_beyond
         unit = self._typical_error.unit(min(blended, value, key=abs))
         limit = _MOST * _MOST if self.squared else _MOST
@@ -201,6 +202,18 @@ class Aggregation:
         if awake is None and len(self._weights_of_all):
             return self._weights_of_all
         return self._weighed(awake, count)
+
+    def _blended(self, beyond: Numbers, awake: NDArray[np.bool_] | None) -> float:
+        """Return the distance of the blend from the origin, given the distances *beyond* it of the experts.
+
+        Of run times that overlap, experts often predict one of two modes, and no run lies between these: so
+        the part that follows from absolute losses is the weighted median of the experts, not their mean.
+        """
+        share = self._share_by_loss
+        if self.squared or not share:
+            return float(self._weights(awake, len(beyond)) @ beyond)
+        mean = float(self._by_regret(awake, len(beyond)) @ beyond)
+        return mean + share * (weighted_median(beyond, self._by_loss.weights(awake, len(beyond))) - mean)
 
     def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         weights = self._by_regret(awake, count)

@@ -45,7 +45,7 @@ def _new_experts() -> MethodsByName:
 class Method(ForecastMethod):
     """Forecasts with the mixture of experts that has done best."""
 
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
     EXPERT: ClassVar[bool] = False
     USES_TIMES: ClassVar[bool] = True  # some experts do
 

@@ -5,6 +5,9 @@ machine, the ages of the waiting jobs and the other jobs of the user show what i
 regressions combine all of these: one as a weighted sum, the other also by partitions, which know that a
 signal matters more in some situations (``forecasting.queues.regressed``). The four bounds are the experts of
 an ensemble, with weights and caution for each queue (``forecasting.queues.bound_weights``).
+
+A job behind a hundred waiting jobs of its user waits for these, which no earlier job may have done. Its bound
+is at least the time in which they start at the pace of the last starts, and a quarter more.
 """
 
 from __future__ import annotations
@@ -177,7 +180,8 @@ class QueueBounds:
         waiting.partitioned_seconds = self._partitioned.bound(job.queue, scaled, of_queue, limit_seconds)
         ensemble = self._ensembles.get(job.queue) or self._new_ensemble()
         waiting.blended_seconds = ensemble.blend(waiting.expert_bounds)
-        waiting.bound_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, limit_seconds)
+        issued_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, limit_seconds)
+        waiting.bound_seconds = max(issued_seconds, self._state.drain_seconds(job.user, at_seconds))
         return waiting, signals, scaled
 
     def _new_ensemble(self) -> BoundEnsemble:

@@ -23,6 +23,9 @@ _HOURS = (1.0, 4.0, 12.0, 24.0)  # the upper limits of the classes of requested 
 _USER_RATE = 0.2  # the weight of the newest duration in the typical one of a user
 _RATE = 0.05  # the same weight for the typical duration of a class, or of all jobs
 LONGER = 2.0  # times the longest wait so far: the limit of all bounds
+_CROWD = 100  # waiting jobs of one user: with fewer, the other jobs of the machine decide
+_LAST_STARTS = 10  # of a user: their pace
+_DRAIN_MARGIN = 1.25
 _OVERTAKEN = 59  # with confidence 95 %, fewer than 5 % of jobs wait for longer than 59 others
 SIGNALS = 29  # of the machine, the class and the user
 QUEUE_SIGNALS = 4  # of the queue; the last ones of ``QueueState.signals``
@@ -69,13 +72,28 @@ class JobLoad:
     running_until: float = 0.0  # sum over running jobs of processors times the expected time of the end
     longest_seconds: float = 0.0  # wait of a started job that was not held
     overtakes: int = 0  # jobs that started before the job that is the first of ``order`` now
+    last_starts: deque[float] = field(default_factory=deque)  # times, since jobs have been waiting
 
     def oldest_seconds(self, at_seconds: float) -> float:
         """Return the seconds that the oldest waiting job has waited; 0 if no job waits."""
         return max(0.0, at_seconds - self.waiting[self.order[0]]) if self.order else 0.0
 
-    def start(self, number: int, wait_seconds: float) -> None:
-        """Learn the wait of the waiting job *number*, which starts."""
+    def drain_seconds(self, at_seconds: float) -> float:
+        """Return a bound on the time until the waiting jobs and one more start, at the recent pace.
+
+        0 if no crowd waits, if its oldest job has been overtaken, or if too few jobs have started.
+        """
+        starts = self.last_starts
+        if len(self.waiting) < _CROWD or self.overtakes or len(starts) < _LAST_STARTS:
+            return 0.0
+        pace_seconds = (at_seconds - starts[0]) / len(starts)
+        return _DRAIN_MARGIN * pace_seconds * (len(self.waiting) + 1)
+
+    def start(self, number: int, wait_seconds: float, at_seconds: float) -> None:
+        """Learn the wait of the waiting job *number*, which starts at *at_seconds*."""
+        self.last_starts.append(at_seconds)
+        if len(self.last_starts) > _LAST_STARTS:
+            self.last_starts.popleft()
         self.waits.learn(wait_seconds)
         self.longest_seconds = max(self.longest_seconds, wait_seconds)
         self.overtakes += number != self.order[0]
@@ -83,6 +101,8 @@ class JobLoad:
     def leave(self, number: int) -> None:
         """Remove the job *number* from the waiting jobs."""
         del self.waiting[number]
+        if not self.waiting:
+            self.last_starts.clear()
         if self.order[0] == number:
             self.overtakes = 0
             while self.order and self.order[0] not in self.waiting:
@@ -135,7 +155,7 @@ class QueueState:
         active.until_seconds = at_seconds + active.seconds
         for load in self._loads(active.job):
             if not active.is_held:
-                load.start(number, max(0.0, at_seconds - active.job.submitted_seconds))
+                load.start(number, max(0.0, at_seconds - active.job.submitted_seconds), at_seconds)
             load.running += 1
             load.running_processors += active.processors
             load.running_until += active.processors * active.until_seconds
@@ -178,6 +198,14 @@ class QueueState:
         if not (of_queue := self._queues.get(queue)):
             return 0.0
         return max(LONGER * of_queue.longest_seconds, of_queue.oldest_seconds(at_seconds))
+
+    def drain_seconds(self, user: str, at_seconds: float) -> float:
+        """Return a bound on the wait of the next job of *user* behind the user's own crowd of waiting jobs.
+
+        The jobs start in the order of their submission, one after another; 0 if there is no such crowd.
+        """
+        of_user = self._users.get(user) if user else None
+        return of_user.drain_seconds(at_seconds) if of_user else 0.0
 
     def signals(self, job: QueuedJob, at_seconds: float) -> list[float]:
         """Return the numbers from which the wait of *job* is predicted at its submission."""

@@ -43,6 +43,7 @@ class AdvisoryLock(IntEnum):
     WEBHOOKS = 0x686F6F6B  # "hook": delivering webhooks
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
     TRACES = 0x74726163  # "trac": exporting runs as traces
+    STORAGE = 0x73746F72  # "stor": computing the verdicts about storage areas
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most
     )

@@ -10,6 +10,7 @@ from monitor.reports.published_storage import (
     APPLICATIONS,
     BASELINE_RANDOM_READ,
     CHARACTERISATION_ERRATA,
+    DRIVES,
     FLASH_ERRORS,
     FURTHER_THROTTLING,
     MEAN_ERRORS,
@@ -18,6 +19,7 @@ from monitor.reports.published_storage import (
     PREDICTION_ERRATA,
     PREDICTION_ERRORS,
     RATES,
+    SPECIFIED_RANDOM_READ,
     SWEEP_BEST,
     SWEEP_DAYS,
     SWEEP_FACTORS,
@@ -30,6 +32,7 @@ from monitor.reports.published_storage import (
     VARIATIONS,
     ThrottlingTable,
 )
+from monitor.units import significant
 
 if TYPE_CHECKING:
     from monitor.reports.storage_report import StorageReport
@@ -147,11 +150,12 @@ def _efficiency(report: StorageReport) -> Block:
     rows = [
         [
             f"published: {rates.system}",
-            f"{rates.random_read / (16 * ONE_DRIVE.random_read):.0%}",
-            f"{rates.read_mb / (16 * ONE_DRIVE.read_mb):.0%}",
+            f"{rates.random_read / (DRIVES * ONE_DRIVE.random_read):.0%}",
+            f"{rates.random_read / (DRIVES * SPECIFIED_RANDOM_READ):.1%}",
+            f"{rates.read_mb / (DRIVES * ONE_DRIVE.read_mb):.0%}",
         ]
         for rates in RATES
-        if rates.system.startswith("16 drives")
+        if rates.system.startswith(f"{DRIVES} drives")
     ]
     for area in report.areas:
         if area.efficiencies:
@@ -160,14 +164,16 @@ def _efficiency(report: StorageReport) -> Block:
                 [
                     f"{OURS}: {area.resource.name}",
                     shares.get("random_read", NOTHING),
+                    NOTHING,
                     shares.get("sequential_read", NOTHING),
                 ]
             )
-    return table_block("Efficiency of parts", ["System", "Random reads", "Large reads"], rows)
+    headings = ["System", "Random reads", "of the specified rate", "Large reads"]
+    return table_block("Efficiency: the rate over that of all parts", headings, rows)
 
 
 def _merits(report: StorageReport) -> Block:
-    headings = ["System", "GB", "MB/s per $", "$ per GB", "IOPS per $", "IOPS per GB", "Price"]
+    headings = ["System", "GB", "MB/s per price", "Price per GB", "IOPS per price", "IOPS per GB", "Price"]
     rows = [
         [
             f"published: {merit.system}",
@@ -187,23 +193,29 @@ def _merits(report: StorageReport) -> Block:
                 [
                     f"{OURS}: {area.resource.name}",
                     _number(area.storage.get("capacity_gb")),
-                    _number(figures.get("read_mb_per_second_per_price"), digits=2),
-                    _number(figures.get("price_per_gb"), digits=2),
-                    _number(figures.get("read_iops_per_price"), digits=1),
-                    _number(figures.get("read_iops_per_gb")),
+                    *(
+                        NOTHING if name not in figures else significant(figures[name])
+                        for name in (
+                            "read_mb_per_second_per_price",
+                            "price_per_gb",
+                            "read_iops_per_price",
+                            "read_iops_per_gb",
+                        )
+                    ),
                     _number(area.storage.get("price")),
                 ]
             )
-    return table_block("Rates for price and capacity; our prices as in the grid file", headings, rows)
+    title = "Rates for price and capacity; published prices in $, ours as in the grid file"
+    return table_block(title, headings, rows)
 
 
 def _applications(report: StorageReport) -> Iterator[Block]:
     rows = [
         [
             application.name,
-            _number(application.memory, digits=3),
-            f"{application.flash:,.3f}",
-            f"{application.disk:,.3f}",
+            NOTHING if application.memory is None else f"{application.memory:,g}",
+            f"{application.flash:,g}",
+            f"{application.disk:,g}",
             f"{application.disk / application.flash:.1f}",
         ]
         for application in APPLICATIONS

@@ -99,6 +99,17 @@ class StorageArea:
         found = {concern for use in (*self.uses, *self.further) for concern in use.concerns}
         return [words for concern, words in CONCERNS.items() if concern in found]
 
+    @property
+    def is_judged(self) -> bool:
+        """Return whether a rate has enough values to be compared with its own history."""
+        return bool(self.concerns) or any(use.history["state"] != "few" for use in self.rates)
+
+    @property
+    def health(self) -> str:
+        if not self.uses:
+            return "not measured"
+        return ", ".join(self.concerns) or ("as usual" if self.is_judged else "too few values")
+
 
 @dataclass(frozen=True)
 class SeriesVerdict:

@@ -16,6 +16,7 @@ from forecasting.base import ForecastingError
 from forecasting.sweeps.effects import effects_of
 from forecasting.sweeps.rate_history import rate_history
 from forecasting.sweeps.sweet_spot import sweet_spot
+from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.samples.read import histories
 from monitor.models import Run, Series, StorageVerdict
 from monitor.models.run import State
@@ -29,25 +30,29 @@ if TYPE_CHECKING:
     from monitor.performance.sweeps import StoredSweep
 
 HISTORY = timedelta(days=180)
+WITHIN_SECONDS = 3.0  # the duration of one call; then other tasks of the process run
 FULLNESS = "scratch.full"
 NUMBER = "sweep.pass"  # the first pass is set aside, if there are others
-FEWEST_PASSES = 2  # the first is set aside
+_FEWEST_PASSES = {"storage_sweep": 2, "streams": 3}  # whole ones; the first is set aside
 _PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}
 
 
-def refresh_verdicts(now: datetime, *, within_seconds: float) -> int:
+def refresh_verdicts(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> int:
     """Compute outdated verdicts, those that waited longest first, until the time is up; return their number.
 
-    The rest follows at the next call.
+    The rest follows at the next call. Does nothing while another process computes verdicts.
     """
-    ends_at = time.monotonic() + within_seconds
-    count = 0
-    for series in outdated().iterator():
-        if count and time.monotonic() > ends_at:
-            break
-        compute_verdict(series, now)
-        count += 1
-    return count
+    with session_lock(AdvisoryLock.STORAGE) as is_ours:
+        if not is_ours:
+            return 0
+        ends_at = time.monotonic() + within_seconds
+        count = 0
+        for series in outdated():
+            if count and time.monotonic() > ends_at:
+                break
+            compute_verdict(series, now)
+            count += 1
+        return count
 
 
 def outdated() -> QuerySet[Series]:
@@ -123,10 +128,16 @@ def _analysis(
         return {}
     newest = sweeps[-1]
     whole = _whole_passes_of(series, newest, start)
-    state = {"began_at": newest.began_at.isoformat(), "pass": newest.passes, "whole_passes": whole}
-    usable = _whole_passes(newest, whole) if whole >= FEWEST_PASSES else None
+    needed = _FEWEST_PASSES[series.probe]
+    state = {
+        "began_at": newest.began_at.isoformat(),
+        "pass": newest.passes,
+        "whole_passes": whole,
+        "needed_passes": needed,
+    }
+    usable = _whole_passes(newest, whole) if whole >= needed else None
     if usable is None:
-        earlier = [sweep for sweep in sweeps[:-1] if sweep.passes >= FEWEST_PASSES]
+        earlier = [sweep for sweep in sweeps[:-1] if sweep.passes >= needed]
         usable = earlier[-1] if earlier else None
     if usable is None:
         return {"sweep": state}

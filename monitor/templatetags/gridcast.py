@@ -159,7 +159,7 @@ def signed_percent(relative: float) -> str:
 @register.filter
 def significant(value: float) -> str:
     """Format *value* with three significant digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return units.significant(value)
 
 
 @register.filter

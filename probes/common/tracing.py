@@ -1,8 +1,9 @@
-"""Trace the job of an application probe, and report its seconds by class of I/O call."""
+"""Trace the tasks of an application probe, and report their seconds by class of I/O call."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from probes.base import Measurement, Parameter, ProbeFailed
 from probes.common import kernels
@@ -20,6 +21,12 @@ BEGIN = (
     "rm -rf trace && mkdir trace && GRIDCAST_IOTRACE=$(pwd -P)/trace GRIDCAST_IOTRACE_AREAS=$(pwd -P) && "
     "GRIDCAST_IOTRACE_BYTES=0 && export GRIDCAST_IOTRACE GRIDCAST_IOTRACE_AREAS GRIDCAST_IOTRACE_BYTES"
 )
+# Arguments: scratch directory, tracer, program ... . Programs that run one after another are one task.
+_RUN = """\
+cd "$1" && mkdir -p trace && here=$(pwd -P) && tracer=$2 && shift 2 || exit 1
+exec env GRIDCAST_IOTRACE="$here/trace" GRIDCAST_IOTRACE_AREAS="$here" GRIDCAST_IOTRACE_BYTES=0 \
+  GRIDCAST_IOTRACE_TASK=0 LD_PRELOAD="$tracer" "$@"
+"""
 _READ = 'cd "$1" && for part in *.part; do od -v -An -tx1 -N "$2" "$part" | tr -d " \\n"; echo; done'
 
 
@@ -34,8 +41,13 @@ def build_tracer(grid: Grid, resource: str) -> str:
     )
 
 
+def traced(grid: Grid, resource: str, tracer: str, argv: Sequence[str]) -> list[str]:
+    """Return a command that runs *argv*, one of the programs of a single task, with the *tracer*."""
+    return ["sh", "-c", _RUN, "sh", grid.scratch(resource), tracer, *argv]
+
+
 def traced_metrics(grid: Grid, resource: str) -> list[Measurement]:
-    """Return the metrics of the job, which has ended. Raises ProbeFailed if there are no counters."""
+    """Return the metrics of tasks that have ended. Raises ProbeFailed if there are no counters."""
     text = grid.shell(resource).check(
         ["sh", "-c", _READ, "sh", f"{grid.scratch(resource)}/trace", str(COUNTERS_BYTES)],
         timeout_seconds=60.0,

@@ -105,6 +105,16 @@ def test_a_run_measures_the_graph_and_the_search(tmp_path: Path) -> None:
     assert all("may use the page cache" in line for line in logged(report, "warning"))
 
 
+def test_a_traced_run_has_the_seconds_of_its_calls_by_class(tmp_path: Path) -> None:
+    report = run_locally("em_bfs", tmp_path, {"dimension": 7, "record_bytes": 64, "trace": True})
+    assert report.outcome == "passed", report.reason
+    values = metrics(report)
+    graph_bytes = 64 << 7
+    assert values["io.write.bytes"] >= graph_bytes  # and the neighbours that it sorts
+    assert values["io.read.bytes"] >= graph_bytes
+    assert 0 < values["io.seconds"] < values["io.elapsed.seconds"]
+
+
 @pytest.mark.parametrize("record", [64, 129])
 def test_records_too_small_for_their_neighbours_are_refused(tmp_path: Path, record: int) -> None:
     report = run_locally("em_bfs", tmp_path, {"dimension": 16, "record_bytes": record})

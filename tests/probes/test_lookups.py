@@ -67,6 +67,7 @@ def test_a_run_measures_loading_lookups_and_scans(tmp_path: Path) -> None:
     report = run_locally("lookups", tmp_path, SMALL)
     assert report.outcome == "passed", report.reason
     assert metrics(report).keys() == {
+        "scratch.full",
         "load.seconds",
         "load.bytes_per_second",
         "lookup.seconds",
@@ -74,6 +75,16 @@ def test_a_run_measures_loading_lookups_and_scans(tmp_path: Path) -> None:
         "scan.seconds",
         "scan.bytes_per_second",
     }
+
+
+def test_a_traced_run_has_the_seconds_of_its_calls_by_class(tmp_path: Path) -> None:
+    report = run_locally("lookups", tmp_path, {**SMALL, "trace": True})
+    assert report.outcome == "passed", report.reason
+    values = metrics(report)
+    table_bytes = SMALL["rows"] * SMALL["row_bytes"]
+    assert values["io.write.bytes"] > table_bytes
+    assert values["io.read.bytes"] > SMALL["scans"] * table_bytes
+    assert 0 < values["io.seconds"] < values["io.elapsed.seconds"]
 
 
 def test_python_without_sqlite_is_no_data(tmp_path: Path) -> None:

@@ -207,6 +207,29 @@ def test_the_bounds_of_a_users_burst_rise_as_soon_as_the_first_of_its_jobs_has_w
     assert bounds[-1] > 10 * bounds[0]
 
 
+def test_behind_a_hundred_waiting_jobs_of_its_user_a_job_is_bounded_by_the_pace_of_their_starts() -> None:
+    machine, first = followed(400), 400
+    for number in range(first, first + 400):
+        now, wait = number * MINUTE, 2 * MINUTE * (number - first)
+        bound = machine.submit(QueuedJob(number, now, "a", "burst", 1.0, 3600.0))
+        if number % 3 == 0:  # each job waits two minutes longer than the one before
+            machine.start(first + (number - first) // 3, now)
+        if number - first > 160:
+            assert bound is not None
+            assert wait <= bound <= 1.5 * wait
+
+
+def test_an_earlier_pause_of_a_user_is_not_the_pace_of_a_new_crowd() -> None:
+    machine = followed(400)
+    for number in range(395, 400):  # the last that wait
+        machine.start(number, 400 * MINUTE)
+    for number in range(400, 510):
+        machine.submit(QueuedJob(number, 30 * 86_400.0, "a", "me", 1.0, 3600.0))
+    bound = machine.bound(QueuedJob(999, 30 * 86_400.0, "a", "me", 1.0, 3600.0))
+    assert bound is not None
+    assert bound < 86_400.0
+
+
 def test_a_job_of_a_new_class_or_user_has_a_bound_from_its_queue() -> None:
     machine = followed(400)
     bound = machine.bound(QueuedJob(999, 400 * MINUTE, "a", "new-user", 64.0, 90_000.0))

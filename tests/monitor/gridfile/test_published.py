@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from django.db import models
 
+import probes
+from monitor.forecasts.elsewhere_runs import comparable
 from monitor.gridfile import examples, reference
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS
@@ -30,6 +32,7 @@ from monitor.models import (
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from monitor.yamlfile.reading import read
+from probes.common.signature import digest
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -59,7 +62,21 @@ def test_every_example_applies_without_changes(grid: GridCommand, name: str) -> 
 
 
 def test_all_examples_are_shipped() -> None:
-    assert examples.names() == ["demo", "geon-2005", "minimal", "teragrid-2005"]
+    assert examples.names() == ["demo", "geon-2005", "minimal", "storage", "teragrid-2005"]
+
+
+def test_the_replays_of_the_storage_example_are_of_the_calls_of_its_application() -> None:
+    series = example("storage").series
+    applications = [each for each in series.values() if each.probe == "madbench"]
+    replays = [each for each in series.values() if each.probe == "replay"]
+    assert [len(applications), len(replays)] == [2, 2]
+    text = replays[0].parameters["signature"]
+    traced = json.loads(text)["application"]
+    defaults = {name: parameter.default for name, parameter in probes.load("madbench").parameters.items()}
+    for application in applications:
+        expected = comparable({**defaults, **application.parameters})
+        assert (application.probe, expected) == (traced["probe"], traced["parameters"])
+    assert {digest(each.parameters["signature"]) for each in replays} == {digest(text)}
 
 
 def test_the_bindings_of_teragrid_match_its_publication() -> None:

@@ -92,7 +92,7 @@ def test_an_analysis_is_kept_until_another_pass_is_whole(area: Resource, now: da
 def test_a_sweep_of_one_combination_says_why_there_is_no_analysis(area: Resource, now: datetime) -> None:
     series = measured.storage_series("s1-streams", "streams", area)
     began = now - DAY
-    for number in (1, 2):
+    for number in (1, 2, 3):
         values = {"streams.pass": float(number), "streams.began": began.timestamp(), "streams.remaining": 0.0}
         values["streams.readers=1,writers=1.seconds"] = 100.0 + number
         measured.deliver(series, began + number * HOUR, values)

@@ -1,4 +1,7 @@
-"""Killed sweeps and programs with tokens leave no file, mount, process or changed setting."""
+"""Killed sweeps and programs with tokens leave no file, mount, process or changed setting.
+
+By night with a hundred kills of each (GRIDCAST_STORAGE_KILLS).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from reporters.tokens.server import status
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
-BY_DAY, BY_NIGHT = 3, 100
+BY_DAY, BY_NIGHT = 3, int(os.environ.get("GRIDCAST_STORAGE_KILLS", "100"))
 kills = pytest.mark.parametrize("kills", [BY_DAY, pytest.param(BY_NIGHT, marks=pytest.mark.nightly)])
 
 SET = """#!/bin/sh
@@ -147,7 +150,7 @@ def test_killed_programs_and_servers_leave_the_others_going_on(
         ends = [(process.communicate()[1], process.returncode) for process in running]
         for process, (errors, returncode) in zip(running, ends, strict=True):
             assert returncode in ((0, -signal.SIGKILL) if process is victim else (0,)), errors
-            assert errors.count(b"the server has ended") == errors.count(b"\n") <= 1
+            assert errors.count(b"goes on without limits") == errors.count(b"\n") <= 1
         if victim is readers.server:
             victim.communicate()
             readers.serve()
