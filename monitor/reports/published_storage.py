@@ -39,7 +39,7 @@ class PublishedRates(NamedTuple):
 
 BASELINE_RANDOM_READ = 46_000.0  # of 16 drives, before tuning
 ONE_DRIVE = PublishedRates("one drive", 203, 261, 10_724, 39_756)
-SPECIFIED_RANDOM_READ = 35_000.0  # of one drive, by its maker: the published efficiencies are of this rate
+SPECIFIED_RANDOM_READ = 35_000.0  # of one drive, by its maker: the published efficiencies fit this rate
 DRIVES = 16
 RATES: Sequence[PublishedRates] = (
     ONE_DRIVE,
@@ -219,7 +219,7 @@ CHARACTERISATION_ERRATA = (
     "at 4 KiB.",
     "307 and 712 IOPS per watt of memory and flash do not follow from the other rows: 39,756 IOPS at 2.4 "
     "W are 16,565; and the two orders of magnitude of the text are a factor of 20 in the table.",
-    "15 and 100 % efficiency of 16 drives are of the 35,000 random reads a second that the drive's maker "
+    "15 and 100 % efficiency of 16 drives fit the 35,000 random reads a second that the drive's maker "
     "states (87,563 of 560,000 are 15.6 %); of the measured 39,756 they are 14 and 88 %.",
     "That no outlier was left after the first pass was dropped is arithmetic: of four values Chauvenet's "
     "criterion can reject none, as a deviation is at most 1.500 deviations of the sample, and the limit "
