@@ -22,8 +22,8 @@ specialize", STOC 1997). There is no rate to tune. For series that change in unk
 
 Where runs overlap, or other series taught a prior, weights by normalised losses
 (``forecasting.learning.loss_weights``) replace these weights, in proportion to the share of recent outcomes
-that overlapped, and no overlapping outcome proves a shift of level. By these weights, experts are combined to
-their weighted median if the loss is the absolute error, else to their weighted mean.
+that overlapped, and no overlapping outcome proves a shift of level. In the same proportion, experts are
+combined to their weighted median if the loss is the absolute error, else to their weighted mean.
 """
 
 from __future__ import annotations
@@ -207,13 +207,14 @@ class Aggregation:
         """Return the distance of the blend from the origin, given the distances *beyond* it of the experts.
 
         Of run times that overlap, experts often predict one of two modes, and no run lies between these: so
-        the part that follows from absolute losses is the weighted median of the experts, not their mean.
+        in proportion to the overlap, the part that follows from absolute losses is the weighted median of the
+        experts, not their mean.
         """
-        share = self._share_by_loss
-        if self.squared or not share:
-            return float(self._weights(awake, len(beyond)) @ beyond)
-        mean = float(self._by_regret(awake, len(beyond)) @ beyond)
-        return mean + share * (weighted_median(beyond, self._by_loss.weights(awake, len(beyond))) - mean)
+        mean = float(self._weights(awake, len(beyond)) @ beyond)
+        if self.squared or not self._overlapping:
+            return mean
+        by_loss = self._by_loss.weights(awake, len(beyond))
+        return mean + self._overlapping * (weighted_median(beyond, by_loss) - float(by_loss @ beyond))
 
     def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         weights = self._by_regret(awake, count)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from django.utils import timezone
 from ninja import Path, Query, Router, Schema
 from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from monitor.access.ping_keys import NotReported, check_reported
 from monitor.api.http.auth import SenderAuth, report_rights
@@ -34,9 +35,13 @@ START = "start"
 
 
 def _signal(value: Any) -> Any:
-    """Say in words what *value* should be: the pattern says it to programs."""
+    """Say in words what *value* should be: the pattern says it to programs.
+
+    Not a ValueError: pydantic would keep it, and with its traceback the request, for ever.
+    """
     if not re.fullmatch(_SIGNALS, str(value)):
-        raise ValueError(f"expected start, fail, or an exit status from 0 to 255, got {str(value)[:100]!r}")
+        text = f"expected start, fail, or an exit status from 0 to 255, got {str(value)[:100]!r}"
+        raise PydanticCustomError("unknown_signal", "{text}", {"text": text})
     return value
 
 

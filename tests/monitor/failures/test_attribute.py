@@ -162,10 +162,11 @@ def test_pages_and_api_name_the_part_at_fault(mesh: list[Series]) -> None:
     def page(path: str) -> str:
         return client.get(path).content.decode()
 
-    assert "Destination b" in page("/failures/?range=90d")
-    assert "Destination b" in page("/failures/?range=90d&site=a")
-    assert "Destination b" not in page("/failures/?range=90d&site=site-of-here")
-    assert "destination b" in page(f"/runs/{failed.pk}/")
+    linked = 'estination <a href="/sites/b/" class="site">b</a>'
+    assert f"D{linked}" in page("/failures/?range=90d")
+    assert f"D{linked}" in page("/failures/?range=90d&site=a")
+    assert linked not in page("/failures/?range=90d&site=site-of-here")
+    assert f"d{linked}" in page(f"/runs/{failed.pk}/")
     by_key = {each.alert.pk: each.at_fault for each in listed(Alert.objects.all(), NOON)}
     assert (str(by_key[alert.pk]), by_key[unexplained.pk]) == ("destination b", None)
     (verdict,) = client.get("/api/v1/failures/attributions?range=90d").json()["attributions"]
