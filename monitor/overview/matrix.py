@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 MOST_SERIES = 40  # for more series than this, there is no column for each
 MOST_BINDINGS = 2000
-SITES_A_PAGE = 50
+SITES_A_PAGE = 30
 WORST, BY_NAME = "worst", "name"
 ORDERS = (WORST, BY_NAME)
 
