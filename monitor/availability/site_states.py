@@ -108,6 +108,15 @@ def site_states(
     return {site: _state(evidence, site, evidence.resources.get(site, ())) for site in sites}
 
 
+def states_at_site(
+    user: AbstractBaseUser | AnonymousUser, site: str, now: datetime
+) -> tuple[CurrentState, dict[str, CurrentState]]:
+    """Return the states of *site* and, by name, of its resources, as ``site_states``, from the same reads."""
+    evidence = _evidence(user, Resource.objects.filter(site__name=site), [site], now)
+    resources = evidence.resources.get(site, ())
+    return _state(evidence, site, resources), {name: _state(evidence, site, (name,)) for name in resources}
+
+
 def operational_states(
     user: AbstractBaseUser | AnonymousUser, sites: Collection[str], now: datetime
 ) -> dict[str, OperationalState]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Prefetch, Q, QuerySet
 
 from monitor.availability.report import MonthOfSite, months_of_sites
-from monitor.availability.site_states import CurrentState, resource_states, site_states
+from monitor.availability.site_states import CurrentState, states_at_site
 from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.ledger.maintenance import ShownWindow, open_and_planned
 from monitor.models import (
@@ -120,11 +120,12 @@ def site_status(
     user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, *, order: str, page: int
 ) -> SiteStatus:
     """Return the status of *site*, with a *page* of its series in the *order* of ``series_list``."""
+    state, states = states_at_site(user, site.name, now)
     return SiteStatus(
         site=site,
-        state=site_states(user, [site.name], now)[site.name],
+        state=state,
         hold=Hold.objects.at(now).filter(kind=HoldKind.SITE, name=site.name).first(),
-        resources=_resources(user, site, now),
+        resources=_resources(user, site, states),
         reporters=_reporters(user, site, now),
         maintenance=open_and_planned(user, now, site),
         incidents=list(_incidents(user, site).open().order_by("-since")),
@@ -158,9 +159,10 @@ def _sum(month: date, days: Sequence[SiteDay]) -> SiteMonth:
     return SiteMonth(month=month, **sums)
 
 
-def _resources(user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime) -> list[ResourceRow]:
-    resources = list(Resource.objects.visible_to(user).filter(site=site).order_by("sort_name"))
-    states = resource_states(user, [resource.name for resource in resources], now)
+def _resources(
+    user: AbstractBaseUser | AnonymousUser, site: Site, states: Mapping[str, CurrentState]
+) -> list[ResourceRow]:
+    resources = Resource.objects.visible_to(user).filter(site=site).order_by("sort_name")
     pairs = _bindings(user, site).values_list("resource", "series").distinct()
     counts = Counter(resource for resource, _ in pairs)
     return [
