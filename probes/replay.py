@@ -18,12 +18,13 @@ from probes.grid import Grid, Location
 
 _BUILD_BYTES = 1_000_000
 
-# Arguments: scratch directory, kernel, think.
+# Arguments: scratch directory, kernel, think. A full disk takes no error before the files are removed.
 JOB = """\
 cd "$1" && rm -rf played && mkdir played || exit 1
-"$2" plan played "$3" > times
+errors=$("$2" plan played "$3" 2>&1 > times)
 status=$?
 rm -rf played
+[ -z "$errors" ] || echo "$errors" >&2
 exit "$status"
 """
 # Of the file system, as a whole number of kibibytes.
@@ -92,7 +93,8 @@ class Probe:
         needed = self.signature.needed_bytes
         if text.strip().isdecimal() and int(text) * 1024 < needed + _BUILD_BYTES:
             raise NoData(
-                f"the signature's files have {needed:,} bytes, {self.target} has {int(text) * 1024:,} free"
+                f"the signature's files have {needed:,} bytes, the scratch directory at {self.target} has "
+                f"{int(text) * 1024:,} free"
             )
 
     def build_executable(self) -> None:

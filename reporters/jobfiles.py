@@ -122,7 +122,15 @@ done
 echo
 [ "$2" != ended ] || [ ! -s "$1/ended" ] || exit 0
 """
-STDERR = 'file=$1/stderr; [ -s "$file" ] || file=$1/batch; exec tail -c 4000 "$file"'
+# JOB: prints the end of what a failed job wrote to stderr, or else of the batch system's output, or else why
+# a file cannot be written there: a full disk took no message.
+STDERR = """\
+for file in "$1/stderr" "$1/batch"; do
+  [ ! -s "$file" ] || exec tail -c 4000 "$file"
+done
+reason=$({ head -c 65536 /dev/zero > "$1/space"; } 2>&1) || echo "cannot write to $1: ${reason##*: }"
+rm -f "$1/space"
+"""
 
 _STAMP = re.compile(r"^(?P<event>started|ended) (?P<at>\d+(\.\d+)?)\D*?( (?P<status>\d+))?$", re.MULTILINE)
 _SUBMITTED = re.compile(r"^submitted (\d+(?:\.\d+)?).*\n", re.MULTILINE)

@@ -316,7 +316,7 @@ class TrackedJob(SubmittedJob):
         )
 
     def _stderr(self) -> str:
-        """Return the end of the job's stderr, or else of the batch system's output; empty if unreadable."""
+        """Return what ``jobfiles.STDERR`` prints; empty if it cannot be run."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
             argv = ["sh", "-c", jobfiles.STDERR, "sh", self._files]

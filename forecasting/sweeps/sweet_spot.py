@@ -106,16 +106,22 @@ def sweet_spot(runs: Sequence[StreamRow]) -> SweetSpot:
 
 
 def _check(later: Sequence[StreamRow], settings: Sequence[Streams], unlimited: Streams) -> None:
+    passes = len({run.number for run in later})
+    if passes < 2:
+        raise UnusableStreams(
+            f"expected at least two passes after pass 1, which is set aside, got {passes or 'none'}"
+        )
     if len(settings) < 2:
-        raise UnusableStreams("expected runs with at least two settings of readers and writers after pass 1")
+        raise UnusableStreams(
+            "expected at least two settings of readers and writers after pass 1, got only "
+            f"{settings[0].readers} readers and {settings[0].writers} writers"
+        )
     if unlimited not in settings:
         raise UnusableStreams(
             f"expected runs of all streams at once after pass 1, {unlimited.readers} readers and "
             f"{unlimited.writers} writers: limited settings are compared with them"
         )
-    if len({run.number for run in later}) < 2:
-        raise UnusableStreams("expected at least two passes after pass 1, which is set aside")
-    if len(later) < len(settings) + len({run.number for run in later}):
+    if len(later) < len(settings) + passes:
         raise UnusableStreams("expected most settings in most passes: too few runs to estimate an error")
 
 

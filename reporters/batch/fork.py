@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from probes.base import InvalidParameters, ProbeFailed
 from probes.grid import Completed
+from reporters import jobfiles
 from reporters.base import (
     BatchSystem,
     ConnectionLost,
@@ -238,10 +239,9 @@ class ForkedJob(SubmittedJob):
         )
 
     def _stderr(self) -> str:
-        """Return the end of the job's stderr; empty if the file cannot be read."""
+        """Return what ``jobfiles.STDERR`` prints; empty if it cannot be run."""
         done = Completed(1, "", "", 0.0)
         with contextlib.suppress(ProbeFailed):
-            done = self._shell.run(
-                ["tail", "-c", "4000", f"{self._directory}/stderr"], timeout_seconds=_ANSWER_SECONDS
-            )
+            argv = ["sh", "-c", jobfiles.STDERR, "sh", self._directory]
+            done = self._shell.run(argv, timeout_seconds=_ANSWER_SECONDS)
         return done.stdout

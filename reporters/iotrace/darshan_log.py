@@ -25,6 +25,7 @@ from reporters.iotrace.records import TraceFile, merge, write_part
 MAX_BYTES = 256 << 20
 _MOST_CALLS = 2_000_000
 _REFUSED = 3
+_COMPLAINT = "Error: "  # as a line of the C library begins
 _WARNINGS = {
     "darshan-dxt": "DXT has reads and writes: opens and fsyncs are not played",
     "darshan-counters": "the log has counters only: the order of calls and their offsets are not known",
@@ -65,13 +66,15 @@ def read(path: Path) -> IoTrace:
             check=False,
         )
         errors = [line.strip()[:200] for line in reader.stderr.splitlines() if line.strip()]
+        complaints = [line.removeprefix(_COMPLAINT) for line in errors if line.startswith(_COMPLAINT)]
+        if complaints:
+            # The first ones name the cause, such as two lines about the version; the others follow from it.
+            causes = ", ".join(complaint.rstrip(".") for complaint in complaints[:2])
+            raise BadTrace(f"{path}: darshan cannot read it: {causes}")
         if reader.returncode == _REFUSED:
-            reasons = [line for line in errors if not line.startswith("Error:")]
-            raise BadTrace(f"{path}: {reasons[-1]}")
-        if reader.returncode or any(line.startswith("Error:") for line in errors):
-            raise BadTrace(
-                f"{path}: it is damaged: {errors[0].removeprefix('Error: ') if errors else 'a crash'}"
-            )
+            raise BadTrace(f"{path}: {errors[-1]}")
+        if reader.returncode:
+            raise BadTrace(f"{path}: it is damaged: {errors[0] if errors else 'a crash'}")
         read = TraceFile(trace).trace()
         return replace(read, warnings=[_WARNINGS[read.source]])
 

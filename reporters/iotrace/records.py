@@ -63,7 +63,11 @@ class TraceFile:
             raise BadTrace(f"{self._path}: it is no trace of iotrace")
         version = metadata.get("version")
         if version != VERSION:
-            raise BadTrace(f"{self._path}: it has version {version!r:.40}, this gridcast reads {VERSION}")
+            newer = isinstance(version, int) and version > VERSION
+            raise BadTrace(
+                f"{self._path}: it has version {version!r:.40}, this gridcast reads {VERSION}"
+                + (": update it" if newer else "")
+            )
         if size > MAX_BYTES:
             raise BadTrace(f"{self._path}: {size:,} bytes, the limit is {MAX_BYTES:,}: trace a shorter run")
         if metadata.get("source") not in SOURCES or not isinstance(metadata.get("memory_bytes"), int):

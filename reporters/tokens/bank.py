@@ -26,7 +26,7 @@ class _Queue(Generic[Client]):
     waiting: deque[Client] = field(default_factory=deque)
     told: set[Client] = field(default_factory=set)  # holders that know that a client waits
     granted: int = 0
-    waited: int = 0
+    waited: int = 0  # of those granted, after a wait
 
 
 class TokenBank(Generic[Client]):
@@ -43,7 +43,6 @@ class TokenBank(Generic[Client]):
         queue = self._queues[direction]
         if client not in queue.holders and client not in queue.waiting:
             queue.waiting.append(client)
-            queue.waited += len(queue.holders) >= queue.limit
         return list(self._grant(direction, now))
 
     def give_back(self, client: Client, direction: str, now: float) -> list[tuple[Client, str]]:
@@ -51,7 +50,10 @@ class TokenBank(Generic[Client]):
         queue = self._queues[direction]
         queue.holders.pop(client, None)
         queue.told.discard(client)
-        return list(self._grant(direction, now))
+        before = queue.granted
+        messages = list(self._grant(direction, now))
+        queue.waited += queue.granted - before
+        return messages
 
     def leave(self, client: Client, now: float) -> list[tuple[Client, str]]:
         """Take all tokens of *client*, whose process has ended, and forget that it waits."""

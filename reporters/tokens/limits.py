@@ -49,7 +49,7 @@ def _limits(document: Any) -> tuple[int, int, str]:
             raise ValueError(gain)
         return readers, writers, ""
     why = f"the sweep's verdict is that a limit {_worded(verdict)}"
-    return 0, 0, f"{why}: it saves {low:.1%} to {high:.1%} of the time"
+    return 0, 0, f"{why}: it changes the time by {-high:+.1%} to {-low:+.1%}"
 
 
 def _worded(verdict: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from reporters.base import ConnectionLost, JobFailed, SubmittedJob, TookTooLong
 from reporters.registry import UnknownPlugin
 from tests.reporters.clusters import batch_system, install
 from tests.reporters.places import Place, two_places
+from tests.reporters.small_file_system import small_file_system
 from tests.reporters.ssh_sites import processes_naming
 from tests.waiting import eventually
 
@@ -121,6 +123,21 @@ def test_a_failed_job_reports_status_and_stderr(cluster: Cluster) -> None:
     assert raised.value.message == "the job at one failed with exit status 3: kernel: cannot allocate"
     assert (raised.value.exit_status, raised.value.resource) == (3, "one")
     assert raised.value.stderr_tail == "kernel: cannot allocate\n"
+
+
+def test_a_job_that_fails_on_a_full_disk_names_it(cluster: Cluster) -> None:
+    script = "cat /dev/zero > filler 2> /dev/null; echo 'kernel: this is lost' >&2; exit 3"
+    with small_file_system(cluster.directory, 1, mode="700"):
+        job = cluster.submit("sh", "-c", script)
+        with pytest.raises(JobFailed) as raised:
+            job.wait_ended(timeout_seconds=60)
+        assert re.fullmatch(
+            rf"the job at one failed with exit status 3: cannot write to {cluster.directory}/job-\w+: "
+            "No space left on device",
+            raised.value.message,
+        )
+        (cluster.directory / "filler").unlink()
+        job.cancel()
 
 
 def test_a_killed_job_reports_the_signal(cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,8 @@ from reporters.iotrace.run import TraceOptions, run_traced
 from reporters.report import Report
 from tests.probes.kernels import build as build_kernel
 from tests.probes.kernels import refusal, run
-from tests.probes.runs import logged, metrics, run_locally
+from tests.probes.runs import install, logged, metrics, run_locally
+from tests.reporters.small_file_system import small_file_system
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (Debian: gcc, libc6-dev)")
@@ -252,7 +254,31 @@ def test_a_target_that_is_too_small_is_named(tmp_path: Path) -> None:
     document["files"][0]["final_bytes"] = 1 << 60
     report = replayed(tmp_path, json.dumps(document))
     assert report.outcome == "no_data"
-    assert "the signature's files have 2,305,843,009,213,693,952 bytes, at-target has" in report.reason
+    assert (
+        "the signature's files have 2,305,843,009,213,693,952 bytes, the scratch directory at at-target has"
+        in report.reason
+    )
+
+
+def test_a_disk_that_is_full_in_mid_replay_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
+    scratch = tmp_path / "at-target" / "scratch"
+    scratch.mkdir(parents=True)
+    # The compiler fills the disk, but for the plan and a part of the replay's 64 KiB.
+    install(
+        tmp_path,
+        "cc",
+        f'/usr/bin/cc "$@" || exit 1; case "$*" in *replay.c*) cat /dev/zero > {scratch}/theirs; '
+        f"truncate -s -32768 {scratch}/theirs ;; esac; exit 0",
+    )
+    with small_file_system(scratch, 4, mode="1777"):
+        report = replayed(tmp_path, TEXT)
+        assert [file.name for file in scratch.rglob("*") if file.is_file()] == ["theirs"]
+    assert report.outcome == "failed"
+    assert re.fullmatch(
+        r"compute at at-target failed: the job at at-target failed with exit status 1: "
+        r"replay: cannot write f0\.[01]: No space left on device",
+        report.reason,
+    )
 
 
 def test_a_replay_that_moves_other_bytes_says_so(tmp_path: Path) -> None:

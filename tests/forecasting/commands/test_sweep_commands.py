@@ -130,7 +130,22 @@ STREAMS = "readers,writers,pass,seconds"
             [STREAMS, "1,1,1,2", "1,1,1,2"],
             "pass 1 already has a run with readers 1 and writers 1",
         ),
-        ("sweet-spot", [STREAMS, "1,1,1,2", "1,1,2,2"], "at least two settings"),
+        (
+            "sweet-spot",
+            [STREAMS, "1,1,1,2", "1,4,1,2"],
+            "expected at least two passes after pass 1, which is set aside, got none",
+        ),
+        (
+            "sweet-spot",
+            [STREAMS, "1,1,1,2", "1,4,1,2", "1,1,2,2", "1,4,2,2"],
+            "expected at least two passes after pass 1, which is set aside, got 1",
+        ),
+        (
+            "sweet-spot",
+            [STREAMS, "4,1,1,2", "4,1,2,2", "4,1,3,2"],
+            "expected at least two settings of readers and writers after pass 1, got only 4 readers and 1",
+        ),
+        ("sweet-spot", [STREAMS, "1,1,1,nan"], "line 2, seconds: expected a finite number"),
         ("sweet-spot", ["readers,writers,pass", "1,1,1"], "expected a column seconds"),
     ],
 )

@@ -55,8 +55,9 @@ def counters(rank: int) -> Mapping[str, float]:
     ("data", "message"),
     [
         (lambda log: b"", "0 bytes, expected 1 to"),
-        (lambda log: b"x" * 5000, "darshan cannot read it: Failed to open file"),
-        (lambda log: log[:3000], "it is damaged: "),
+        (lambda log: b"x" * 5000, "darshan cannot read it: unable to parse log file format version"),
+        (lambda log: log[:3000], "darshan cannot read it: unable to read compressed data"),
+        (lambda log: b"9.99" + log[4:], r"darshan cannot read it: .*, expected version \S+, but got 9.99$"),
     ],
 )
 def test_a_damaged_log_is_refused_and_left_alone(tmp_path: Path, data: object, message: str) -> None:

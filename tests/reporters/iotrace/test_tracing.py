@@ -241,6 +241,18 @@ def test_a_program_that_is_missing_is_an_error(traced: Traced, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+def test_without_a_compiler_there_is_no_trace_and_a_line_says_so(
+    traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run = traced("/bin/true")
+    assert run.returncode == 2
+    assert run.stderr == (
+        "gridcast-reporter iotrace: cannot compile iotrace.so: "
+        "there is no C compiler, cc (Debian: gcc, libc6-dev)\n"
+    )
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace (Debian: strace)")
 def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp_path: Path) -> None:
     static = tmp_path / "static"
@@ -269,7 +281,7 @@ def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp
         (lambda data: b"\x7fELF" + data, "it is no trace of iotrace"),
         (
             lambda data: data.replace(b'"version":1', b'"version":2', 1),
-            "it has version 2, this gridcast reads 1",
+            "it has version 2, this gridcast reads 1: update it$",
         ),
         (lambda data: data.replace(b'"version":1,', b"", 1), "it has version None"),
         (lambda data: data.replace(b'"source":"trace"', b'"source":"gossip"', 1), "it is damaged: its"),

@@ -60,5 +60,8 @@ def test_the_figures_say_what_is_held_and_how_many_wait() -> None:
         "held_seconds": [2.0, 2.0],
         "waiting": 1,
         "granted": 2,
-        "waited": 1,
+        "waited": 0,
     }
+    tokens.leave("b", 4.0)
+    figures = tokens.figures(4.0)[READ]
+    assert (figures["waiting"], figures["granted"], figures["waited"]) == (0, 3, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -185,8 +186,13 @@ def test_programs_go_on_without_limits_when_the_server_is_killed(start: Start) -
     has_read(waiting)
     go_on(waiting)
     has_read(waiting)
-    _, warnings = waiting.communicate()
-    assert warnings.count("gridcast tokens: the server has ended: process") == 1
+    go_on(holder)
+    has_read(holder)
+    for process in (holder, waiting):
+        _, warnings = process.communicate()
+        assert warnings == (
+            f"gridcast tokens: the server has ended: process {process.pid} goes on without limits\n"
+        )
 
 
 def test_the_parts_of_a_pipeline_and_forked_children_ask_for_themselves(start: Start) -> None:
@@ -200,6 +206,55 @@ def test_the_parts_of_a_pipeline_and_forked_children_ask_for_themselves(start: S
     assert {(tokens.area / f"copy{number}").stat().st_size for number in (1, 2, 3)} == {4000}
     assert tokens.figures("read")["granted"] >= 3
     assert tokens.figures("write")["granted"] >= 3
+
+
+# Each rank reads its part of the file by MPI-IO, and meets the others at a barrier after each block.
+MPI_PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    enum { BLOCKS = 8, BYTES = 4096 };
+    static unsigned char block[BYTES];
+    int rank;
+    unsigned sum = 0, total = 0;
+    MPI_File file;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    for (int number = 0; number < BLOCKS; number++) {
+        MPI_File_read_at(file, (rank * BLOCKS + number) * BYTES, block, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+        for (int place = 0; place < BYTES; place++)
+            sum += block[place];
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_File_close(&file);
+    MPI_Reduce(&sum, &total, 1, MPI_UNSIGNED, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%u\\n", total);
+    MPI_Finalize();
+    return 0;
+}
+"""
+MPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@pytest.mark.skipif(
+    shutil.which("mpicc") is None or shutil.which("mpiexec") is None, reason="no MPI (Debian: mpich)"
+)
+def test_the_ranks_of_an_mpi_program_take_turns_and_meet_at_their_barriers(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, program, ranks = tmp_path / "program.c", tmp_path / "program", 3
+    source.write_text(MPI_PROGRAM, encoding="ascii")
+    subprocess.run(["mpicc", "-o", program, source], check=True)
+    tokens = start("--readers", "1", "--writers", "1")
+    (tokens.area / "file").write_bytes(b"\1" * (ranks * 8 * 4096))
+    for name, value in MPI_ROOT.items():
+        monkeypatch.setenv(name, value)
+    run = tokens_run(tokens.socket, "mpiexec", "-n", str(ranks), str(program), str(tokens.area / "file"))
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"{ranks * 8 * 4096}\n", "")
+    assert tokens.figures("read")["granted"] >= ranks  # each rank asked for itself
+    assert eventually(lambda: tokens.figures("read")["held_seconds"] == [])
 
 
 def test_files_outside_of_the_area_are_not_limited(start: Start, tmp_path: Path) -> None:
@@ -230,6 +285,32 @@ def test_where_a_limit_does_not_help_programs_run_without_and_the_reason_is_said
     run = tokens_run(tokens.socket, "env")
     assert "LD_PRELOAD" not in run.stdout
     assert "env runs without limits: the sweep's verdict is" in run.stderr
+    assert "no limit: the sweep's verdict is" in shown_status(tokens.socket).stdout
+
+
+def test_the_status_is_a_line_for_each_direction_and_an_error_without_a_server(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "2")
+    holder = tokens.reader(linger_seconds=1000.0, quantum_bytes=1 << 40)
+    has_read(holder)
+    waiting = tokens.reader()
+    assert eventually(lambda: tokens.figures("read")["waiting"] == 1)
+    area, reads, writes = shown_status(tokens.socket).stdout.splitlines()
+    assert area == str(tokens.area)
+    assert re.fullmatch(
+        r"read   1 of 1 held, the longest for \d+\.\d{3} s; 1 wait; 1 granted, 0 of them after a wait", reads
+    )
+    assert writes == "write  0 of 2 held; 0 wait; 0 granted, 0 of them after a wait"
+    waiting.kill()
+    tokens.server.kill()
+    tokens.server.wait()
+    refused = shown_status(tokens.socket)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert f"no server of tokens answers at {tokens.socket}" in refused.stderr
+
+
+def shown_status(socket: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "reporters", "tokens", "status", "--socket", str(socket)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_a_second_server_is_refused_and_the_socket_of_a_killed_one_is_replaced(start: Start) -> None:
@@ -255,6 +336,22 @@ def test_without_a_server_the_program_runs_and_a_line_says_so(tmp_path: Path) ->
     assert (run.returncode, run.stdout) == (0, "text\n")
     assert "no server of tokens answers" in run.stderr
     assert "echo runs without limits" in run.stderr
+
+
+def test_without_a_compiler_the_program_runs_and_a_line_says_so(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "echo").symlink_to(shutil.which("echo") or "")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = tokens_run(tokens.socket, "echo", "text")
+    assert (run.returncode, run.stdout) == (0, "text\n")
+    assert run.stderr == (
+        "gridcast tokens: cannot compile iotokens.so: there is no C compiler, cc (Debian: gcc, libc6-dev); "
+        "echo runs without limits\n"
+    )
 
 
 def test_a_static_program_cannot_be_limited(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from monitor.testbed.errors import NotServing, TestbedError
-from monitor.testbed.storage import profiles
+from monitor.testbed.errors import MissingProgram, NotServing, TestbedError
+from monitor.testbed.storage import build, profiles
 from monitor.testbed.storage.mount import mounted
 from monitor.testbed.storage.profile import KIB, MIB, StorageProfile
+from tests.reporters.needs import needs
 
 FAST = replace(profiles.load("ram"), capacity_bytes=4 * MIB, allocation_bytes=4 * KIB)
 
@@ -98,6 +99,25 @@ def test_what_a_killed_emulator_leaves_is_unmounted_by_the_next(emulator: Path, 
         with mounted(emulator, tmp_path, FAST):
             (tmp_path / "file").write_text("again", encoding="ascii")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("fusermount3", r"fusermount3 is not installed \(Debian: fuse3\)"),
+        ("pkg-config", r"libfuse3 is not installed \(Debian: libfuse3-dev, pkg-config\)"),
+        ("cc", r"there is no C compiler, cc \(Debian: gcc, libc6-dev\)"),
+    ],
+)
+def test_what_is_missing_to_mount_is_named_with_its_package(
+    missing: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("fusermount3", "pkg-config", "cc")
+    for program in {"fusermount3", "pkg-config", "cc"} - {missing}:
+        (tmp_path / program).symlink_to(shutil.which(program) or "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingProgram, match=message):
+        build.emulator(tmp_path / "cache")
 
 
 def test_a_directory_with_files_is_not_hidden(emulator: Path, tmp_path: Path) -> None:
