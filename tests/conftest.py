@@ -26,7 +26,9 @@ from tests.databases import postgres_session, using_settings
 # Modules that take ten seconds or more, longest first: a worker that got one last would keep the others
 # waiting.
 LONG = (
+    "test_browser_updates",
     "test_browser",
+    "test_browser_controls",
     "test_demo",
     "test_batch",
     "test_transfers",

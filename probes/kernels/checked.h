@@ -17,13 +17,14 @@
 
 static const char *program; /* name of the program, for messages */
 
+/* The message is one write: those of tasks that fail at once do not mix. */
 static void die(const char *format, ...) {
+    char message[1000];
     va_list arguments;
-    fprintf(stderr, "%s: ", program);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    dprintf(STDERR_FILENO, "%s: %s\n", program, message);
     exit(1);
 }
 

@@ -59,13 +59,16 @@
     }
   }
 
-  // The version of what is shown goes along; while it is the same, the answer is 304.
+  // The version of what is shown goes along; while it is the same, the answer is 304. After an outage, which the banner
+  // shows, the first answer must bring the banner of now.
   let version = `"-${document.querySelector("#banner [data-state]")?.dataset.state ?? ""}"`;
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["If-None-Match"] = version;
   });
   document.addEventListener("htmx:afterRequest", (event) => {
-    version = event.detail.xhr.getResponseHeader("ETag") ?? version;
+    const { xhr } = event.detail;
+    const isOutage = xhr.status === 0 || xhr.status >= 500;
+    version = xhr.getResponseHeader("ETag") ?? (isOutage ? '"-outage"' : version);
   });
 
   // A hidden tab sends no requests; it asks at once when it becomes visible.

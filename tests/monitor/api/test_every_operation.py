@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.models import AuditEvent, Forecast, Webhook
+from tests.conftest import empty_tables
 from tests.monitor.api.example_grid import SERIES, example_grid
 from tests.monitor.api.operations import AGENTS, ApiOperation, is_time, operations
 
@@ -20,9 +22,17 @@ PING_KEYS = "/api/v1/series/nightly-backup/ping-keys"
 HEADERS = ("X-Request-ID", "Cache-Control", "RateLimit", "RateLimit-Policy")
 
 
+@pytest.fixture(scope="module")
+def token(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """One grid for all tests, of which each rolls back what it changed."""
+    with django_db_blocker.unblock():
+        yield example_grid()
+        empty_tables()
+
+
 @pytest.fixture
-def client(db: None) -> Client:
-    return Client(headers={"authorization": f"Bearer {example_grid()}"})
+def client(token: str, db: None) -> Client:
+    return Client(headers={"authorization": f"Bearer {token}"})
 
 
 def undone(operation: ApiOperation, client: Client, **options: Any) -> Any:

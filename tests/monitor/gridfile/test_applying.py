@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -524,13 +525,21 @@ def test_a_killed_apply_leaves_nothing_half_applied(file: Path) -> None:
     assert depot.read() == before
 
 
+def applied_in_a_thread(grid: GridCommand, file: Path) -> str:
+    """Apply *file* over a connection of this thread's own; return the output."""
+    try:
+        return grid("apply", file)[1]
+    finally:
+        connection.close()
+
+
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_applies_wait_for_each_other(file: Path) -> None:
-    with ExitStack() as stack:
+def test_concurrent_applies_wait_for_each_other(grid: GridCommand, file: Path) -> None:
+    with ThreadPoolExecutor() as pool:
         with locked_transaction():
-            process = stack.enter_context(applying_process(file))
+            applied = pool.submit(applied_in_a_thread, grid, file)
             assert eventually(is_lock_awaited, within_seconds=60.0)
             Site.objects.create(name="anl", title="Argonne")
-        output, _ = process.communicate(timeout=60.0)
+        output = applied.result(timeout=60.0)
     assert "26 to add, 0 to change" in output  # it sees the changes of the first transaction
     assert Series.objects.count() == 7

@@ -26,6 +26,7 @@ SCREENS = {"phone": (390, 844), "desk": (1440, 900)}
 SIZES = {**SCREENS, "wall": (3840, 2160)}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 SCREENSHOTS = env.ROOT / "var" / "screenshots"
+UPDATE_MILLISECONDS = 10_000  # between the updates of an open page
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 SERIOUS = {"serious", "critical"}  # impacts that axe gives to violations
@@ -82,8 +83,11 @@ class Visit:
     base: str
     complaints: list[str] = field(default_factory=list)
 
-    def open(self, path: str) -> Page:
+    def open(self, path: str, *, with_clock: bool = False) -> Page:
+        """Open *path* in a tab; *with_clock*, ``pass_interval`` can move the time of the page on."""
         page = self.tab()
+        if with_clock:
+            page.clock.install()
         page.goto(self.base + path)
         return page
 
@@ -124,12 +128,25 @@ def interactive(chart: Locator) -> Locator:
     return chart
 
 
+def pass_interval(page: Page) -> None:
+    """Move the time of *page* on by the interval of its updates."""
+    page.clock.fast_forward(UPDATE_MILLISECONDS)
+
+
 def overflow(page: Page) -> int:
     """Return by how many pixels the page is wider than the window.
 
     A locator waits for the element: while the browser replaces a document, there is none.
     """
     return int(page.locator("html").evaluate("root => root.scrollWidth - window.innerWidth"))
+
+
+def fits_every_screen(page: Page) -> None:
+    for screen, (width, height) in SCREENS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert overflow(page) <= 0, (page.url, screen, scheme)
 
 
 def look(

@@ -29,7 +29,7 @@ def test_without_a_limit_that_helps_there_is_none_and_a_reason(
     readers, writers, why = from_sweep(verdict(tmp_path, {"verdict": word, "gain": GAIN}))
     assert (readers, writers) == (0, 0)
     assert reason in why
-    assert "10.0% to 30.0%" in why
+    assert "-30.0% to -10.0%" in why
 
 
 @pytest.mark.parametrize(
