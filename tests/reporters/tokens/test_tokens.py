@@ -183,6 +183,7 @@ def test_programs_go_on_without_limits_when_the_server_is_killed(start: Start) -
     waiting = tokens.reader()
     assert eventually(lambda: tokens.figures("read")["waiting"] == 1)
     tokens.server.send_signal(signal.SIGKILL)
+    tokens.server.wait()  # only then are all its connections closed
     has_read(waiting)
     go_on(waiting)
     has_read(waiting)
