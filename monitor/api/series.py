@@ -125,7 +125,7 @@ class ValuesQuery(Sparse):
     openapi_extra=declare(errors={404: ["unknown_metric"]}),
     summary="Show a metric with its newest values",
 )
-def list_values(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
+def show_metric(request: HttpRequest, series: str, metric: str, query: Query[ValuesQuery]) -> HttpResponse:
     """Values of one *segment* (default: the segment that the next run belongs to)."""
     found = Series.objects.visible_to(request.user).filter(name=series).first()
     metrics = list(Metric.objects.filter(segment__series=found, name=metric).select_related("segment"))
