@@ -78,7 +78,7 @@ class Aggregation:
         self._by_loss.squared = self.squared
 
     def blend(self, forecasts: Numbers) -> float:
-        """Return the weighted mean of *forecasts*, of which at least one is not NaN."""
+        """Return the combination of *forecasts*, of which at least one is not NaN."""
         origin, beyond, awake = self._centred(forecasts)
         return origin + self._blended(beyond, awake)
 

@@ -59,9 +59,10 @@ def cursor() -> Iterator[psycopg.Cursor[Any]]:
     _close_if_broken(database)
     database.ensure_connection()
     opened_by: psycopg.Connection[Any] = database.connection
-    opened_by.prepare_threshold = PREPARE_THRESHOLD  # Django never prepares its own statements
+    if opened_by.prepare_threshold != PREPARE_THRESHOLD:  # a new connection: Django prepares no statements
+        opened_by.prepare_threshold = PREPARE_THRESHOLD
+        opened_by.adapters.register_dumper(np.ndarray, _IntegersDumper)
     with database.wrap_database_errors, psycopg.Cursor(opened_by) as opened:
-        opened.adapters.register_dumper(np.ndarray, _IntegersDumper)
         yield opened
 
 

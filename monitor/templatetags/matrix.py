@@ -27,14 +27,14 @@ register = template.Library()
 _UNBOUND = '<td class="unbound"><span class="visually-hidden">not tested</span></td>'
 # The display of the worst standing of a cell: the fault and the state of a single series.
 _STANDINGS = {
-    series_states.HERE: ("here", State.FAILED),
-    series_states.SOMEWHERE: ("somewhere", State.FAILED),
-    series_states.MONITORING: ("ours", State.BROKEN),
-    series_states.ELSEWHERE: ("elsewhere", State.FAILED),
-    series_states.STALE: ("nobody", Staleness.STALE),
-    series_states.PASSED: ("nobody", State.PASSED),
-    series_states.SKIPPED: ("nobody", State.SKIPPED),
-    series_states.UNKNOWN: ("nobody", State.EXPECTED),
+    series_states.HERE: (Fault.HERE, State.FAILED),
+    series_states.SOMEWHERE: (Fault.SOMEWHERE, State.FAILED),
+    series_states.MONITORING: (Fault.MONITOR, State.BROKEN),
+    series_states.ELSEWHERE: (Fault.ELSEWHERE, State.FAILED),
+    series_states.STALE: (Fault.NONE, Staleness.STALE),
+    series_states.PASSED: (Fault.NONE, State.PASSED),
+    series_states.SKIPPED: (Fault.NONE, State.SKIPPED),
+    series_states.UNKNOWN: (Fault.NONE, State.EXPECTED),
 }
 
 
