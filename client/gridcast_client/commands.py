@@ -34,6 +34,8 @@ def ask_arguments(parser: argparse.ArgumentParser) -> None:
 
 def ask(client: Client, given: argparse.Namespace) -> Result:
     """How long the next run takes."""
+    if bool(given.series) == bool(given.application):
+        raise InvalidInput("expected either a series, or --application with --role or --resources")
     forecast = client.ask(
         given.series,
         application=given.application,

@@ -30,13 +30,14 @@ def width() -> int:
 
 def delivered(delivery: Delivery, *, is_kept: bool) -> Result:
     """Return the result of a delivery; *is_kept*: what was given now is in the spool at least."""
-    counts = {
-        "reports accepted": sum(receipt.accepted for receipt in delivery.receipts),
-        "outcomes told": len(delivery.told),
-        "refused": len(delivery.refused),
-        "files wait in the spool": delivery.waiting,
-    }
-    text = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing to deliver"
+    counts = (
+        (sum(receipt.accepted for receipt in delivery.receipts), "report accepted", "reports accepted"),
+        (len(delivery.told), "outcome told", "outcomes told"),
+        (len(delivery.refused), "refused", "refused"),
+        (delivery.waiting, "file waits in the spool", "files wait in the spool"),
+    )
+    parts = [f"{n} {one if n == 1 else several}" for n, one, several in counts if n]
+    text = ", ".join(parts) or "nothing to deliver"
     refused = "\n".join(f"refused: {error}" for error in delivery.refused[:10])
     status = REFUSED if delivery.refused else DONE
     if delivery.error is not None and not (delivery.error.again and is_kept):

@@ -168,6 +168,12 @@ def test_an_invalid_command_line_is_exit_status_2(shell: Shell, argv: list[str])
 def test_invalid_settings_are_exit_status_2(shell: Shell) -> None:
     assert shell.run("ask", "x", "--url", "nowhere")[0] == 2
     assert shell.run("ask", "x", "--token-file", "/missing")[0] == 2
+    for names in ([], ["x", "--application", "preco"]):
+        status, _, err = shell.run("ask", *names)
+        assert (status, err) == (
+            2,
+            "gridcast: expected either a series, or --application with --role or --resources\n",
+        )
     assert shell.run("send")[0] == 2
     assert shell.run("send", "--series", "x")[0] == 2
     assert shell.run("send", "/missing/file")[0] == 2
@@ -193,7 +199,7 @@ def test_a_report_that_is_kept_is_no_failure_and_one_that_is_lost_is(shell: Shel
     assert shell.run(*one, transport=Answers(AWAY))[0] == 4
     spool = ["--spool", str(tmp_path / "spool")]
     status, out, err = shell.run(*one, *spool, transport=Answers(AWAY))
-    assert (status, out) == (0, "1 files wait in the spool\n")
+    assert (status, out) == (0, "1 file waits in the spool\n")
     assert "away" in err
     assert shell.run("deliver", "--tries", "1", *spool, transport=Answers(AWAY))[0] == 4
     assert shell.run(*one, *spool, transport=Answers(problem(401, "not_authenticated")))[0] == 5
