@@ -15,6 +15,8 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from psycopg import sql
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -150,6 +152,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+    if settings.get_current_profile_name() == "house":
+        # For ten examples, every worker would parse all our modules for constants to try: seconds.
+        providers._get_local_constants = Constants
 
 
 @pytest.fixture(scope="session")

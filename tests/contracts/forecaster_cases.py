@@ -25,6 +25,12 @@ def hourly(values: Sequence[float]) -> list[Observation]:
     return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
 
 
+def every_four_hours(values: Sequence[float]) -> list[Observation]:
+    """Return runs of a quarter of an hour: 180 of them take thirty days."""
+    starts = [4 * index * HOUR_SECONDS for index in range(len(values))]
+    return [Observation(at, at + 900.0, value) for at, value in zip(starts, values, strict=True)]
+
+
 def overlapping(values: Sequence[float]) -> list[Observation]:
     """Return runs that start every quarter of an hour and take hours, so that about eight are under way."""
     starts = [index * HOUR_SECONDS / 4 for index in range(len(values))]

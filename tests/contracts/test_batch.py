@@ -99,13 +99,6 @@ def test_a_job_gets_its_arguments_unchanged_and_the_label_of_its_run(cluster: Cl
     assert (cluster.directory / "label").read_text() == f"{cluster.place.shell.label}\n"
 
 
-def test_waiting_again_gives_the_same_answers(cluster: Cluster) -> None:
-    job = cluster.submit("true")
-    ended = job.wait_ended(timeout_seconds=60)
-    assert job.wait_started(timeout_seconds=60) == job.wait_started(timeout_seconds=60)
-    assert job.wait_ended(timeout_seconds=60) == ended
-
-
 def test_the_wait_for_the_start_returns_while_the_job_runs(cluster: Cluster) -> None:
     job = cluster.submit("sh", "-c", "until [ -e go ]; do sleep 0.01; done")
     job.wait_started(timeout_seconds=60)
@@ -157,21 +150,16 @@ def test_a_job_is_stopped_at_its_wall_limit(cluster: Cluster) -> None:
         job.wait_ended(timeout_seconds=60)
 
 
-def test_waiting_has_a_limit_of_its_own(cluster: Cluster) -> None:
-    job, _ = cluster.sleeper()
-    with pytest.raises(TookTooLong, match=r"the job at one was not ended: waited 0.2 s"):
-        job.wait_ended(timeout_seconds=0.2)
-    job.cancel()
-
-
 def test_a_directory_that_is_missing_is_refused(cluster: Cluster) -> None:
     cluster.directory = Path("/no/such/directory")
     with pytest.raises(JobFailed, match="cannot submit a job at one"):
         cluster.submit("true")
 
 
-def test_a_cancelled_job_leaves_no_process(cluster: Cluster) -> None:
+def test_waiting_has_a_limit_of_its_own_and_a_job_cancelled_then_leaves_no_process(cluster: Cluster) -> None:
     job, name = cluster.sleeper()
+    with pytest.raises(TookTooLong, match=r"the job at one was not ended: waited 0.2 s"):
+        job.wait_ended(timeout_seconds=0.2)
     job.cancel()
     assert eventually(lambda: not processes_naming(name))
     with pytest.raises(JobFailed):
@@ -205,9 +193,13 @@ def test_a_job_cancelled_at_once_does_not_run_on(cluster: Cluster) -> None:
     assert not (cluster.directory / "ran").exists()
 
 
-def test_cancelling_an_ended_job_does_nothing(cluster: Cluster) -> None:
+def test_waiting_again_gives_the_same_answers_and_cancelling_an_ended_job_does_nothing(
+    cluster: Cluster,
+) -> None:
     job = cluster.submit("true")
     ended = job.wait_ended(timeout_seconds=60)
+    assert job.wait_started(timeout_seconds=60) == job.wait_started(timeout_seconds=60)
+    assert job.wait_ended(timeout_seconds=60) == ended
     job.cancel()
     job.cancel()
     assert job.wait_ended(timeout_seconds=60) == ended

@@ -3,8 +3,9 @@
 Real faults are injected at the stage that they affect, over each way that has its own code for the part that
 fails: the transfer makes no difference to a fault of the batch system.
 
-``make test`` runs a covering choice: every probe and every way passes once, and every fault occurs over one
-way. The rest of the cross product is marked ``nightly``.
+``make test`` runs a covering choice: every probe and every way passes once (Circle over SSH in
+test_probes_over_ssh.py), and every fault occurs over one way. The rest of the cross product is marked
+``nightly``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.grid
 SOURCE = SOURCES[0]
 SSH, SLURM, GRIDFTP = "ssh+fork", "ssh+slurm", "gridftp+fork"
-COVERING = [(SSH, "circle"), (SLURM, "preco"), (GRIDFTP, "gather")]
+COVERING = [(SLURM, "preco"), (GRIDFTP, "gather")]
 OTHERS = [pair for pair in itertools.product((SSH, SLURM, GRIDFTP), ways.BINDINGS) if pair not in COVERING]
 
 

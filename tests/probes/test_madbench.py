@@ -17,6 +17,7 @@ import pytest
 from probes.base import ProbeFailed
 from probes.madbench import overall_metrics, parse_times, phase_metrics
 from reporters.report import Report
+from tests.by_night import by_night
 from tests.probes.kernels import build, copying_compiler, refusal, run
 from tests.probes.runs import install, metrics, run_locally
 from tests.waiting import eventually
@@ -75,8 +76,15 @@ MPI = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("io_method", ["posix", pytest.param("mpiio", marks=MPI)])
-@pytest.mark.parametrize("sharing", ["own", "shared"])
+@pytest.mark.parametrize(
+    ("io_method", "sharing"),
+    [
+        ("posix", "own"),
+        by_night("posix", "shared"),
+        pytest.param("mpiio", "own", marks=[MPI, pytest.mark.nightly]),
+        pytest.param("mpiio", "shared", marks=MPI),
+    ],
+)
 def test_tasks_use_posix_calls_or_mpi_io_with_own_files_or_one(
     tmp_path: Path, io_method: str, sharing: str
 ) -> None:

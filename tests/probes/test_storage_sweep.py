@@ -42,6 +42,7 @@ TINY: dict[str, Any] = {
     "pattern": "sequential",
     "queue_depth": "1,2",
 }  # four combinations
+ONE: dict[str, Any] = {**TINY, "queue_depth": "1", "direction": "read"}  # one combination
 SCHEDULER: dict[str, Any] = {
     "scheduler": {"levels": ["none", "bfq"], "set": "set-scheduler {level}", "read": "get-scheduler"}
 }
@@ -204,27 +205,27 @@ def test_a_limit_without_the_time_for_a_measurement_is_an_error_that_says_so(run
 
 
 def test_warm_up_runs_are_no_step_of_a_sweep(run: Run) -> None:
-    assert metrics(run(TINY, warm_up_runs=1))["sweep.pass"] == 1
-    assert metrics(run(TINY))["sweep.pass"] == 2
+    assert metrics(run(ONE, warm_up_runs=1))["sweep.pass"] == 1
+    assert metrics(run(ONE))["sweep.pass"] == 2
 
 
 def test_other_parameters_begin_a_new_sweep(run: Run) -> None:
-    run(TINY)
-    assert metrics(run(TINY))["sweep.pass"] == 2
-    assert metrics(run({**TINY, "seconds": 0.011}))["sweep.pass"] == 1
+    run(ONE)
+    assert metrics(run(ONE))["sweep.pass"] == 2
+    assert metrics(run({**ONE, "seconds": 0.011}))["sweep.pass"] == 1
 
 
 def test_a_damaged_state_begins_a_new_sweep_with_a_warning(run: Run, tmp_path: Path) -> None:
-    run(TINY)
+    run(ONE)
     (tmp_path / "state" / "storage_sweep-test.state").write_text("{", encoding="ascii")
-    report = run(TINY)
+    report = run(ONE)
     assert metrics(report)["sweep.pass"] == 1
     assert any("a new sweep begins" in line for line in logged(report, "warning"))
 
 
 def test_a_reporter_that_keeps_nothing_measures_the_first_pass_each_time(tmp_path: Path) -> None:
     for _ in range(2):
-        assert metrics(run_locally("storage_sweep", tmp_path, TINY))["sweep.pass"] == 1
+        assert metrics(run_locally("storage_sweep", tmp_path, ONE))["sweep.pass"] == 1
 
 
 # The operator's commands: a scheduler in a file, which refuses one that the "kernel" lacks.
@@ -246,7 +247,7 @@ def scheduler(tmp_path: Path) -> Path:
     return file
 
 
-WITH_SCHEDULER: dict[str, Any] = {**TINY, "direction": "read", "settings": json.dumps(SCHEDULER)}
+WITH_SCHEDULER: dict[str, Any] = {**ONE, "settings": json.dumps(SCHEDULER)}
 
 
 def test_a_privileged_factor_is_set_for_each_combination_and_restored(
@@ -358,7 +359,7 @@ def test_a_disk_that_is_full_in_mid_sweep_is_one_line_and_the_next_run_goes_on(
 
 def test_cached_io_on_data_below_twice_the_memory_is_no_data(run: Run, tmp_path: Path) -> None:
     memory = "case $1 in _PHYS_PAGES) echo {pages} ;; *) echo 4096 ;; esac"
-    cached = {**TINY, "cache": "cached"}  # a MiB
+    cached = {**ONE, "cache": "cached"}  # a MiB
     install(tmp_path, "getconf", memory.format(pages=129))
     report = run(cached)
     assert report.outcome == "no_data"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
+from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
 from reporters import resolve
 from reporters.base import End, ResourceShell
@@ -151,34 +152,40 @@ def _gridftp() -> Iterator[tuple[Place, Place]]:
 @contextlib.contextmanager
 def _xrootd() -> Iterator[tuple[Place, Place]]:
     """Local shells, and an XRootD server for the files of each."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
-        root, proxy = Path(directory), copied_proxy(servers["one"].security)
-        one, two = (
-            _local_place(name, root, {**server.transfer(proxy), "path": _path(root / "one")})
-            for name, server in servers.items()
-        )
-        yield one, two
+    needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        root = Path(directory)
+        security = copied_security(root / "security")
+        path = f"{root / 'one' / 'bin'}:{client_path(security)}"
+        with short_proxy(security) as proxy, xrootd_servers(root, security) as servers:
+            one, two = (
+                _local_place(name, root, {**server.transfer(proxy), "path": path})
+                for name, server in servers.items()
+            )
+            yield one, two
 
 
 @contextlib.contextmanager
 def _http() -> Iterator[tuple[Place, Place]]:
     """Local shells, and a WebDAV server for the files of each, with a macaroon."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory, xrootd_servers(Path(directory)) as servers:
-        root, proxy = Path(directory), copied_proxy(servers["one"].security)
-        one, two = (
-            _local_place(
-                name, root, server.https_transfer(private(root / f"{name}.token", server.macaroon(proxy)))
+    needs("xrootd", "grid-proxy-init", "openssl")
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        root = Path(directory)
+        security = copied_security(root / "security")
+        proxy = copied_proxy(security)
+        with xrootd_servers(root, security) as servers:
+            one, two = (
+                _local_place(
+                    name, root, server.https_transfer(private(root / f"{name}.token", server.macaroon(proxy)))
+                )
+                for name, server in servers.items()
             )
-            for name, server in servers.items()
-        )
-        yield one, two
+            yield one, two
 
 
 @contextlib.contextmanager
-def xrootd_servers(root: Path) -> Iterator[dict[str, xrootd.XrootdServer]]:
+def xrootd_servers(root: Path, security: Security) -> Iterator[dict[str, xrootd.XrootdServer]]:
     """Run servers for the places "one" and "two" in *root*."""
-    needs("xrootd", "xrdcp", "grid-proxy-init", "openssl")
-    security = copied_security(root / "security")
     sites = [xrootd.XrootdSite(name, root / f"{name}-server", root / name) for name in ("one", "two")]
     with xrootd.servers(security, sites) as servers:
         yield servers

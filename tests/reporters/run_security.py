@@ -17,6 +17,7 @@ import pytest
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate, missing
 
+CLIENTS = ("globus-url-copy", "xrdcp")
 # Debian's OpenSSL refuses keys below 2048 bits unless a configuration says otherwise.
 OPENSSL_CONF = """\
 openssl_conf = all
@@ -44,24 +45,28 @@ def copied_proxy(security: Security) -> Path:
 def short_proxy(security: Security) -> Iterator[Path]:
     """Yield a proxy with a key of 1024 bits, accepted by servers that are started in the context.
 
-    The client on ``client_path`` accepts it, too: transfers do not pass the environment on.
+    The clients on ``client_path`` accept it, too: transfers do not pass the environment on.
 
-    A GridFTP server generates a key as long as the proxy's for every session. With 2048 bits this takes nine
-    tenths of the CPU time of a small copy. The test of the emulated network copies with a long key.
+    Servers generate a key as long as the proxy's for every session. With 2048 bits this takes nine tenths of
+    the CPU time of a small copy by GridFTP, and half of one by XRootD. The test of the emulated network
+    copies with a long key.
     """
     configuration = security.directory / "openssl.cnf"
     configuration.write_text(OPENSSL_CONF, encoding="utf-8")
-    client = security.directory / "clients" / "globus-url-copy"
-    client.parent.mkdir()
-    client.write_text(f'#!/bin/sh\nOPENSSL_CONF={configuration} exec {locate(client.name)} "$@"\n')
-    client.chmod(0o755)
+    clients = security.directory / "clients"
+    clients.mkdir()
+    for name in CLIENTS:
+        if not missing([name]):
+            client = clients / name
+            client.write_text(f'#!/bin/sh\nOPENSSL_CONF={configuration} exec {locate(name)} "$@"\n')
+            client.chmod(0o755)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("OPENSSL_CONF", str(configuration))
         yield security.proxy("short-key", bits=1024)
 
 
 def client_path(security: Security) -> str:
-    """Return the PATH that begins with the client of ``short_proxy``."""
+    """Return the PATH that begins with the clients of ``short_proxy``."""
     return f"{security.directory / 'clients'}:/usr/local/bin:/usr/bin:/bin"
 
 

@@ -26,7 +26,7 @@ from reporters.base import CannotCopy, CredentialUnfit, End, FileTransfer, TookT
 from reporters.config import ResourceConfig
 from reporters.transfers.xrootd import parse_failure
 from tests.reporters.needs import needs
-from tests.reporters.run_security import copied_proxy, copied_security
+from tests.reporters.run_security import client_path, copied_security, short_proxy
 from tests.reporters.small_file_system import small_file_system
 from tests.waiting import eventually
 
@@ -47,7 +47,8 @@ class Sites:
         """From one to two; *here* are other options of one, *there* of two."""
         ends = []
         for name, options in (("one", here), ("two", there or {})):
-            reached = {**self.servers[name].transfer(self.proxy), **options}
+            path = client_path(self.security)
+            reached = {**self.servers[name].transfer(self.proxy), "path": path, **options}
             resource = ResourceConfig(name, name, str(self.root / name), transfer=reached)
             ends.append(End(resource, resolve.shell_of(resource, "main@now")))
         return resolve.transfer_between(*ends)
@@ -80,12 +81,12 @@ def two_sites() -> Iterator[Sites]:
             xrootd.XrootdSite(name, root / f"{name}-server", root / name, ["/closed"])
             for name in ("one", "two")
         ]
-        with xrootd.servers(security, sites) as servers:
+        with short_proxy(security) as proxy, xrootd.servers(security, sites) as servers:
             for site in sites:
                 (site.exported / "closed").mkdir()
                 for name in ("file", "closed/file"):
                     (site.exported / name).write_bytes(os.urandom(100_000))
-            yield Sites(root, security, servers, copied_proxy(security))
+            yield Sites(root, security, servers, proxy)
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,12 @@ from django.core.management import CommandError, call_command
 
 from monitor.testbed.sites import load_description, running_sites
 from monitor.testbed.sites.processes import pids_with_variable
+from tests.by_night import by_night
 from tests.monitor.testbed.sites.local_grid import DEADLINE_SECONDS, served
 from tests.waiting import eventually
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, by_night(signal.SIGINT)])
 def test_the_command_serves_until_it_is_signalled_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     mark = f"SITE_GRID={tmp_path.resolve()}"
     with served(tmp_path, "--weather", "calm", "--seed", "3") as (process, grid):

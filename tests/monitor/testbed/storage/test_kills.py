@@ -25,7 +25,7 @@ from reporters.tokens.server import status
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
-BY_DAY, BY_NIGHT = 3, int(os.environ.get("GRIDCAST_STORAGE_KILLS", "100"))
+BY_DAY, BY_NIGHT = 2, int(os.environ.get("GRIDCAST_STORAGE_KILLS", "100"))
 kills = pytest.mark.parametrize("kills", [BY_DAY, pytest.param(BY_NIGHT, marks=pytest.mark.nightly)])
 
 SET = """#!/bin/sh
