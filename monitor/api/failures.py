@@ -255,7 +255,7 @@ def list_attributions(request: HttpRequest, query: Query[AttributionQuery]) -> H
         Prefetch("runs", visible.order_by("slot", "pk"))
     )
     attributions = recent(rows, chosen_range(query.range).starts(timezone.now())[0], query.site)
-    return list_items(query, attributions, AttributionList, key=_open_first)
+    return list_items(query, list(attributions), AttributionList, key=_open_first)
 
 
 @router.get(

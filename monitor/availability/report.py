@@ -80,7 +80,8 @@ def months_of_sites(
     if sites is not None:
         months, days = months.filter(site__in=sites), days.filter(site__in=sites)
     by_site: dict[int, list[SiteDay]] = defaultdict(list)
-    for day in days.filter(day__gte=month, day__lt=month_after(month)).select_related("version"):
+    of_month = days.filter(day__gte=month, day__lt=month_after(month)).defer("computed_at")
+    for day in of_month.prefetch_related("version"):  # many days have the same
         by_site[day.site_id].append(day)
     rows = months.filter(month=month).select_related("site").order_by("site__sort_name")
     return [_month_of_site(row, by_site[row.site_id], now) for row in rows]

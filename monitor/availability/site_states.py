@@ -163,14 +163,16 @@ def closures_at(sites: Collection[str], at: datetime, now: datetime) -> dict[str
     The reasons are by name of the site; sites that are open are absent.
     """
     closures: dict[str, list[StateReason]] = {}
+    sites = frozenset(sites)
     for window in maintenance.open_windows(at):
         for site in window.sites.intersection(sites) if window.sites else sites:
             text = f"the site {site} is closed, {window.reason}"
             closures.setdefault(site, []).append(
                 StateReason(OperationalState.MAINTENANCE, window.starts_at, window.ends_at, "", text)
             )
-    holds = Hold.objects.at(now).exclude(until__lte=at).filter(kind=HoldKind.SITE, name__in=sites)
-    for hold in holds:
+    for hold in Hold.objects.at(now).exclude(until__lte=at).filter(kind=HoldKind.SITE):
+        if hold.name not in sites:  # there may be hundreds of sites, and few holds
+            continue
         text = f"the site {hold.name} is {describe_hold(hold)}"
         closures.setdefault(hold.name, []).append(
             StateReason(OperationalState.HELD, hold.began_at, hold.until, "", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -46,30 +47,36 @@ def availability_strip(days: Sequence[SiteDay | None], month: date, name: str) -
 
 def day_cell(day: SiteDay, x: int, y: int, *, width: int) -> str:
     """Return the cell of *day* as SVG, with its figures as a title; it consists of numbers and constants."""
-    shade = day_shade(day)
+    return _cell(day.day, day.availability, day.reliability, x, y, width)
+
+
+@lru_cache(maxsize=16_384)  # past days seldom change, and a list has hundreds
+def _cell(
+    day: date, availability: float | None, reliability: float | None, x: int, y: int, width: int
+) -> str:
+    shade = _shade(availability, reliability)
     height = HEIGHTS[shade]
     return (
-        f"<g><title>{day_words(day)}</title>"
+        f"<g><title>{_words(day, availability, reliability)}</title>"
         f'<rect class="a-back" x="{x}" y="{y}" width="{width}" height="10"/>'
         f'<rect class="{shade}" x="{x}" y="{y + 10 - height}" width="{width}" height="{height}"/></g>'
     )
 
 
-def day_shade(day: SiteDay) -> str:
-    if day.availability is None:
+def _shade(availability: float | None, reliability: float | None) -> str:
+    if availability is None:
         return "a-unknown"
-    if day.reliability is None:
+    if reliability is None:
         return "a-scheduled"
-    return next(shade for least, shade in _SHADES if day.availability >= least)
+    return next(shade for least, shade in _SHADES if availability >= least)
 
 
-def day_words(day: SiteDay) -> str:
-    if day.availability is None:
-        return f"{day.day}: nothing known"
-    if day.reliability is None:
-        return f"{day.day}: maintenance"
-    shares = (tenths_of_percent(share) for share in (day.availability, day.reliability))
-    return f"{day.day}: available {', reliable '.join(shares)}"
+def _words(day: date, availability: float | None, reliability: float | None) -> str:
+    if availability is None:
+        return f"{day}: nothing known"
+    if reliability is None:
+        return f"{day}: maintenance"
+    return f"{day}: available {tenths_of_percent(availability)}, reliable {tenths_of_percent(reliability)}"
 
 
 def _summary(days: Sequence[SiteDay | None], month: date) -> str:

@@ -23,6 +23,8 @@ from monitor.models import AttributedRun, Attribution, Binding, Resource, Run, S
 from probes.base import UnknownProbe
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from monitor.models.attribution import AttributionQuerySet
 
 logger = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ def sites_of_failed_step(run: Run) -> set[str]:
     return {name for part in parts if part.kind is not PartKind.REPORTER for name in part.name.split(">")}
 
 
-def recent(attributions: AttributionQuerySet, since: datetime, site: str = "") -> list[Attribution]:
+def recent(attributions: AttributionQuerySet, since: datetime, site: str = "") -> QuerySet[Attribution]:
     """Return those of *attributions* that did not end before *since*, open ones first.
 
     With *site*, only those that explain failures of series that use it.
@@ -104,7 +106,7 @@ def recent(attributions: AttributionQuerySet, since: datetime, site: str = "") -
         series = Binding.objects.filter(resource__site__name=site).order_by().values("series")
         at_site = AttributedRun.objects.filter(series__in=series).values("attribution")
         chosen = chosen.filter(pk__in=at_site)
-    return list(chosen.order_by(F("ended_at").desc(nulls_first=True), "-decided_at"))
+    return chosen.order_by(F("ended_at").desc(nulls_first=True), "-decided_at")
 
 
 def _store(row: Attribution | None, culprit: Culprit, failed: Sequence[LatestResult], now: datetime) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
 LOOK_BACK = timedelta(days=90)
+_OF_INCIDENT = ("incident_id", "series_id", "series__name")
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def incident_streaks(
     """Return by incident the streak of the *visible* series that it has affected longest."""
     rows = IncidentSeries.objects.filter(incident__in=incidents, until=None, series__in=visible)
     first = rows.order_by("incident_id", "since", "series_id").distinct("incident_id")
-    series_of = {row.incident_id: row.series for row in first.select_related("series")}
-    found = streaks({each.pk: each.name for each in series_of.values()}, now)
-    return {key: found[each.pk] for key, each in series_of.items() if each.pk in found}
+    series_of = {incident: (key, name) for incident, key, name in first.values_list(*_OF_INCIDENT)}
+    found = streaks(dict(series_of.values()), now)
+    return {incident: found[key] for incident, (key, _) in series_of.items() if key in found}
 
 
 def longest(found: Iterable[FailureStreak]) -> FailureStreak | None:

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.db.models import Max, Q
+from django.db.models import Max, Prefetch, Q
 
 from monitor.ledger.admission import OpenWindow
 from monitor.ledger.maintenance_times import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from monitor.models.maintenance_window import MaintenanceWindowQuerySet
 
 logger = logging.getLogger(__name__)
+_SITES = Prefetch("sites", Site.objects.only("name"))  # a window may be at hundreds
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def planned_windows(
     windows = MaintenanceWindow.objects.not_over(since).exclude(schedule="", starts_at__gte=until)
     if at_sites is not None:
         windows = windows.filter(Q(sites=None) | Q(sites__name__in=at_sites)).distinct()
-    for window in windows.prefetch_related("sites"):
+    for window in windows.prefetch_related(_SITES):
         sites = frozenset(_sites(window))
         try:
             for occurrence in occurrences(times_of(window), since, until):
@@ -106,7 +107,7 @@ def _last_ends(now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
     single = MaintenanceWindow.objects.filter(schedule="", ends_at__gt=now - YEAR, ends_at__lte=now)
     for site, end in single.order_by().values_list("sites__name").annotate(end=Max("ends_at")):
         yield frozenset([site] if site else []), end
-    recurring = MaintenanceWindow.objects.exclude(schedule="").prefetch_related("sites")
+    recurring = MaintenanceWindow.objects.exclude(schedule="").prefetch_related(_SITES)
     for window in recurring:
         try:
             end = end_before(times_of(window), now)
@@ -142,7 +143,7 @@ def open_and_planned(
     """
     windows = MaintenanceWindow.objects.visible_to(user).not_over(now)
     windows = windows.at_site(site) if site else windows
-    planned = list(windows.prefetch_related("sites"))
+    planned = list(windows.prefetch_related(_SITES))
     sites = visible_sites(user, {name for window in planned for name in _sites(window)})
     shown = []
     for window in planned:
@@ -156,7 +157,7 @@ def open_and_planned(
 def _open(
     windows: MaintenanceWindowQuerySet, now: datetime
 ) -> Iterator[tuple[MaintenanceWindow, Occurrence]]:
-    for window in windows.may_be_open(now).prefetch_related("sites"):
+    for window in windows.may_be_open(now).prefetch_related(_SITES):
         occurrence = occurrence_of(open_at, window, now)
         if occurrence is not None:
             yield window, occurrence

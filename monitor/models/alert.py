@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.contrib.postgres.expressions import ArraySubquery
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -15,7 +14,7 @@ from monitor.models.reporter import Reporter
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite, visible_suites
 from monitor.models.site import OPERATE, Site, may_manage_everywhere
-from monitor.models.visibility import sees_all
+from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,17 +35,24 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
             return self.none()
         if sees_all(user):
             return self
+        suites = visible_suites(user)
         watched = {
-            "suites": Suite.objects.visible_to(user),
-            "sites": Site.objects.visible_to(user),
-            "series": Series.objects.visible_to(user),
-            "reporters": Reporter.objects.manageable_or_visible_to(user),
+            "suites": models.Q(suite__in=suites),
+            "sites": models.Q(site__in=Site.objects.visible_to(user).order_by().values("pk")),
+            "series": models.Q(series__suite__in=suites),
+            "reporters": models.Q(
+                reporter__in=Reporter.objects.manageable_or_visible_to(user).order_by().values("pk")
+            ),
         }
-        probes = Series.objects.visible_to(user).order_by().values("probe").distinct()
-        is_visible = models.Q(everything=True) | models.Q(probes__overlap=ArraySubquery(probes))
-        for noun, rows in watched.items():
-            named = AlertRule.objects.filter(**{f"{noun}__in": rows.order_by().values("pk")})
-            is_visible |= models.Q(pk__in=named.order_by().values("pk"))
+        # Few rules name probes: a series of one is looked for only for these.
+        probes = models.ExpressionWrapper(models.OuterRef("probes"), ArrayField(models.CharField()))
+        of_probe = Series.objects.alias(probes=probes).filter(  # type: ignore[misc]  # the stubs do not know the alias
+            suite__in=suites, probes__contains=[models.F("probe")]
+        )
+        is_visible = models.Q(everything=True) | (~models.Q(probes=[]) & models.Q(has_row(of_probe)))
+        for noun, is_seen in watched.items():
+            named = getattr(AlertRule, noun).through.objects.filter(is_seen)
+            is_visible |= models.Q(pk__in=named.order_by().values("alertrule"))
         return self.filter(is_visible)
 
     def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> AlertRuleQuerySet:

@@ -71,7 +71,8 @@ class SiteQuerySet(models.QuerySet["Site"]):
         """Return the sites at which *user* may see a series; all sites to a user who sees all series."""
         if sees_all(user):
             return self
-        return self.filter(has_row(_visible_bindings(user).filter(resource__site=models.OuterRef("pk"))))
+        # By resource: PostgreSQL would look for the resources of each site among all of them.
+        return self.filter(pk__in=Resource.objects.visible_to(user).order_by().values("site"))
 
     def public(self) -> SiteQuerySet:
         """Return the sites whose name, title, state and availability visitors see without a login."""

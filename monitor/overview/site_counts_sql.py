@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from psycopg.rows import class_row
+from psycopg.rows import RowFactory, class_row, tuple_row
 
 from monitor.db import binary
 from monitor.ledger.attribution import GRID_FAILURES
@@ -22,23 +22,31 @@ _VISIBLE_SUITES = f"""WITH visible AS MATERIALIZED (
     SELECT series.suite_id FROM (SELECT id AS suite_id FROM monitor_suite) AS series WHERE {VISIBLE}
 )"""  # noqa: S608  # constants of this module
 _FAILED = f"latest.state IN ({', '.join(repr(str(state)) for state in GRID_FAILURES)})"
-_FAILING = f"""
+
+
+def _failing(chosen: str) -> str:
+    return f"""
 {_VISIBLE_SUITES}
 SELECT resource.site_id, count(*)
-FROM {current_rows(with_hours=False)} AS latest
+FROM {current_rows(chosen, with_hours=False)} AS latest
 JOIN monitor_resource AS resource ON resource.name = latest.failed_resource
 JOIN monitor_series AS series ON series.id = latest.series_id
 WHERE {_FAILED} AND latest.failed_resource <> ''
     AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
 GROUP BY 1
 """  # noqa: S608  # constants of this module
+
+
 _LATEST_OF_BOUND = current_rows("series_id IN (SELECT series_id FROM bound)", with_hours=False)
-# Series with the same schedule share a row: the age that it allows is computed once for all of them.
-_COUNTS = f"""
+
+
+def _counts(chosen: str) -> str:
+    # Series with the same schedule share a row: the age that it allows is computed once for all of them.
+    return f"""
 {_VISIBLE_SUITES}, bound AS (
     SELECT DISTINCT resource.site_id, binding.series_id
     FROM monitor_resource AS resource JOIN monitor_binding AS binding ON binding.resource_id = resource.id
-    WHERE resource.site_id = ANY (%(sites)b) AND (%(all)b OR binding.series_id = ANY (%(series)b::bigint[]))
+    WHERE resource.site_id = ANY (%(sites)b) AND {chosen}
 )
 SELECT bound.site_id AS site, leader.schedule, leader.timezone, series.limit_seconds,
     series.jitter_seconds + series.delay_seconds AS delay_seconds,
@@ -51,6 +59,12 @@ LEFT JOIN {_LATEST_OF_BOUND} AS latest ON latest.series_id = bound.series_id
 WHERE (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 """  # noqa: S608  # constants of this module
+
+
+_ALL, _SOME = "true", "series_id = ANY (%(series)b::bigint[])"
+# By whether all series count. A condition for either would keep PostgreSQL from looking up the few.
+_FAILING = {True: _failing(_ALL), False: _failing(_SOME)}
+_COUNTS = {True: _counts(_ALL), False: _counts(f"binding.{_SOME}")}
 
 
 @dataclass(frozen=True)
@@ -72,22 +86,31 @@ class SeriesGroup:
     newest: datetime | None
 
 
-def failing_by_site(user: AbstractBaseUser | AnonymousUser) -> dict[int, int]:
-    """Return by primary key of the site how many series that *user* may see failed there in their last run.
+def failing_by_site(user: AbstractBaseUser | AnonymousUser, series: Collection[int] | None) -> dict[int, int]:
+    """Return how many of *series* (None: all) that *user* may see failed in their last run, by its site.
 
-    Sites without one are absent. *user* must be logged in and active.
+    Sites are primary keys; those without one are absent. *user* must be logged in and active.
     """
-    with binary.cursor() as cursor:
-        rows = cursor.execute(_FAILING.encode(), visibility(user), binary=True, prepare=False).fetchall()
-    return dict(rows)
+    return dict(_rows(_FAILING, series, visibility(user), tuple_row))
 
 
 def series_groups(
     user: AbstractBaseUser | AnonymousUser, sites: Collection[int], series: Collection[int] | None
 ) -> list[SeriesGroup]:
     """Return the *series* (None: all) of *sites*, by primary keys, that *user* may see, in groups."""
-    chosen = {"all": series is None, "series": list(series or ())}
-    parameters = {"sites": list(sites), **chosen, **visibility(user)}
+    parameters = {"sites": list(sites), **visibility(user)}
+    return _rows(_COUNTS, series, parameters, class_row(SeriesGroup))
+
+
+def _rows(
+    statements: Mapping[bool, str],
+    series: Collection[int] | None,
+    parameters: Mapping[str, object],
+    row_factory: RowFactory[Any],
+) -> list[Any]:
+    if series is not None and not series:
+        return []
+    query, parameters = statements[series is None].encode(), {**parameters, "series": list(series or ())}
     with binary.cursor() as cursor:
-        cursor.row_factory = class_row(SeriesGroup)
-        return cursor.execute(_COUNTS.encode(), parameters, binary=True, prepare=False).fetchall()
+        cursor.row_factory = row_factory
+        return cursor.execute(query, parameters, binary=True, prepare=False).fetchall()

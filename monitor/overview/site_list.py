@@ -5,7 +5,7 @@ The number of queries does not depend on the number of sites, and no history is 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -23,7 +23,7 @@ from monitor.availability.site_states import (
 )
 from monitor.models import Site
 from monitor.overview.site_counts_sql import SeriesGroup, failing_by_site, series_groups
-from monitor.overview.standings import stored_totals, visible_groups
+from monitor.overview.standings import GroupedBy, stored_failing_at, stored_totals, visible_groups
 from monitor.series.staleness import UNSCHEDULED, Staleness, allowed_age_seconds, freshness
 
 if TYPE_CHECKING:
@@ -83,8 +83,10 @@ def list_sites(
 
     *state* is one of ``FILTERS``, or empty. *user* must be logged in and active.
     """
-    sites = list(Site.objects.visible_to(user).filter(_contains(text)).order_by("sort_name"))
-    failing = failing_by_site(user)
+    named = Site.objects.visible_to(user).filter(_contains(text)).order_by("sort_name")
+    sites = list(named.only("name", "title"))
+    grouped = visible_groups(user, now)
+    failing = _failing_by_site(user, grouped)
     closures = closures_at({site.name for site in sites}, now, now)
     chosen = [site for site in sites if _is_chosen(state, failing.get(site.pk, 0), closures.get(site.name))]
     if order == WORST:
@@ -93,7 +95,8 @@ def list_sites(
     page = min(max(page, 1), pages)
     shown = chosen[(page - 1) * SITES_A_PAGE : page * SITES_A_PAGE]
     month = now.astimezone(UTC).date().replace(day=1)
-    return SitePage(_lines(user, shown, failing, month, now), month, len(chosen), page, pages)
+    lines = _lines(user, shown, failing, grouped, month, now)
+    return SitePage(lines, month, len(chosen), page, pages)
 
 
 def totals_of(groups: Iterable[SeriesGroup], now: datetime) -> dict[int, SeriesTotals]:
@@ -111,11 +114,16 @@ def totals_of(groups: Iterable[SeriesGroup], now: datetime) -> dict[int, SeriesT
     }
 
 
+def _failing_by_site(user: AbstractBaseUser | AnonymousUser, grouped: GroupedBy | None) -> Counter[int]:
+    """Return as ``failing_by_site``: as counted, and of the series counted before a change."""
+    failing = Counter(failing_by_site(user, grouped.without if grouped else None))
+    return failing + Counter(stored_failing_at(grouped)) if grouped else failing
+
+
 def _totals(
-    user: AbstractBaseUser | AnonymousUser, sites: Sequence[int], now: datetime
+    user: AbstractBaseUser | AnonymousUser, sites: Sequence[int], grouped: GroupedBy | None, now: datetime
 ) -> dict[int, SeriesTotals]:
     """Return the totals of *sites* (primary keys): as counted, and of the series counted before a change."""
-    grouped = visible_groups(user, now)
     totals = totals_of(series_groups(user, sites, grouped.without if grouped else None), now)
     for site, series, newest, best in stored_totals(grouped, sites, now) if grouped else ():
         own = totals.get(site, SeriesTotals())
@@ -157,11 +165,12 @@ def _lines(
     user: AbstractBaseUser | AnonymousUser,
     sites: Sequence[Site],
     failing: Mapping[int, int],
+    grouped: GroupedBy | None,
     month: date,
     now: datetime,
 ) -> list[ListedSite]:
     states = site_states(user, [site.name for site in sites], now)
-    totals = _totals(user, [site.pk for site in sites], now)
+    totals = _totals(user, [site.pk for site in sites], grouped, now)
     months = {each.site.pk: each for each in months_of_sites(month, now, user, sites)}
     return [
         ListedSite(

@@ -177,6 +177,14 @@ def stored_failing(grouped: GroupedBy) -> SeriesStates:
     return _states(grouped, column_arrays.read(columns, standings_sql.FAILING, parameters))
 
 
+def stored_failing_at(grouped: GroupedBy) -> dict[int, int]:
+    """Return by site (key) how many series failed there in their last run, also of stale ones."""
+    parameters = {"suites": list(grouped.suites), "without": list(grouped.without)}
+    with binary.cursor() as cursor:
+        statement = standings_sql.FAILING_AT_SITES.encode()
+        return dict(cursor.execute(statement, parameters, binary=True, prepare=False).fetchall())
+
+
 def stored_at_sites(grouped: GroupedBy, sites: Sequence[int]) -> tuple[SeriesStates, NDArray[np.int64]]:
     """Return the states of the series at *sites*, without their outcomes, and the site of each."""
     columns = {**_STATES, "group": grouped.expression(), "site": ("integer", "site_id")}

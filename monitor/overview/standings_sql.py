@@ -148,6 +148,12 @@ FROM monitor_seriesstanding AS counted
 WHERE suite_id = ANY (%b::bigint[]) AND {_IS_FAILING} AND series_id <> ALL (%b::bigint[])
 """  # constants
 FAILING_SERIES = f"SELECT series_id FROM monitor_seriesstanding WHERE {_IS_FAILING}"  # noqa: S608  # constants
+FAILING_AT_SITES = f"""
+SELECT culprit, count(*) FROM monitor_seriesstanding
+WHERE suite_id = ANY (%(suites)b::bigint[]) AND state IN ({_letters(GRID_FAILURES)}) AND culprit <> 0
+    AND series_id <> ALL (%(without)b::bigint[])
+GROUP BY 1
+"""  # noqa: S608  # constants
 # A row for each series at each of some sites: by its first site, and by the others of series with several.
 AT_SITES = """
 FROM (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from zoneinfo import available_timezones
 
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.models import Authenticator
@@ -26,7 +25,7 @@ from monitor.models import Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
-from monitor.pages.http.reader import DEFAULT_COOKIES
+from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
 
 if TYPE_CHECKING:
     from typing import Any
@@ -54,7 +53,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "current_session": request.session.session_key,
         "connected": SocialAccount.objects.filter(user=user).first(),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
-        "zones": sorted(available_timezones()),
+        "zones": zone_names(),
         "rules": notified_rules(user),
         "assigned": Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username()),
         **_defaults(request),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 MOST_RUNS = 100
 MOST_EPISODES = 50
+MOST_AT_FAULT = 50
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def page(request: HttpRequest) -> HttpResponse:
     counts = count_failures(outcomes, selected.intervals, selected.end)
     clock = clock_of(zone(request), selected.begin, selected.end)
     by_hour = count_by_hour(outcomes, clock) if counts.causes else ()
+    visible = Attribution.objects.visible_to(request.user)
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         **selected.context(),
@@ -97,7 +99,8 @@ def page(request: HttpRequest) -> HttpResponse:
         "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
         "hour_rows": hour_rows(by_hour),
         "unknown": unknown,
-        "at_fault": recent(Attribution.objects.visible_to(request.user), selected.begin, selected.site),
+        "at_fault": list(recent(visible, selected.begin, selected.site)[:MOST_AT_FAULT]),
+        "most_at_fault": MOST_AT_FAULT,
         "now": now,
     }
     return render(request, "pages/failures.html", context)

@@ -84,14 +84,10 @@ def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     failing, alerts = IncidentSeries.objects.all(), Alert.objects.all()
-    counted = visible.annotate(
-        series_count=Coalesce(Greatest(_series_of(failing), _series_of(alerts)), 0),
-        affected_count=Coalesce(
-            Greatest(_series_of(failing.filter(until=None)), _series_of(alerts.open())), 0
-        ),
-    )
-    opened = list(counted.open()[:MOST_OPEN])
-    resolved = list(counted.exclude(resolved_at=None).order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
+    now_affected = _series_of(failing.filter(until=None), alerts.open())
+    opened = list(visible.open().annotate(affected_count=now_affected)[:MOST_OPEN])
+    ended = visible.exclude(resolved_at=None).annotate(series_count=_series_of(failing, alerts))
+    resolved = list(ended.order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
     found = incident_streaks([each.pk for each in opened], Series.objects.visible_to(request.user), now)
     rows = [ListedIncident(each, found.get(each.pk), now) for each in opened]
     digest = digest_of([[(row.incident.pk, row.facts) for row in rows], [each.pk for each in resolved]])
@@ -109,10 +105,19 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, part, context)
 
 
-def _series_of(rows: QuerySet[Any]) -> Subquery:
-    """Return the number of series of those of *rows* that belong to the incident."""
-    of_incident = rows.filter(incident=OuterRef("pk")).order_by().values("incident")
-    return Subquery(of_incident.annotate(count=Count("series", distinct=True)).values("count"))
+def _series_of(*relations: QuerySet[Any]) -> Coalesce:
+    """Return how many series of the incident one of *relations* has, of that which has most."""
+    counts = [
+        Subquery(
+            rows.filter(incident=OuterRef("pk"))
+            .order_by()
+            .values("incident")
+            .annotate(count=Count("series", distinct=True))
+            .values("count")
+        )
+        for rows in relations
+    ]
+    return Coalesce(Greatest(*counts), 0)
 
 
 @members_only

@@ -35,8 +35,8 @@ from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
-from monitor.pages.http.maintenance_form import MaintenanceForm, initial_values, local_text, zones
-from monitor.pages.http.reader import zone, zone_name
+from monitor.pages.http.maintenance_form import MaintenanceForm, initial_values, local_text
+from monitor.pages.http.reader import zone, zone_name, zone_names
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _edited(
         "may_be_everywhere": may_manage_everywhere(request.user, CHANGE_WINDOWS),
         "is_previewed": is_sent and not form.errors,
         "occurrences": occurrences,
-        "zones": zones(),
+        "zones": zone_names(),
         "crumbs": [*_crumbs(), *([_crumb(window)] if window else [])],
     }
     return render(request, "pages/maintenance_form.html", context, status=422 if form.errors else 200)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q
+from django.db.models import Count, Prefetch, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path, reverse
@@ -21,7 +21,7 @@ from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition
-from monitor.models import AlertRule, Notification, Reporter, Series, Site
+from monitor.models import AlertRule, Notification, Reporter, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.pages.http import alert_form, entry_form
@@ -30,17 +30,26 @@ from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db.models import QuerySet
+
     from monitor.pages.http.entry_form import Submission
 
 MOST_DELIVERIES = 20
 _METHODS = ["GET", "HEAD", "POST"]
+_WATCHED: Mapping[str, QuerySet[Any]] = {
+    "suites": Suite.objects.all(),
+    "sites": Site.objects.all(),
+    "series": Series.objects.all(),
+    "reporters": Reporter.objects.all(),
+}
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    rules = AlertRule.objects.visible_to(request.user).prefetch_related(
-        "suites", "sites", "series", "reporters"
-    )
+    named = [Prefetch(noun, rows.only("name")) for noun, rows in _WATCHED.items()]
+    rules = AlertRule.objects.visible_to(request.user).prefetch_related(*named)
     is_open = Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
     manageable = AlertRule.objects.manageable_by(request.user).values_list("pk", flat=True)
     context = {
@@ -141,7 +150,7 @@ def _listed(rule: AlertRule) -> dict[str, Any]:
         condition = f"{plug_in.label}: {alert_form.threshold_text(rule.threshold, plug_in.unit)}"
     watched = [
         f"{noun} {', '.join(row.name for row in rows)}"
-        for noun in ("suites", "sites", "series", "reporters")
+        for noun in _WATCHED
         if (rows := list(getattr(rule, noun).all()))
     ]
     watched += [f"probes {', '.join(rule.probes)}"] if rule.probes else []

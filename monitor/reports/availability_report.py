@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
@@ -21,7 +20,7 @@ from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name
 from monitor.models.visibility import sees_all
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
-from monitor.series.arrays_sql import positions, sites_of_series, suites_of_series
+from monitor.series.arrays_sql import sites_of_suites
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -193,13 +192,10 @@ def repairs_by_name(
 ) -> dict[str, Repairs]:
     """Return the repairs by name of the site to which *incidents* belong. Pure."""
     by_name: dict[str, list[Repairs]] = defaultdict(list)
+    start, until = period.start, period.until(now)
     for incident in incidents:
-        has_begun = incident.since >= period.start
-        ended = (
-            incident.resolved_at
-            if incident.resolved_at and incident.resolved_at <= period.until(now)
-            else None
-        )
+        has_begun = incident.since >= start
+        ended = incident.resolved_at if incident.resolved_at and incident.resolved_at <= until else None
         seconds = (ended - incident.since).total_seconds() if ended else 0.0
         by_name[incident.name].append(Repairs(int(has_begun), int(ended is not None), seconds))
     return {name: Repairs(*_summed(own)) for name, own in by_name.items()}
@@ -257,13 +253,8 @@ def _suites(
 
 def _sites_of(suites: Collection[int]) -> dict[int, list[int]]:
     """Return by suite, of *suites*, the keys of the sites that its series use, in order."""
-    keys, suite_of = suites_of_series()
-    series, sites = sites_of_series()
-    at = positions(keys, series)
-    most = int(sites.max(initial=0)) + 1
-    pairs = np.flatnonzero(np.bincount(suite_of[at[at >= 0]] * most + sites[at >= 0]))
     used: dict[int, list[int]] = defaultdict(list)
-    for suite, site in zip((pairs // most).tolist(), (pairs % most).tolist(), strict=True):
+    for suite, site in sites_of_suites():
         if suite in suites:
             used[suite].append(site)
     return used
@@ -283,11 +274,9 @@ def _episodes(
     incidents: Collection[ReportedIncident], period: ReportPeriod, now: datetime
 ) -> list[ReportEpisode]:
     """Return those of *incidents* that lasted longest in *period*, the longest first."""
-    until = period.until(now)
+    start, until = period.start, period.until(now)
     lengths = {
-        incident.key: (
-            min(incident.resolved_at or until, until) - max(incident.since, period.start)
-        ).total_seconds()
+        incident.key: (min(incident.resolved_at or until, until) - max(incident.since, start)).total_seconds()
         for incident in incidents
     }
     worst = sorted(lengths, key=lambda key: (-lengths[key], key))[:MOST_EPISODES]

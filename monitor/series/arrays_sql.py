@@ -23,6 +23,13 @@ _MOST_IN_TABLE = 5_000_000
 _SUITES = "SELECT string_agg(int8send(id) || int8send(suite_id), ''::bytea) FROM monitor_series"
 _RESOURCES = "SELECT string_agg(int8send(series_id) || int8send(resource_id), ''::bytea) FROM monitor_binding"
 _SITES = "SELECT string_agg(int8send(id) || int8send(site_id), ''::bytea ORDER BY id) FROM monitor_resource"
+# Of the counts of latest states, while no series waits to be counted again because its configuration changed.
+_COUNTED = """
+SELECT string_agg(int8send(suite_id) || int8send(site_id), ''::bytea ORDER BY suite_id, site_id) FROM (
+    SELECT DISTINCT suite_id, site_id FROM monitor_standingcount
+    WHERE site_id <> 0 AND n <> 0 AND NOT EXISTS (SELECT FROM monitor_standingchange)
+) AS counted
+"""
 _PROBES = b"SELECT probe, string_agg(int8send(id), ''::bytea) FROM monitor_series GROUP BY probe"
 
 
@@ -46,6 +53,19 @@ def sites_of_series() -> tuple[Keys, Keys]:
     series, resources = _pairs(_RESOURCES)
     known, sites = _pairs(_SITES)
     return series, sites[np.searchsorted(known, resources)]
+
+
+def sites_of_suites() -> list[tuple[int, int]]:
+    """Return pairs of a suite and a site that its series use, in order."""
+    suites, sites = _pairs(_COUNTED)
+    if not len(suites):
+        keys, suite_of = suites_of_series()
+        series, sites = sites_of_series()
+        at = positions(keys, series)
+        most = int(sites.max(initial=0)) + 1
+        pairs = np.flatnonzero(np.bincount(suite_of[at[at >= 0]] * most + sites[at >= 0]))
+        suites, sites = np.divmod(pairs, most)
+    return list(zip(suites.tolist(), sites.tolist(), strict=True))
 
 
 def series_of_probes() -> dict[str, Keys]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,7 +26,6 @@ from monitor.series.staleness import Staleness
 from monitor.templatetags.gridcast import ICONS, ago
 
 register = template.Library()
-_FORMATS = {"second": "%Y-%m-%d %H:%M:%S", "minute": "%Y-%m-%d %H:%M", "day": "%Y-%m-%d"}
 _ARROW = " \N{RIGHTWARDS ARROW} "  # between the ends of an edge
 # The pages of the parts of the grid that fail, by kind of the part.
 _PART_PAGES = {
@@ -33,7 +33,8 @@ _PART_PAGES = {
     "reporter": "reporter",
     "series": "series",
 }
-_BESIDE = {"second": "%H:%M:%S", "minute": "%H:%M", "day": ""}
+# By precision, the part of ``2026-11-26 03:00:07`` that is shown beside in UTC; of a day, none.
+_BESIDE = {"second": (11, 19), "minute": (11, 16), "day": (0, 0)}
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,17 @@ def time(context: Mapping[str, Any], when: datetime | None, precision: str = "se
         return SafeString("&ndash;")
     utc = when.astimezone(UTC)
     local = when.astimezone(context.get("zone", UTC))
-    beside = SafeString("")
-    if _BESIDE[precision]:
-        is_utc = local.utcoffset() == utc.utcoffset()
-        day = "" if local.date() == utc.date() else f"{utc:%m-%d} "
-        beside = format_html(
-            ' <span class="zone">{} UTC</span>', "" if is_utc else day + utc.strftime(_BESIDE[precision])
-        )
-    return format_html(
-        '<time datetime="{}">{}{}</time>',
-        utc.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        local.strftime(_FORMATS[precision]),
-        beside,
+    first, last = _BESIDE[precision]
+    beside = ""
+    utc_text, local_text = utc.isoformat(" ")[:19], local.isoformat(" ")[:19]  # strftime is slow
+    if last:
+        day = "" if utc_text[:10] == local_text[:10] else f"{utc_text[5:10]} "
+        shown = "" if utc_text == local_text else f"{day}{utc_text[first:last]}"
+        beside = f' <span class="zone">{shown} UTC</span>'
+    stamp = utc_text.replace(" ", "T")
+    # Safe: consists of numbers and constants. A page has hundreds; format_html is slow.
+    return mark_safe(  # noqa: S308
+        f'<time datetime="{stamp}Z">{local_text[: last or 10]}{beside}</time>'
     )
 
 
@@ -119,7 +119,7 @@ def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.C
 @register.simple_tag(takes_context=True)
 def site_link(context: Mapping[str, Any], name: str) -> SafeString:
     """Link a site by its name to its page, in the time range of this page."""
-    return _link(context, reverse("site", args=[name]), name, "site")
+    return _link(_url("site", name), _range_query(context), name, "site")
 
 
 @register.simple_tag(takes_context=True)
@@ -127,24 +127,29 @@ def resource_link(context: Mapping[str, Any], name: str, sites: Mapping[str, str
     """Link a resource by its name to its page; *sites*: by resource. Without its site, show the name."""
     if name not in sites:
         return format_html("{}", name)
-    return _link(context, reverse("resource", args=[sites[name], name]), name, "resource")
+    return _link(_url("resource", sites[name], name), _range_query(context), name, "resource")
 
 
 @register.filter
 def part_links(part: object) -> SafeString:
     """Link the names in *part*, such as ``site anl`` or ``at anl``, to their pages."""
-    kind, _, names = str(part).partition(" ")
+    return _part_links(str(part))
+
+
+@lru_cache(maxsize=4096)
+def _part_links(part: str) -> SafeString:
+    kind, _, names = part.partition(" ")
     page = _PART_PAGES.get(kind)
     if page is None:
         return format_html("{}", part)
-    links = ((reverse(page, args=[name]), page, name) for name in names.split(_ARROW))
+    links = ((_url(page, name), page, name) for name in names.split(_ARROW))
     return format_html("{} {}", kind, format_html_join(_ARROW, '<a href="{}" class="{}">{}</a>', links))
 
 
 @register.simple_tag(takes_context=True)
 def series_link(context: Mapping[str, Any], name: str) -> SafeString:
     """Link a series by its name to its page, in the time range of this page."""
-    return _link(context, reverse("series", args=[name]), name, "series")
+    return _link(_url("series", name), _range_query(context), name, "series")
 
 
 @register.simple_tag(takes_context=True)
@@ -317,5 +322,11 @@ def _range_query(context: Mapping[str, Any]) -> str:
     return f"?{chosen.query_string}" if isinstance(chosen, PageRange) else ""
 
 
-def _link(context: Mapping[str, Any], url: str, name: str, kind: str) -> SafeString:
-    return format_html('<a class="{}" href="{}{}">{}</a>', kind, url, _range_query(context), name)
+@lru_cache(maxsize=8192)  # a page has hundreds, most of them the same as on the page before
+def _link(url: str, query: str, name: str, kind: str) -> SafeString:
+    return format_html('<a class="{}" href="{}{}">{}</a>', kind, url, query, name)
+
+
+@lru_cache(maxsize=8192)
+def _url(page: str, *names: str) -> str:
+    return reverse(page, args=names)

@@ -10,7 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from monitor import health
 from monitor import pages as all_pages
-from monitor.models import Alert
+from monitor.alerts import open_alerts_sql
 from monitor.models.role import reads_measurements
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http import reader
@@ -40,11 +40,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 def open_alerts(request: HttpRequest) -> dict[str, Any]:
     """Provide ``open_alerts``: the number of open alerts without acknowledgement that the user may see."""
 
-    @functools.cache
-    def count() -> int:
-        return Alert.objects.visible_to(request.user).open().filter(acknowledged_at=None).count()
-
-    return {"open_alerts": count}
+    return {"open_alerts": functools.cache(lambda: open_alerts_sql.open_alerts(request.user))}
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -188,7 +187,3 @@ def initial_values(window: MaintenanceWindow, clock: tzinfo) -> dict[str, Any]:
 def local_text(at: datetime | None, clock: tzinfo = UTC) -> str:
     """Return *at* as the value of an input of local time."""
     return f"{at.astimezone(clock):%Y-%m-%dT%H:%M}" if at else ""
-
-
-def zones() -> list[str]:
-    return sorted(available_timezones())

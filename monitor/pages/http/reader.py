@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 from django.contrib import messages
 
@@ -30,6 +31,12 @@ def zone_name(request: HttpRequest) -> str:
 def zone(request: HttpRequest) -> tzinfo:
     """Return the reader's time zone."""
     return _clock(zone_name(request)) or UTC
+
+
+@lru_cache(maxsize=1)  # found by reading hundreds of files
+def zone_names() -> list[str]:
+    """Return the IANA names of all time zones, sorted."""
+    return sorted(available_timezones())
 
 
 @lru_cache(maxsize=256)

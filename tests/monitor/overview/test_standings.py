@@ -31,6 +31,7 @@ from monitor.overview import standings
 from monitor.overview.matrix import overview_of_groups
 from monitor.overview.reporters import list_reporters
 from monitor.overview.site_list import list_sites
+from monitor.series.arrays_sql import sites_of_suites
 from tests.by_night import by_night
 from tests.monitor.pages import builders
 
@@ -75,6 +76,7 @@ def shown(user: User, now: datetime) -> list[str]:
     return [
         *(repr(overview_of_groups(user, now, suite=suite)) for suite in suites),
         repr(sites),
+        repr(sites_of_suites()),
         repr([(each.name, each.series, each.latest) for each in reporters]),
     ]
 
