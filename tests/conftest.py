@@ -13,10 +13,10 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connection, connections, transaction
-from django.test import TransactionTestCase
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import TestCase, TransactionTestCase
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-from hypothesis.internal.constants_ast import Constants
 from psycopg import sql
 from pytest_django.plugin import DjangoDbBlocker
 
@@ -74,8 +74,11 @@ TEMPLATE_LOCK = 0x74656D70  # "temp"
 gc.disable()  # until the tests are collected: what is allocated until then is never freed
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Leave out what only protects or speeds up a server that runs for long."""
+    if config.getoption("markexpr") == "not nightly":
+        # Hypothesis would parse all code for constants, in each worker: too much for ten examples a test.
+        vars(providers)["is_local_module_file"] = lambda path: False
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django_settings.CACHES["default"]["KEY_PREFIX"] = (
         f"test-{os.getpid()}"  # other workers count for themselves
@@ -121,7 +124,13 @@ def empty_tables(_: TransactionTestCase | None = None) -> None:
         cursor.execute(_EMPTY % (",".join(sorted(names)), roles, roles))
 
 
+def _can_check_constraints(_: TestCase, database: BaseDatabaseWrapper) -> bool:
+    """Whether the transaction still holds; Django's own way asks the server, once for each test."""
+    return not database.needs_rollback and database.connection is not None and not database.connection.closed
+
+
 TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+TestCase._should_check_constraints = _can_check_constraints  # type: ignore[attr-defined]
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -152,9 +161,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
-    if settings.get_current_profile_name() == "house":
-        # For ten examples, every worker would parse all our modules for constants to try: seconds.
-        providers._get_local_constants = Constants
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from django.db import transaction
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures import classify_sql
 from monitor.failures.active_signatures import active_signatures, store
-from monitor.failures.classifier import Classifier
+from monitor.failures.classifier import classifier_of
 from monitor.failures.classify_sql import FailedRun
 from monitor.failures.failure_texts import text_of, tools_of
 from monitor.failures.signature import Signature
@@ -75,18 +75,13 @@ def _digest(signatures: tuple[Signature, ...]) -> str:
 
 
 def _judge(runs: Sequence[FailedRun], signatures: Sequence[Signature]) -> int:
-    classifier, keys = _classifier(tuple(signatures)), _keys()
+    classifier, keys = classifier_of(tuple(signatures)), _keys()
     tools = tools_of({run.series_id for run in runs})
     names = []
     for run in runs:
         signature = classifier.classify(text_of(run, tools[run.series_id]))
         names.append(UNKNOWN if signature is None else signature.name)
     return classify_sql.write(runs, [keys[name] for name in names])
-
-
-@lru_cache(maxsize=2)
-def _classifier(signatures: tuple[Signature, ...]) -> Classifier:
-    return Classifier(signatures)
 
 
 def _keys() -> Mapping[str, int]:

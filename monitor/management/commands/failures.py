@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor.failures.active_signatures import active_signatures
-from monitor.failures.classifier import Classifier, FailureText
+from monitor.failures.classifier import FailureText, classifier_of
 from monitor.failures.loading import read
 from monitor.failures.shipped import shipped
 from monitor.failures.signature import Signature
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{len(found)} proposals")
 
     def _classify(self, file: str, whole: bool, signatures: list[Signature]) -> None:
-        classifier = Classifier(signatures)
+        classifier = classifier_of(tuple(signatures))
         unknown = count = 0
         for failure in _failures(_content(file), file, whole):
             signature = classifier.classify(failure)

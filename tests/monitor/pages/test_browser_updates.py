@@ -118,15 +118,17 @@ def test_an_open_chart_draws_a_new_run(visitors: Visitors, depot: FilledDepot) -
 
 
 def test_run_now_shows_the_run_until_it_ends(visitors: Visitors, depot: FilledDepot) -> None:
-    page = visitors.come().open("/series/gather-main/")
+    page = visitors.come().open("/series/gather-main/", with_clock=True)
     page.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("heading", name="Waiting for the reporter")).to_be_visible()
     run = Run.objects.get(trigger__contains="operator")
     transitions.move(Run.objects.all(), [run.pk], State.CLAIMED, cause="claimed")
     began: dict[str, Any] = {"stage": "compute", "started_at": timezone.now()}
     transitions.move(Run.objects.all(), [run.pk], State.RUNNING, cause="it began", **began)
+    pass_interval(page)
     expect(page.get_by_role("heading", name="Running: compute")).to_be_visible()
     builders.delivered(builders.report(run.series, run.slot))
+    pass_interval(page)
     expect(page.get_by_role("heading", name="Passed", exact=True)).to_be_visible()
 
 
