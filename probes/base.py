@@ -133,10 +133,19 @@ class Parameter:
         if type(value) is not expected:
             raise InvalidParameters(f"{name}: expected {expected.__name__}, got {value!r}")
         if isinstance(value, (int, float)) and not self.minimum <= value <= self.maximum:
-            raise InvalidParameters(f"{name}: {value!r} is outside {self.minimum:g} to {self.maximum:g}")
+            raise InvalidParameters(f"{name}: expected {self._range()}, got {value!r}")
         if self.choices and value not in self.choices:
-            raise InvalidParameters(f"{name}: {value!r} is none of {', '.join(self.choices)}")
+            raise InvalidParameters(f"{name}: expected one of {', '.join(self.choices)}, got {value!r}")
         return value
+
+    def _range(self) -> str:
+        if self.maximum == math.inf:
+            return f"at least {self.minimum:g}"
+        return (
+            f"at most {self.maximum:g}"
+            if self.minimum == -math.inf
+            else f"{self.minimum:g} to {self.maximum:g}"
+        )
 
 
 @dataclass(frozen=True)

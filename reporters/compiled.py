@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reporters.error_lines import decisive_line
+
 _SECONDS = 120.0
 
 
 class CannotCompile(Exception):
-    """The compiler refused the sources; the message has its last line."""
+    """The compiler refused the sources; the message has its first error."""
 
 
 class NoCompiler(CannotCompile):
@@ -27,17 +29,17 @@ def compiled(cache: Path, name: str, sources: Mapping[str, str], options: Sequen
     It is kept under the hash of all that it depends on. Concurrent callers may each compile it.
 
     Raises:
-        NoCompiler: there is no ``cc``.
+        NoCompiler: it must be compiled, and there is no ``cc``.
         CannotCompile: ``cc`` fails.
     """
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise NoCompiler(f"cannot compile {name}: there is no C compiler, cc (Debian: gcc, libc6-dev)")
-    parts = [os.uname().machine, compiler, *options, *(part for item in sources.items() for part in item)]
+    parts = [os.uname().machine, *options, *(part for item in sources.items() for part in item)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = cache / f"{digest[:16]}-{name}"
     if target.exists():
         return target
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise NoCompiler(f"cannot compile {name}: there is no C compiler, cc (Debian: gcc, libc6-dev)")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         for file, text in sources.items():
@@ -52,7 +54,7 @@ def compiled(cache: Path, name: str, sources: Mapping[str, str], options: Sequen
             check=False,
         )
         if result.returncode:
-            last_line = (result.stderr.strip() or "cc failed").splitlines()[-1]
-            raise CannotCompile(f"cannot compile {name}: {last_line}")
+            reason = decisive_line(result.stderr) or f"cc ended with status {result.returncode}"
+            raise CannotCompile(f"cannot compile {name}: {reason}")
         Path(scratch, name).replace(target)
     return target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.base import NoData, OutOfTime, ProbeFailed
+from probes.base import InvalidParameters, NoData, OutOfTime, ProbeFailed
 from reporters.load import TooBusy
 from reporters.report import Failure
 
@@ -50,6 +50,8 @@ def _without_value(error: BaseException) -> RunVerdict:
 
 def _failed(trouble: StageException) -> RunVerdict:
     error, stage = trouble.error, trouble.stage
+    if isinstance(error, InvalidParameters):
+        return RunVerdict("broken", f"invalid parameters: {error}", Failure(stage, None, str(error)))
     if not isinstance(error, ProbeFailed):
         message = f"{type(error).__name__}: {error}"
         return RunVerdict("broken", f"{stage} broke: {message}", Failure(stage, None, message))

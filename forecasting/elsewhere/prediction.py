@@ -20,6 +20,7 @@ from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_sy
 LEAST_PAIRS = 2  # a single one does not tell how much runs differ
 _MOST_REPLAYS = 10  # the newest ones of the target
 _SMALL = 0.1  # share of the application's time: the ratio of a smaller class is not its own
+_MEDIANS_FROM = 10  # runs: of fewer, a median deviation is too small and varies too much for an interval
 _NEGLIGIBLE = 0.01  # share of the application's time: a replay may lack such a class of calls
 
 
@@ -143,7 +144,8 @@ def spread(
     """Return how far the actual time of one run may be from the prediction.
 
     The terms are the scatter of the runs on the reference and of the replays on both systems, that of the run
-    to come (as on the reference), and the differences between systems.
+    to come, and the differences between systems. The run to come scatters as runs do on the reference, or as
+    replays do on the target if that is more: where the target is less steady, they alone show it.
     """
     application = _scatter_term(reference.applications)
     reference_replay = _scatter_term(reference.replays)
@@ -151,7 +153,8 @@ def spread(
     fidelities = [known.ratio for system in (reference, *others) if (known := fidelity(system.pairs))]
     return combined(
         [
-            VarianceTerm(application.variance * (1.0 + 1.0 / pairs_used), application.degrees),
+            max(application, target_replay, key=lambda term: term.variance),
+            VarianceTerm(application.variance / pairs_used, application.degrees),
             VarianceTerm(reference_replay.variance / pairs_used, reference_replay.degrees),
             VarianceTerm(target_replay.variance / replays_used, target_replay.degrees),
             between_systems(fidelities),
@@ -161,7 +164,7 @@ def spread(
 
 def _scatter_term(runs: Sequence[IoRun]) -> VarianceTerm:
     logarithms = [math.log(run.moving(runs[-1]).seconds) for run in runs if run.seconds > 0.0]
-    found = scatter(logarithms)
+    found = scatter(logarithms, medians_from=_MEDIANS_FROM)
     return VarianceTerm(0.0, 1.0) if found is None else VarianceTerm(found**2, len(logarithms) - 1)
 
 

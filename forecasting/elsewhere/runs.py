@@ -66,14 +66,15 @@ def _moving(time: IoTime, other: IoTime | None) -> IoTime:
     return IoTime(time.seconds * other.moved_bytes / time.moved_bytes, other.moved_bytes)
 
 
-def scatter(logarithms: Sequence[float]) -> float | None:
-    """Return the standard deviation of *logarithms*; from five on by their median absolute deviation.
+def scatter(logarithms: Sequence[float], *, medians_from: int = _LEAST_FOR_MEDIANS) -> float | None:
+    """Return the standard deviation of *logarithms*; None for fewer than two.
 
-    None for fewer than two. Runs that something disturbed are far off, and count little.
+    From *medians_from* values on it is that of their median absolute deviation. Runs that something disturbed
+    are far off, and count little among many.
     """
     if len(logarithms) < 2:
         return None
-    if len(logarithms) < _LEAST_FOR_MEDIANS:
+    if len(logarithms) < medians_from:
         return statistics.stdev(logarithms)
     values = np.asarray(logarithms)
     return _NORMAL * float(np.median(np.abs(values - np.median(values))))

@@ -39,7 +39,7 @@ def areas_page(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     measured = [use for use in USES if any(use.name in area.by_use for area in areas)]
     context = {
-        "rows": [(area, [area.by_use.get(use.name) for use in measured]) for area in areas],
+        "rows": [(area, [(use, area.by_use.get(use.name)) for use in measured]) for area in areas],
         "uses": measured,
         "merits": [(area, _merits(area)) for area in areas if area.figures],
         "merit_titles": list(MERITS.values()),

@@ -80,12 +80,12 @@ def _sweep_blocks(report: StorageReport) -> Iterator[Block]:
     rows = [
         [
             "published",
+            SWEEP_BEST,
             f"{SWEEP_RUNS // SWEEP_PASSES:,}",
             str(SWEEP_PASSES),
             f"{SWEEP_RUNS:,}",
             f"{SWEEP_OUTLIERS:,} ({SWEEP_OUTLIERS / SWEEP_RUNS:.1%})",
             NOTHING,
-            SWEEP_BEST,
         ]
     ]
     for series, effects in _analyses(report, "effects"):
@@ -93,16 +93,16 @@ def _sweep_blocks(report: StorageReport) -> Iterator[Block]:
         rows.append(
             [
                 f"{OURS}: {series}",
+                ", ".join(f"{factor} {level}" for factor, level in choice.items()),
                 f"{effects['cells']:,}",
                 str(effects["passes"]),
                 f"{flags['values']:,}",
                 f"{flags['flagged']:,} ({flags['flagged'] / max(flags['values'], 1):.1%})",
                 f"{flags['expected']:.0f}",
-                ", ".join(f"{factor} {level}" for factor, level in choice.items()),
             ]
         )
-    headings = ["Sweep", "Combinations", "Passes", "Values", "Outliers", "Expected of noise", "Best"]
-    yield table_block("Sweeps; of ours, values and outliers after the first pass", headings, rows)
+    headings = ["Sweep", "Best", "Combinations", "Passes", "Values", "Outliers", "Expected of noise"]
+    yield table_block("Sweeps; of ours, values and outliers after the first pass", headings, rows, texts=1)
     effects_rows = [
         [f"{OURS}: {series}", " x ".join(term["term"]), f"{term['size'] - 1:+.1%}", f"{term['q_value']:.2g}"]
         for series, effects in _analyses(report, "effects")
@@ -343,8 +343,11 @@ def csv_rows(sections: Sequence[Section]) -> Iterator[Sequence[str | float]]:
 
 
 def _cell(text: str) -> str | float:
-    """Return *text* as a number if it is one; an application of spreadsheets then takes it as such."""
+    """Return *text* as a number if it is one, per cent as a share; empty without a value."""
+    if text == NOTHING:
+        return ""
     try:
-        return float(text.replace(",", ""))
+        number = float(text.replace(",", "").removesuffix("%"))
     except ValueError:
         return text
+    return round(number / 100.0, 6) if text.endswith("%") else number

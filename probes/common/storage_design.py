@@ -125,7 +125,7 @@ def _levels(name: str, text: str) -> list[str]:
         levels = [_number(name, level) for level in levels]
     for level in levels:
         if name in _CHOICES and level not in _CHOICES[name]:
-            raise InvalidParameters(f"{name}: {level!r} is none of {', '.join(_CHOICES[name])}")
+            raise InvalidParameters(f"{name}: expected one of {', '.join(_CHOICES[name])}, got {level!r}")
     if len(set(levels)) < len(levels):
         raise InvalidParameters(f"{name}: a level occurs twice in {text!r}")
     return levels

@@ -4,7 +4,8 @@ MADbench is traced once on a RAID. A replay of that trace runs on each device, i
 times it predicts. IOR's way is published (mean error 23.87 %): one class of sequential reads, one of writes.
 Its calls are played here by the same program, so that only the calls differ.
 
-Other work on the machine shows in the results: figures count on an idle machine.
+Other work on the machine shows in the results: figures count on an idle machine. All runs are written to
+``var/replay_fidelity.csv``, for ``python -m forecasting elsewhere``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.prediction import predict
 from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
+from monitor.csvfile import to_csv
+from monitor.env import make_var_directory
 from monitor.testbed.errors import MissingProgram
 from monitor.testbed.storage import build, profiles
 from monitor.testbed.storage.mount import mounted
@@ -80,8 +84,13 @@ def measure() -> list[Result]:
         except MissingProgram as error:
             print(f"replays are not measured: {error}")
             return []
-        predictions = {method: _of_method(scratch, emulator, method) for method in _methods()}
-    return [*_results(predictions)]
+        measured = {method: _runs(scratch, emulator, method) for method in _methods()}
+    (make_var_directory(ROOT / "var") / "replay_fidelity.csv").write_text(_csv(measured), encoding="utf-8")
+    return [
+        *_results(
+            {method: [_predicted(target, *runs) for target in TARGETS] for method, runs in measured.items()}
+        )
+    ]
 
 
 def _methods() -> list[str]:
@@ -124,7 +133,37 @@ def _mean_error(errors: Sequence[float]) -> float:
     return statistics.fmean(map(abs, errors))
 
 
-def _of_method(scratch: Path, emulator: Path, method: str) -> list[Prediction]:
+def _csv(measured: Mapping[str, tuple[Mapping[str, SystemRuns], Mapping[str, Sequence[IoRun]]]]) -> str:
+    """Return all runs; IOR's calls are replays of a workload of their own."""
+    workloads = {
+        **{method: systems for method, (systems, _) in measured.items()},
+        **{
+            f"{method}, by IOR": {
+                name: replace(system, replays=sequential[name]) for name, system in systems.items()
+            }
+            for method, (systems, sequential) in measured.items()
+        },
+    }
+    heading = ("system", "workload", "kind", "class", "started_at", "seconds", "bytes")
+    rows = [
+        (name, workload, kind, class_name, _at(run), time.seconds, time.moved_bytes)
+        for workload, systems in workloads.items()
+        for name, system in systems.items()
+        for kind, runs in (("application", system.applications), ("replay", system.replays))
+        for run in runs
+        for class_name, time in run.classes.items()
+    ]
+    return to_csv([heading, *rows])
+
+
+def _at(run: IoRun) -> str:
+    return datetime.fromtimestamp(run.started_at_seconds, UTC).isoformat()
+
+
+def _runs(
+    scratch: Path, emulator: Path, method: str
+) -> tuple[Mapping[str, SystemRuns], Mapping[str, Sequence[IoRun]]]:
+    """Return the runs of MADbench and its replay on each device, and those of IOR's calls."""
     directory = scratch / "device"
     directory.mkdir(exist_ok=True)
     parameters = {"no_pix": PIXELS, "no_bin": BINS, "tasks": TASKS, **METHODS[method]}
@@ -137,7 +176,7 @@ def _of_method(scratch: Path, emulator: Path, method: str) -> list[Prediction]:
             runs = [_round(directory, parameters, replayed, by_ior) for _ in range(rounds)]
         applications, replays, sequential[name] = (list(part) for part in zip(*runs, strict=True))
         systems[name] = SystemRuns(name, applications, replays)
-    return [_predicted(target, systems, sequential) for target in TARGETS]
+    return systems, sequential
 
 
 def _predicted(

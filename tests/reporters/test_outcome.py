@@ -21,7 +21,7 @@ FAILED = ProbeFailed("cannot copy", resource="ncsa", exit_status=4, stderr_tail=
         ([("init", OutOfTime("late", resource="iu"))], "timed_out", "init at iu ran out of time: late"),
         ([("init", NoData("no such queue"))], "no_data", "does not apply here: no such queue"),
         ([("init", ZeroDivisionError("by zero"))], "broken", "init broke: ZeroDivisionError: by zero"),
-        ([("prepare", InvalidParameters("n: 0"))], "broken", "prepare broke: InvalidParameters: n: 0"),
+        ([("prepare", InvalidParameters("n: 0"))], "broken", "invalid parameters: n: 0"),
         ([("cleanup", FAILED)], "failed", "cleanup at ncsa failed: cannot copy"),
         ([("init", OutOfTime("late")), ("cleanup", FAILED)], "timed_out", "init ran out of time: late"),
         ([("init", FAILED), ("cleanup", KeyError("x"))], "failed", "init at ncsa failed: cannot copy"),

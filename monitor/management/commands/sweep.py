@@ -53,9 +53,10 @@ class Command(BaseCommand):
 
 def _line(sweep: StoredSweep) -> str:
     cells = len({value.levels for value in sweep.values})
+    passes = "1 pass" if sweep.passes == 1 else f"{sweep.passes} passes"
     factors = ", ".join(sweep.varied) or "no factor has two levels"
     return (
-        f"{sweep.began_at:%Y-%m-%dT%H:%M:%SZ}  {cells} combinations, {sweep.passes} passes, "
+        f"{sweep.began_at:%Y-%m-%dT%H:%M:%SZ}  {cells} combinations, {passes}, "
         f"{len(sweep.values)} values: {factors}"
     )
 

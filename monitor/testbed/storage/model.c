@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_BUCKETS = 4096 };
+enum { FILE_BUCKETS = 4096, WRITE_STREAMS = 64 };
 
-/* A sequential stream that a spindle has recognised: its bytes from start to end have been read. */
+/* A sequential stream that a spindle has recognised: its bytes from start to end have been read, or written. */
 typedef struct {
     int64_t start, end;
     uint64_t used; /* number of the access that used it last; 0: never */
@@ -17,12 +17,18 @@ typedef struct {
     int64_t head;   /* the byte after the last one accessed; -1: unknown */
     uint64_t accesses;
     Segment *segments;
+    Segment writes[WRITE_STREAMS];
 } Spindle;
 
-/* The volume blocks of a file; -1 where nothing was written. */
+/* A block of a file. */
+typedef struct {
+    int64_t place;   /* the volume block; -1: nothing was written */
+    int64_t written; /* bytes up to the end of its last written byte */
+} Block;
+
 typedef struct File {
     uint64_t number;
-    int64_t *blocks;
+    Block *blocks;
     int64_t count;
     struct File *next;
 } File;
@@ -110,7 +116,7 @@ static File *file_of(Model *model, uint64_t number, int64_t count) {
     File *file = *place;
     if (count > file->count) {
         int64_t room = count > 2 * file->count ? count : 2 * file->count;
-        int64_t *blocks = realloc(file->blocks, (size_t)room * sizeof *blocks);
+        Block *blocks = realloc(file->blocks, (size_t)room * sizeof *blocks);
         if (blocks == NULL)
             return NULL;
         memset(blocks + file->count, 0xff, (size_t)(room - file->count) * sizeof *blocks);
@@ -136,10 +142,10 @@ void model_truncate(Model *model, uint64_t number, int64_t bytes) {
         return;
     for (int64_t first = (bytes + model->has.allocation_bytes - 1) / model->has.allocation_bytes; first < file->count;
          first++)
-        if (file->blocks[first] >= 0) {
-            model->block_is_used[file->blocks[first]] = 0;
+        if (file->blocks[first].place >= 0) {
+            model->block_is_used[file->blocks[first].place] = 0;
             model->used_blocks--;
-            file->blocks[first] = -1;
+            file->blocks[first].place = -1;
         }
     if (bytes == 0) {
         *place = file->next;
@@ -153,21 +159,19 @@ int64_t model_free_bytes(const Model *model) {
 }
 
 /* Return the stream that continues at *address*, beyond at most one stripe of parity, or has read ahead, or NULL. */
-static Segment *recognised(Model *model, Spindle *spindle, int64_t address) {
-    for (int64_t number = 0; number < model->has.segments; number++) {
-        Segment *segment = &spindle->segments[number];
-        if (segment->used && address >= segment->start &&
-            address <= segment->end + (model->has.parity ? model->has.stripe_bytes : 0))
-            return segment;
-    }
+static Segment *recognised(const Model *model, Segment *streams, int64_t count, int64_t address) {
+    for (Segment *stream = streams; stream < streams + count; stream++)
+        if (stream->used && address >= stream->start &&
+            address <= stream->end + (model->has.parity ? model->has.stripe_bytes : 0))
+            return stream;
     return NULL;
 }
 
-static Segment *oldest(Model *model, Spindle *spindle) {
-    Segment *found = &spindle->segments[0];
-    for (int64_t number = 1; number < model->has.segments; number++)
-        if (spindle->segments[number].used < found->used)
-            found = &spindle->segments[number];
+static Segment *oldest(Segment *streams, int64_t count) {
+    Segment *found = streams;
+    for (Segment *stream = streams + 1; stream < streams + count; stream++)
+        if (stream->used < found->used)
+            found = stream;
     return found;
 }
 
@@ -180,20 +184,32 @@ static double positioning(Model *model, Spindle *spindle, int64_t address) {
     return spindle->head >= 0 && address > spindle->head && passing < moving ? passing : moving;
 }
 
-/* Return the seconds of a write. A write cache orders writes: they never wait for the head. */
-static double write_seconds(Model *model, Spindle *spindle, int64_t address, int64_t bytes) {
+/* Return the seconds of a write. A write cache gathers the writes of each stream, and file systems place new data
+ * where the head is: it moves only for a write that replaces data and continues no stream. */
+static double write_seconds(Model *model, Spindle *spindle, int64_t address, int64_t bytes, int is_new) {
     double seconds = model->has.write_latency_seconds;
-    if (model->has.write_bytes_per_second > 0.0)
-        return seconds + (double)bytes / model->has.write_bytes_per_second;
-    seconds += positioning(model, spindle, address) + (double)bytes / model->has.bytes_per_second;
-    spindle->head = address + bytes;
+    if (model->has.write_bytes_per_second == 0.0) {
+        seconds += positioning(model, spindle, address) + (double)bytes / model->has.bytes_per_second;
+        spindle->head = address + bytes;
+        return seconds;
+    }
+    seconds += (double)bytes / model->has.write_bytes_per_second;
+    Segment *stream = recognised(model, spindle->writes, WRITE_STREAMS, address);
+    if (stream == NULL) {
+        stream = oldest(spindle->writes, WRITE_STREAMS);
+        if (!is_new) {
+            seconds += positioning(model, spindle, address);
+            spindle->head = address + bytes;
+        }
+    }
+    *stream = (Segment){address, address + bytes, ++spindle->accesses};
     return seconds;
 }
 
 /* Return the seconds of a read. A read that continues a stream reads ahead: the stream's next reads cost nothing
  * until they have used it up. With more streams than segments each read starts anew. */
 static double read_seconds(Model *model, Spindle *spindle, int64_t address, int64_t bytes) {
-    Segment *segment = recognised(model, spindle, address);
+    Segment *segment = recognised(model, spindle->segments, model->has.segments, address);
     spindle->accesses++;
     if (segment != NULL && address + bytes <= segment->end) {
         segment->used = spindle->accesses;
@@ -204,36 +220,35 @@ static double read_seconds(Model *model, Spindle *spindle, int64_t address, int6
     double seconds = model->has.read_latency_seconds + positioning(model, spindle, address + known);
     seconds += (double)(bytes - known + ahead) / model->has.bytes_per_second;
     if (model->has.segments > 0 && segment == NULL)
-        segment = oldest(model, spindle);
+        segment = oldest(spindle->segments, model->has.segments);
     if (segment != NULL)
         *segment = (Segment){address, address + bytes + ahead, spindle->accesses};
     spindle->head = address + bytes + ahead;
     return seconds;
 }
 
-/* Serve *bytes* at *address* of a spindle, and return when they are there. */
-static double serve_spindle(Model *model, int64_t number, int64_t address, int64_t bytes, int is_write,
-                            double arrival) {
-    Spindle *spindle = &model->spindles[number];
-    double start = spindle->free_at > arrival ? spindle->free_at : arrival;
-    double seconds =
-        is_write ? write_seconds(model, spindle, address, bytes) : read_seconds(model, spindle, address, bytes);
-    spindle->free_at = start + seconds * noise(model);
-    return spindle->free_at;
-}
-
 /* The part of a request that one spindle serves. */
 typedef struct {
     int64_t address, bytes;
+    int is_new; /* nothing was written there before */
 } Piece;
+
+/* Serve *piece* by a spindle, and return when that is done. */
+static double serve_spindle(Model *model, int64_t number, Piece piece, int is_write, double arrival) {
+    Spindle *spindle = &model->spindles[number];
+    double start = spindle->free_at > arrival ? spindle->free_at : arrival;
+    double seconds = is_write ? write_seconds(model, spindle, piece.address, piece.bytes, piece.is_new)
+                              : read_seconds(model, spindle, piece.address, piece.bytes);
+    spindle->free_at = start + seconds * noise(model);
+    return spindle->free_at;
+}
 
 static double flush(Model *model, Piece *pieces, int is_write, double arrival) {
     double end = arrival;
     for (int64_t number = 0; number < model->has.spindles; number++) {
         if (pieces[number].bytes == 0)
             continue;
-        double ready =
-            serve_spindle(model, number, pieces[number].address, pieces[number].bytes, is_write, arrival);
+        double ready = serve_spindle(model, number, pieces[number], is_write, arrival);
         end = ready > end ? ready : end;
         pieces[number].bytes = 0;
     }
@@ -245,32 +260,33 @@ static double add(Model *model, Piece *pieces, int64_t number, Piece part, int i
     Piece *piece = &pieces[number];
     double ready = arrival;
     if (piece->bytes && piece->address + piece->bytes != part.address) {
-        ready = serve_spindle(model, number, piece->address, piece->bytes, is_write, arrival);
+        ready = serve_spindle(model, number, *piece, is_write, arrival);
         piece->bytes = 0;
     }
-    if (piece->bytes == 0)
-        piece->address = part.address;
-    piece->bytes += part.bytes;
+    if (piece->bytes)
+        piece->bytes += part.bytes;
+    else
+        *piece = part;
     return ready;
 }
 
-/* Split *bytes* at *address* of the volume into stripes. A write to a row of stripes also writes its parity. */
-static double split(Model *model, Piece *pieces, int64_t address, int64_t bytes, int is_write, double arrival) {
+/* Split *whole*, a part of the volume, into stripes. A write to a row of stripes also writes its parity. */
+static double split(Model *model, Piece *pieces, Piece whole, int is_write, double arrival) {
     int64_t stripe = model->has.stripe_bytes, data = model->has.spindles - model->has.parity;
     double end = arrival;
-    while (bytes > 0) {
-        int64_t number = address / stripe, within = address % stripe, row = number / data;
-        int64_t part = stripe - within < bytes ? stripe - within : bytes;
+    while (whole.bytes > 0) {
+        int64_t number = whole.address / stripe, within = whole.address % stripe, row = number / data;
+        int64_t part = stripe - within < whole.bytes ? stripe - within : whole.bytes;
         int64_t parity = model->has.parity ? data - row % model->has.spindles : -1;
         int64_t spindle = number % data + (model->has.parity && number % data >= parity);
-        Piece own = {row * stripe + within, part};
+        Piece own = {row * stripe + within, part, whole.is_new};
         double ready = add(model, pieces, spindle, own, is_write, arrival);
         end = ready > end ? ready : end;
         if (is_write && model->has.parity && number % data == data - 1) {
-            ready = add(model, pieces, parity, (Piece){row * stripe, stripe}, is_write, arrival);
+            ready = add(model, pieces, parity, (Piece){row * stripe, stripe, 1}, is_write, arrival);
             end = ready > end ? ready : end;
         }
-        address += part, bytes -= part;
+        whole.address += part, whole.bytes -= part;
     }
     return end;
 }
@@ -293,16 +309,19 @@ double model_serve(Model *model, uint64_t number, int64_t offset, int64_t bytes,
     memset(pieces, 0, sizeof pieces);
     double start = arrival + model->has.request_seconds, end = start;
     for (int64_t left = bytes; left > 0;) {
-        int64_t block = offset / size, within = offset % size, part = size - within < left ? size - within : left;
-        if (file->blocks[block] < 0 && is_write) {
+        Block *block = &file->blocks[offset / size];
+        int64_t within = offset % size, part = size - within < left ? size - within : left;
+        if (is_write && block->place < 0) {
             if (model->used_blocks == model->blocks)
                 return -1.0;
-            file->blocks[block] = allocated_block(model);
+            *block = (Block){allocated_block(model), 0};
         }
-        if (file->blocks[block] >= 0) {
-            int64_t address = file->blocks[block] * size + within;
-            start += warming(model, address);
-            double ready = split(model, pieces, address, part, is_write, start);
+        if (block->place >= 0) {
+            Piece piece = {block->place * size + within, part, within >= block->written};
+            if (is_write && block->written < within + part)
+                block->written = within + part;
+            start += warming(model, piece.address);
+            double ready = split(model, pieces, piece, is_write, start);
             end = ready > end ? ready : end;
         }
         offset += part, left -= part;

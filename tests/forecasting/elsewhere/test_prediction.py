@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -78,6 +79,28 @@ def test_runs_that_scatter_widen_the_interval() -> None:
     replay = target(*runs((1.0, 1.0), (1.0, 1.0)))
     wide, narrow = (predict(known, replay).quantile(0.95) for known in (scattered, steady))
     assert wide / predict(scattered, replay).seconds > narrow / predict(steady, replay).seconds * 1.05
+
+
+@pytest.mark.parametrize(
+    ("on_the_reference", "on_the_target"), [(0.04, 0.04), (0.01, 0.04)], ids=["as steady", "less steady"]
+)
+def test_intervals_hold_on_a_target_that_scatters_otherwise(
+    on_the_reference: float, on_the_target: float
+) -> None:
+    chance = random.Random(3)
+
+    def some_runs(scatter: float, n: int = 5) -> Sequence[IoRun]:
+        return runs(*((chance.lognormvariate(0.0, scatter), 0.0) for _ in range(n)))
+
+    def is_held() -> bool:
+        known = [
+            SystemRuns(name, some_runs(on_the_reference), some_runs(on_the_reference)) for name in "abcd"
+        ]
+        prediction = predict(known[0], target(*some_runs(on_the_target)), known[1:])
+        (actual,) = some_runs(on_the_target, n=1)
+        return prediction.quantile(0.05) <= actual.seconds <= prediction.quantile(0.95)
+
+    assert sum(is_held() for _ in range(200)) / 200 >= 0.85
 
 
 def test_without_a_replay_on_the_target_there_is_no_prediction() -> None:

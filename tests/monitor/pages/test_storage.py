@@ -51,6 +51,16 @@ def test_areas_are_listed_with_their_rates_and_figures(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("areas")
+def test_each_rate_has_its_name_on_a_phone_also_where_an_area_lacks_it(client: Client) -> None:
+    name, rate = next(iter(measured.DISKS.items()))
+    series = measured.storage_series("tape-disk", "disk", builders.site("tape"))
+    measured.disk_history(series, {name: rate}, timezone.now() - HOUR, runs=1)
+    page = text(client, "/storage/")
+    assert ">\u2013</td>" in page
+    assert 'data-label=""' not in page
+
+
+@pytest.mark.usefixtures("areas")
 def test_an_area_shows_effects_streams_and_figures(client: Client) -> None:
     page = text(client, "/storage/raid-login/")
     assert "Which parameter matters" in page

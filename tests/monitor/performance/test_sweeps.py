@@ -142,7 +142,7 @@ def test_the_command_lists_sweeps_and_exports_one(sweep: Series, tmp_path: Path)
     ingested([run_of("storage_sweep", NOON + 20 * HOUR, 1, rates(1), began=BEGAN + 3600)])
     assert printed("storage_sweep", "--list").splitlines() == [
         "2026-03-01T12:00:00Z  4 combinations, 7 passes, 28 values: request_bytes, pattern",
-        "2026-03-01T13:00:00Z  4 combinations, 1 passes, 4 values: request_bytes, pattern",
+        "2026-03-01T13:00:00Z  4 combinations, 1 pass, 4 values: request_bytes, pattern",
     ]
     assert printed("storage_sweep") == sweep_csv(stored_sweeps(sweep)[0])
     assert printed("storage_sweep", "--began", "2026-03-01T13:00:00Z").count("\n") == 5

@@ -95,6 +95,11 @@ def test_files_are_written_in_each_form(tmp_path: Path) -> None:
     assert {row[0] for row in rows} >= {"1", "2", "3"}
     diamond = next(row for row in rows if row[2:4] == ["POSIX", "Diamond"])
     assert [float(cell) for cell in diamond[4:]] == [-68.68, 17.81, -45.38]
+    software = next(row for row in rows if row[0] == "4" and "software RAID" in row[2])
+    assert software[3:] == ["0.4", "0.455", "0.51"]
+    largest = next(row for row in rows if row[0] == "2" and row[2] != "Sweep")
+    assert float(largest[4]) > 0.0  # a share: a sign before it would make it a text
+    assert not any(cell in {"-", "'-"} for row in rows for cell in row)
 
 
 @pytest.mark.django_db

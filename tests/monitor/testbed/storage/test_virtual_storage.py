@@ -39,11 +39,14 @@ def sequential(
     return end - start
 
 
-def random_reads(storage: VirtualStorage, file: int, size: int, count: int, start: float) -> float:
+def at_random(
+    storage: VirtualStorage, file: int, size: int, count: int, *, is_write: bool = False, start: float
+) -> float:
+    """Return the seconds of *count* calls of 4 KiB in a file of *size* bytes."""
     end = start
     for number in range(count):
         offset = number * 7919 * 4 * KIB % size
-        end = storage.serve(file, offset, 4 * KIB, is_write=False, arrival_seconds=end)
+        end = storage.serve(file, offset, 4 * KIB, is_write=is_write, arrival_seconds=end)
     return end - start
 
 
@@ -57,7 +60,7 @@ def test_one_stream_has_the_rate_of_the_spindle(opened: Open) -> None:
 def test_random_reads_cost_a_seek_and_half_a_revolution(opened: Open) -> None:
     with opened(DISK) as storage:
         start = sequential(storage, 1, 64 * MIB, is_write=True)
-        assert random_reads(storage, 1, 64 * MIB, 500, start) / 500 == pytest.approx(7e-3, rel=0.05)
+        assert at_random(storage, 1, 64 * MIB, 500, start=start) / 500 == pytest.approx(7e-3, rel=0.05)
 
 
 @pytest.mark.parametrize(("readers", "is_slow"), [(1, False), (2, False), (3, True), (4, True)])
@@ -83,6 +86,15 @@ def test_a_write_cache_spares_writers_the_seeks(opened: Open) -> None:
             offset = number * 7919 * 128 * KIB % (512 * MIB)
             end = storage.serve(1, offset, 128 * KIB, is_write=True, arrival_seconds=end)
     assert 200 * 128 * KIB / end == pytest.approx(50e6, rel=0.01)
+
+
+def test_a_write_cache_gathers_only_what_is_written_in_order(opened: Open) -> None:
+    with opened(replace(DISK, write_bytes_per_second=50e6)) as storage:
+        written = sequential(storage, 1, 64 * MIB, is_write=True)
+        again = sequential(storage, 1, 64 * MIB, is_write=True, start=written)
+        assert again == pytest.approx(written, abs=0.01)
+        scattered = at_random(storage, 1, 64 * MIB, 500, is_write=True, start=written + again)
+    assert scattered / 500 == pytest.approx(7e-3, rel=0.05)
 
 
 def test_spindles_work_at_the_same_time(opened: Open) -> None:
