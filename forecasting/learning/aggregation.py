@@ -123,11 +123,11 @@ class Aggregation:
 
     def widen(self, count: int) -> None:
         """Make room for *count* experts. Additional experts are appended and start without regret."""
+        self._by_loss.widen(count)  # it may have a prior before the first value
         if len(self._regrets):
             start = np.zeros(count - len(self._regrets))
             self._regrets = np.concatenate([self._regrets, start])
             self._squares = np.concatenate([self._squares, start])
-            self._by_loss.widen(count)
             self._weights_of_all = self._weighed(None, count)
 
     def _centred(self, forecasts: Numbers) -> tuple[float, Numbers, NDArray[np.bool_] | None]:

@@ -1,16 +1,17 @@
 """A weighted mean of the forecasts of all quick methods, from the values of the series alone.
 
-The experts are the methods of this folder with ``EXPERT = True``. One set of weights is learned for absolute
-errors and blends the median. Another set is learned for squared errors and blends the mean
-(``forecasting.learning.aggregation``). If other runs ended while a run was under way, the experts are judged
-by the forecasts that they had issued before it started (``forecasting.learning.issued``). If the last value
-has been clearly better than the blend, it replaces the median (``forecasting.learning.safeguard``).
+The experts are the methods of this folder with ``EXPERT = True``, and ``fading_median`` once runs overlap.
+One set of weights is learned for absolute errors and blends the median. Another set is learned for squared
+errors and blends the mean (``forecasting.learning.aggregation``). If other runs ended while a run was under
+way, the experts are judged by the forecasts that they had issued before it started
+(``forecasting.learning.issued``). If the last value has been clearly better than the blend, it replaces the
+median (``forecasting.learning.safeguard``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate, chain, takewhile
@@ -28,6 +29,7 @@ from forecasting.memo import Memo
 from forecasting.prior import LossesByExpert, Prior
 from forecasting.state import MethodsByName
 
+_FOR_OVERLAP = "fading_median"  # joins the experts with the first run that overlaps another
 _ISSUED_ROWS = 64  # an older answer than the one before the start is unfair to the last value above all
 
 
@@ -37,20 +39,20 @@ def expert_names() -> tuple[str, ...]:
     return tuple(name for name in methods.names() if methods.load(name).EXPERT)
 
 
-def _new_experts() -> MethodsByName:
-    return MethodsByName({name: methods.load(name)() for name in expert_names()})
+def _new(names: Iterable[str]) -> MethodsByName:
+    return MethodsByName({name: methods.load(name)() for name in names})
 
 
 @dataclass(slots=True)
 class Method(ForecastMethod):
     """Forecasts with the mixture of experts that has done best."""
 
-    VERSION: ClassVar[int] = 5
+    VERSION: ClassVar[int] = 6
     EXPERT: ClassVar[bool] = False
     USES_TIMES: ClassVar[bool] = True  # some experts do
 
     _age: DataAge = field(default_factory=DataAge, init=False)
-    _experts: MethodsByName = field(default_factory=_new_experts, init=False)
+    _experts: MethodsByName = field(default_factory=lambda: _new(expert_names()), init=False)
     _median: Aggregation = field(default_factory=Aggregation, init=False)
     _mean: Aggregation = field(default_factory=lambda: Aggregation(squared=True), init=False)
     _last_value: int = field(default=0, init=False)  # its place among all forecasts: first of the battery's
@@ -63,10 +65,7 @@ class Method(ForecastMethod):
         """Add the experts that a loaded state lacks; they learn from the next value on."""
         missing = [name for name in expert_names() if name not in self._experts]
         if missing:
-            self._experts.update({name: methods.load(name)() for name in missing})
-            count = sum(expert.EXPERT_FORECASTS for expert in self._experts.values())
-            self._median.widen(count)
-            self._mean.widen(count)
+            self._admit(missing)
         earlier = takewhile(lambda name: name != "nws", self._experts)
         self._last_value = sum(self._experts[name].EXPERT_FORECASTS for name in earlier)
 
@@ -75,6 +74,8 @@ class Method(ForecastMethod):
 
     def learn(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
         self._age.add(time_seconds, value)
+        if _FOR_OVERLAP not in self._experts and not self._issued.is_current(time_seconds):
+            self._admit([_FOR_OVERLAP])
         present = None
         if self._age.n > 1:
             present = self.all_forecasts(max(time_seconds, self._issued.used_until_seconds))
@@ -87,7 +88,7 @@ class Method(ForecastMethod):
         self._expert_memo.clear()
         self._memo.clear()
         for expert in self._experts.values():
-            expert.update(time_seconds, value)
+            expert.learn(time_seconds, known_at_seconds, value)
 
     def forecast(self, at_seconds: float) -> ValueForecast:
         cached = self._memo.get(at_seconds)
@@ -115,6 +116,14 @@ class Method(ForecastMethod):
             {name: absolute[span] for name, span in spans.items()},
             {name: squared[span] for name, span in spans.items()},
         )
+
+    def _admit(self, names: Iterable[str]) -> None:
+        """Add the experts *names*, which learn from the next value on."""
+        self._experts.update(_new(names))
+        count = sum(expert.EXPERT_FORECASTS for expert in self._experts.values())
+        self._median.widen(count)
+        self._mean.widen(count)
+        self._expert_memo.clear()
 
     def _losses(self, name: str, losses: LossesByExpert) -> Sequence[float]:
         """Return the *losses* of the expert *name*: 1, the median, for an expert without a record."""

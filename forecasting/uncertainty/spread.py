@@ -80,7 +80,7 @@ _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
 _OVERLAP_STEPS = 1.5  # times the step for an outcome that overlaps
 _OVERLAP_ROOM = 0.9
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
-_WIDER, _WIDER_OUTSIDE = 0.18, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
+_WIDER, _WIDER_OUTSIDE = 0.2, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
@@ -97,7 +97,7 @@ _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 class Spread:
     """Learns the distribution of the values of one series around their forecasts."""
 
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
     n: int = field(default=0, init=False)
     kept: int = field(default=0, init=False)  # values in recent, ever
     quick: float = field(default=0.0, init=False)
