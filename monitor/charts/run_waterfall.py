@@ -41,12 +41,12 @@ class DurationBar:
 
     @property
     def deviation(self) -> str:
-        """``2.4x median`` of a duration outside of the expected range, far from its median; else empty."""
+        """The ratio of a duration outside of the expected range to its median, in words; else empty."""
         expected = self.expected
         if expected is None or expected.low <= self.seconds <= expected.high or expected.median <= 0:
             return ""
         ratio = self.seconds / expected.median
-        return "" if NEAR[0] < ratio < NEAR[1] else f"{ratio:.2g}x median"
+        return "" if NEAR[0] < ratio < NEAR[1] else f"{ratio:.2g} \N{MULTIPLICATION SIGN} median"
 
     @property
     def direction(self) -> str:

@@ -48,7 +48,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "fields": [
             FilterField("q", "Name or title", text),
             FilterField("state", "State", state, options=_STATES),
-            FilterField("order", "Order", order, options=_ORDERS),
+            FilterField("order", "Sort", order, options=_ORDERS),
         ],
         "is_filtered": bool(text or state),
         "digest": digest,

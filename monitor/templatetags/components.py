@@ -227,9 +227,13 @@ def range_picker(context: Mapping[str, Any], chosen: PageRange) -> dict[str, Any
 
 
 @register.inclusion_tag("parts/pages.html", takes_context=True)
-def pager(context: Mapping[str, Any], page: int, pages: int) -> dict[str, Any]:
-    """Link the previous and the next page of a list, with the rest of the query string."""
+def pager(context: Mapping[str, Any], page: int, pages: int, label: str = "Pages") -> dict[str, Any]:
+    """Link the previous and the next page of a list, with the rest of the query string.
+
+    A second pager of the same list needs a *label* of its own, so that screen readers can tell them apart.
+    """
     return {
+        "label": label,
         "page": page,
         "pages": pages,
         "earlier": query(context, page=page - 1) if page > 1 else "",

@@ -200,7 +200,7 @@ def milliseconds(value: float) -> str:
 @register.filter
 def offset(value: float) -> str:
     """Format an offset of *value* seconds with its sign, to the millisecond."""
-    return f"{'+' if value > 0 else ''}{milliseconds(value)}"
+    return f"{'+' if value > 0 else ''}{milliseconds(value)}".replace("-", "\N{MINUS SIGN}")
 
 
 @register.filter

@@ -123,7 +123,7 @@ def _scrolling(tokens: Sequence[Token]) -> list[Token]:
             tables += 1
             token.attrSet("class", "data")
             shown += [
-                _raw(f'<div class="scroll" role="region" aria-label="Table {tables}" tabindex="0">'),
+                _raw(f'<div class="scroll" role="group" aria-label="Table {tables}" tabindex="0">'),
                 token,
             ]
         elif token.type == "table_close":

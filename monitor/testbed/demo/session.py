@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from monitor import env
 from monitor.forecasts import refresh
+from monitor.ledger.holds import RunHeld
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.testbed.demo import definition
@@ -80,7 +82,7 @@ gridcast is up: {url}
     def follow(self) -> None:
         """Report every ended run until interrupted."""
         ended_runs = EndedRuns(timezone.now())
-        self._if_depot_answers(lambda: _run_all_now(timezone.now()))
+        self._if_depot_answers(lambda: run_all_now(timezone.now()))
         while True:
             self._say_ended(ended_runs)
             time.sleep(POLL_SECONDS)
@@ -137,11 +139,12 @@ gridcast is up: {url}
         }
 
 
-def _run_all_now(now: datetime) -> None:
+def run_all_now(now: datetime) -> None:
     """Run the home reporter's series now if the next minute, when schedules run, is more than 30 s away."""
     if now.second < FIRST_HALF_SECONDS:
         for series in Series.objects.scheduled().filter(reporter__site=None):
-            run_now(series, who="the demo at its start", now=now)
+            with contextlib.suppress(RunHeld):  # a user paused it in an earlier demo
+                run_now(series, who="the demo at its start", now=now)
 
 
 def scratch_files(directory: Path) -> list[Path]:

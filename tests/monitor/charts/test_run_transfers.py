@@ -109,7 +109,12 @@ def test_a_ring_that_cannot_be_labelled_is_not_drawn() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "deviation", "direction"),
-    [(1.0, "", ""), (1.24, "", ""), (2.0, "2x median", "slow"), (0.5, "0.5x median", "fast")],
+    [
+        (1.0, "", ""),
+        (1.24, "", ""),
+        (2.0, "2 \N{MULTIPLICATION SIGN} median", "slow"),
+        (0.5, "0.5 \N{MULTIPLICATION SIGN} median", "fast"),
+    ],
 )
 def test_a_duration_far_outside_of_the_expected_range_is_marked(
     seconds: float, deviation: str, direction: str

@@ -111,6 +111,15 @@ def test_pages_of_held_scopes_show_user_and_reason(
     assert "paused" in shown
 
 
+def test_the_next_run_of_a_paused_series_is_said_to_be_skipped(
+    grid: Grid, client: Client, now: datetime
+) -> None:
+    builders.not_run(grid.circle, now + timedelta(minutes=9), State.EXPECTED, "")
+    assert "skipped while" not in text(client, "/series/circle-ring/")
+    pause(HoldKind.SERIES, "circle-ring", now)
+    assert "</time>, skipped while paused" in text(client, "/series/circle-ring/")
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [

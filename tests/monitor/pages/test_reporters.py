@@ -106,7 +106,7 @@ def test_an_agent_is_listed_with_what_it_said(ncsa: Reporter, client: Client, no
         "in force",
         "cafecafe<",
         "2 pending approvals",
-        "-3.200 s",
+        "\N{MINUS SIGN}3.200 s",
         "0.500 s",
     ):
         assert part in row, part

@@ -248,7 +248,7 @@ def test_a_run_is_compared_with_the_passed_runs_before_it(
     changed = replace(slow, environment=replace(slow.environment, kernel="Linux 6.9"))
     text = page(client, builders.delivered(changed))
     assert "4.2 to 4.2 s" in text  # transfer_ring
-    assert "3x median" in text
+    assert "3 \N{MULTIPLICATION SIGN} median" in text
     assert "Linux 6.1.0" in text.partition("Differences from the last passed run")[2]
     assert "site1" in text.partition('class="paths"')[2]
 

@@ -29,7 +29,6 @@ SCREENSHOTS = env.ROOT / "var" / "screenshots"
 UPDATE_MILLISECONDS = 10_000  # between the updates of an open page
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-SERIOUS = {"serious", "critical"}  # impacts that axe gives to violations
 # What the console may say: a page that does not exist is one of the pages that are looked at.
 EXPECTED_MESSAGES = ("404",)
 
@@ -161,7 +160,7 @@ def look(
     """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
 
     *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width
-    of the page, and what axe-core finds serious; at last, every chart becomes interactive. A screenshot of
+    of the page, and the rules of axe-core; at last, every chart becomes interactive. A screenshot of
     each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
     """
     visit = visitors.come()
@@ -201,10 +200,10 @@ def _violations(page: Page) -> list[str]:
     result = page.evaluate(
         "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']})"
         ".then(found => found.violations.map(each =>"
-        " [each.id, each.impact, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160))]))",
+        " [each.id, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160))]))",
         TAGS,
     )
-    return [f"{rule}: {' | '.join(nodes)}" for rule, impact, nodes in result if impact in SERIOUS]
+    return [f"{rule}: {' | '.join(nodes)}" for rule, nodes in result]
 
 
 def _shoot(page: Page, name: str) -> None:

@@ -10,11 +10,14 @@ from django.utils import timezone
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
 from monitor.ledger.claim import claim_due
+from monitor.ledger.holds import hold, resume
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
+from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
 from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds
+from monitor.testbed.demo.session import run_all_now
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 
@@ -34,6 +37,17 @@ def test_rounds_begin_when_the_runs_of_an_earlier_demo_have_ended(circle: Series
     (requested,) = rounds.requested
     transitions.move(Run.objects.all(), [requested], State.FAILED, cause="it ran")
     assert rounds.advance(now)
+
+
+def test_a_demo_starts_with_a_series_that_is_still_paused(circle: Series) -> None:
+    start = timezone.now().replace(second=0)
+    scope = Scope(HoldKind.SERIES, circle.name)
+    hold(scope, HoldMode.PAUSE, who="ada", why="new disks", now=start)
+    run_all_now(start)
+    assert not Run.objects.exists()
+    resume(scope, who="ada", why="they work", now=start)
+    run_all_now(start)
+    assert Run.objects.get().series == circle
 
 
 def test_every_ended_run_is_printed_once_even_if_it_ends_late(circle: Series) -> None:
