@@ -16,8 +16,6 @@ import math
 from dataclasses import dataclass, field
 from heapq import heappush
 
-import numpy as np
-
 from forecasting.base import InvalidNumber
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression, SignalScale
 from forecasting.queues.binomial import CONFIDENCE, QUANTILE, WaitHistory, min_history
@@ -112,6 +110,9 @@ class QueueBounds:
                 regressed.submit(
                     job.number, RegressedJob(job.queue, job.submitted_seconds, bound_seconds, scaled)
                 )
+        else:
+            self._linear.submit_unbounded(job.number, job.queue, scaled)
+            self._partitioned.submit_unbounded(job.number, job.queue, scaled)
         for history in self._histories(job):
             history.submit(job.submitted_seconds)
         self._state.submit(job)
@@ -126,8 +127,8 @@ class QueueBounds:
             self._ensembles[waiting.job.queue].learn(
                 waiting.expert_bounds, waiting.blended_seconds, wait_seconds
             )
-            self._linear.start(number, wait_seconds)
-            self._partitioned.start(number, wait_seconds)
+        self._linear.start(number, wait_seconds)
+        self._partitioned.start(number, wait_seconds)
         of_queue, of_class = self._histories(waiting.job)
         of_queue.add(at_seconds, wait_seconds, waiting.of_queue_seconds)
         of_class.add(at_seconds, wait_seconds, waiting.of_class_seconds)
@@ -171,11 +172,13 @@ class QueueBounds:
             for history in (self._queues.get(job.queue), self._classes.get(class_of(job)))
         )
         waiting = WaitingJob(job, of_queue, of_class)
-        if of_queue is None:
-            return waiting, [], np.empty(0)
-        usual_log = math.log1p(of_queue if of_class is None else of_class)
+        usual_seconds = self._longest_seconds(job.queue) if of_queue is None else of_queue
+        usual_log = math.log1p(usual_seconds if of_class is None else of_class)
         signals = [usual_log, *self._state.signals(job, at_seconds)]
-        scaled, limit_seconds = self._scale.scaled(signals), self._state.limit_seconds(job.queue, at_seconds)
+        scaled = self._scale.scaled(signals)
+        if of_queue is None:
+            return waiting, signals, scaled
+        limit_seconds = self._state.limit_seconds(job.queue, at_seconds)
         waiting.linear_seconds = self._linear.bound(job.queue, scaled, of_queue, limit_seconds)
         waiting.partitioned_seconds = self._partitioned.bound(job.queue, scaled, of_queue, limit_seconds)
         ensemble = self._ensembles.get(job.queue) or self._new_ensemble()
@@ -183,6 +186,11 @@ class QueueBounds:
         issued_seconds = ensemble.bound(waiting.blended_seconds, waiting.expert_bounds, limit_seconds)
         waiting.bound_seconds = max(issued_seconds, self._state.drain_seconds(job.user, at_seconds))
         return waiting, signals, scaled
+
+    def _longest_seconds(self, queue: str) -> float:
+        """Return the longest known wait of *queue*, the best substitute for a bound that needs more waits."""
+        history = self._queues.get(queue)
+        return history.history.ordered[-1] if history and len(history.history) else 0.0
 
     def _new_ensemble(self) -> BoundEnsemble:
         return BoundEnsemble(

@@ -6,6 +6,10 @@ lowers the level and every miss raises it, by steps that get smaller, so that th
 share of jobs whatever the weights are. While few jobs are scored, the confidence demands a promised share
 above the requested quantile; the promised share follows from the binomial distribution.
 
+The level starts where the first bound of the regression equals the queue's. A queue that opens on a machine
+whose other queues have taught the regression starts lower or higher: at the bound of the binomial method on
+the residuals of its first waits, which are their distances from the regression's answers.
+
 A job is scored as soon as the job starts or has waited for longer than its bound. The weights are corrected
 by the present answer for the job, not by the bound at its submission. So the first miss of a stall raises the
 answers for all waiting jobs, and the hundreds of jobs with the same bound do not raise them again.
@@ -19,11 +23,12 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from forecasting.learning.quantile_regression import Numbers, QuantileRegression
-from forecasting.queues.binomial import CONFIDENCE, QUANTILE, promised_share
+from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, min_history, promised_share
 
 _RATE = 0.1  # step size of a queue's level
 _FIRST_SQUARES = 0.03  # initial value, so that the hits before the first miss lower the level only a little
 _HALF_WAY = 100.0  # scored jobs: then the bound of the queue and the regression have equal weights
+_EXPERIENCED = 2000  # scored jobs of other queues: then residuals tell more than the waits themselves
 _NEXT_CHECK = 1.05  # a waiting job is checked again at this multiple of its age, at the earliest
 _MAX_LOG = 100.0  # logarithm of seconds: longer than any wait, but its exponential is finite
 
@@ -65,6 +70,8 @@ class RegressedBounds:
     confidence: float = CONFIDENCE
     _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)
     _waiting: dict[int, RegressedJob] = field(default_factory=dict, init=False)
+    _unbounded: dict[int, tuple[str, Numbers]] = field(default_factory=dict, init=False)  # waiting, by number
+    _residuals: dict[str, list[float]] = field(default_factory=dict, init=False)  # of queues without a level
     _due: list[tuple[float, int]] = field(default_factory=list, init=False)  # times when bounds are exceeded
 
     def bound(self, queue: str, scaled: Numbers, of_queue_seconds: float, limit_seconds: float) -> float:
@@ -81,13 +88,21 @@ class RegressedBounds:
     def submit(self, number: int, job: RegressedJob) -> None:
         """Add a job to the waiting jobs."""
         if job.queue not in self._levels:
-            raised = math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
-            self._levels[job.queue] = QueueLevel(raised)
+            self._levels[job.queue] = QueueLevel(self._first_raised(job))
         self._waiting[number] = job
         heappush(self._due, (job.submitted_seconds + job.bound_seconds, number))
 
+    def submit_unbounded(self, number: int, queue: str, scaled: Numbers) -> None:
+        """Add a job to the waiting jobs; its *queue* had no bound at its submission."""
+        self._unbounded[number] = queue, scaled
+
     def start(self, number: int, wait_seconds: float) -> None:
         """Learn the wait of the job *number* unless its miss has been learned already."""
+        if unbounded := self._unbounded.pop(number, None):
+            queue, scaled = unbounded
+            if queue not in self._levels:
+                residual = math.log1p(wait_seconds) - self.regression.answer(scaled)
+                self._residuals.setdefault(queue, []).append(residual)
         if job := self._waiting.pop(number, None):
             self._score(job, wait_seconds > job.bound_seconds)
             self._learn(job, math.log1p(wait_seconds) > self._log(job.queue, job.scaled))
@@ -95,6 +110,7 @@ class RegressedBounds:
     def withdraw(self, number: int) -> None:
         """Forget the job *number*."""
         self._waiting.pop(number, None)
+        self._unbounded.pop(number, None)
 
     def score_overdue(self, at_seconds: float) -> None:
         """Score the jobs that have exceeded their bounds by *at_seconds*, as misses.
@@ -112,6 +128,14 @@ class RegressedBounds:
                 else:
                     due_seconds = max(math.expm1(bound_log), _NEXT_CHECK * age_seconds)
                     heappush(self._due, (job.submitted_seconds + due_seconds, number))
+
+    def _first_raised(self, job: RegressedJob) -> float:
+        """Return the level at which a queue starts; *job* is its first job with a bound."""
+        residuals = sorted(self._residuals.pop(job.queue, ()))
+        elsewhere = sum(level.scored for level in self._levels.values())
+        if elsewhere < _EXPERIENCED or len(residuals) < min_history(self.quantile, self.confidence):
+            return math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
+        return residuals[binomial_rank(len(residuals), self.quantile, self.confidence) - 1]
 
     def _log(self, queue: str, scaled: Numbers) -> float:
         """Return log(1 + seconds) of the present bound for a job."""

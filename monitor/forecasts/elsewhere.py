@@ -19,8 +19,7 @@ from forecasting.base import LARGEST_VALUE
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.prediction import IoPrediction, predict
 from forecasting.elsewhere.runs import SystemRuns
-from forecasting.methods import queue_wait
-from forecasting.queues.binomial import QUANTILE
+from forecasting.queues.binomial import QUANTILE, WaitHistory
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, LEVEL
@@ -250,10 +249,10 @@ def _queue(segment: int, now: datetime) -> NDArray[np.float64]:
     if not waits:
         return np.zeros(len(QUANTILE_LEVELS))
     quantiles: NDArray[np.float64] = np.quantile([seconds for _, seconds in waits], _LEVELS)
-    method = queue_wait.Method()
+    history = WaitHistory()  # a request may need a hundred of these: the regressions would take seconds
     for started, seconds in waits:
-        method.update(started, seconds)
-    bound = method.forecast(now.timestamp()).quantiles.get(QUANTILE)
+        history.add(started, seconds, history.bound(started))
+    bound = history.bound(now.timestamp())
     if bound is not None:
         quantiles[_LEVELS >= QUANTILE] = np.maximum(quantiles[_LEVELS >= QUANTILE], bound)
     return quantiles
