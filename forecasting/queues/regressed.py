@@ -7,8 +7,9 @@ share of jobs whatever the weights are. While few jobs are scored, the confidenc
 above the requested quantile; the promised share follows from the binomial distribution.
 
 The level starts where the first bound of the regression equals the queue's. A queue that opens on a machine
-whose other queues have taught the regression starts lower or higher: at the bound of the binomial method on
-the residuals of its first waits, which are their distances from the regression's answers.
+whose other queues have taught the regression starts half-way between this level and the bound of the binomial
+method on the residuals of its first waits, which are their distances from the regression's answers. To start
+at the residuals themselves took the coverage of some queues below the quantile.
 
 A job is scored as soon as the job starts or has waited for longer than its bound. The weights are corrected
 by the present answer for the job, not by the bound at its submission. So the first miss of a stall raises the
@@ -131,11 +132,13 @@ class RegressedBounds:
 
     def _first_raised(self, job: RegressedJob) -> float:
         """Return the level at which a queue starts; *job* is its first job with a bound."""
+        of_waits = math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
         residuals = sorted(self._residuals.pop(job.queue, ()))
         elsewhere = sum(level.scored for level in self._levels.values())
         if elsewhere < _EXPERIENCED or len(residuals) < min_history(self.quantile, self.confidence):
-            return math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
-        return residuals[binomial_rank(len(residuals), self.quantile, self.confidence) - 1]
+            return of_waits
+        of_residuals = residuals[binomial_rank(len(residuals), self.quantile, self.confidence) - 1]
+        return 0.5 * (of_waits + of_residuals)
 
     def _log(self, queue: str, scaled: Numbers) -> float:
         """Return log(1 + seconds) of the present bound for a job."""
