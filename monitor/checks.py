@@ -1,4 +1,4 @@
-"""System checks of the settings."""
+"""System checks of the settings; commands run only those with this tag."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+SETTINGS = "settings"
 
-@register()
+
+@register(SETTINGS)
 def lease_outlives_heartbeats(**_: Any) -> list[CheckMessage]:
     if settings.GRIDCAST_LEASE_SECONDS >= 3 * settings.GRIDCAST_HEARTBEAT_SECONDS:
         return []
     return [Error("GRIDCAST_LEASE_SECONDS must be at least three heartbeats long.", id="monitor.E001")]
 
 
-@register()
+@register(SETTINGS)
 def traces_have_an_exporter(**_: Any) -> list[CheckMessage]:
     if not settings.GRIDCAST_OTLP_ENDPOINT or find_spec("opentelemetry.exporter.otlp.proto.http"):
         return []

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from monitor.checks import SETTINGS
 from monitor.env import is_loopback
 from monitor.models.role import UserRole
 
@@ -20,12 +21,12 @@ _TAKEN = {"authorization", "cookie", "host", "origin", "referer", "user-agent", 
 _WIDE = {4: 16, 6: 48}  # prefix lengths of networks in which strangers may be
 
 
-@register()
+@register(SETTINGS)
 def identity_provider(**_: Any) -> list[CheckMessage]:
     return provider_faults(settings.GRIDCAST_IDENTITY_PROVIDER)
 
 
-@register()
+@register(SETTINGS)
 def remote_user(**_: Any) -> list[CheckMessage]:
     return remote_user_faults(settings.GRIDCAST_REMOTE_USER)
 

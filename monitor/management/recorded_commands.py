@@ -1,4 +1,4 @@
-"""Write the audit record of commands: ``manage.py`` finds its commands here."""
+"""``manage.py`` finds its commands here: they write the audit record, and check the settings only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.core.management import ManagementUtility
-from django.core.management.base import CommandError
+from django.core.management.base import ALL_CHECKS, CommandError
 from django.db import DataError, IntegrityError, InternalError, OperationalError, transaction
 from django.utils import timezone
 
 from monitor.access.audit_trail import audit_trail
+from monitor.checks import SETTINGS
 from monitor.management.caller import caller_name
 
 if TYPE_CHECKING:
@@ -63,10 +64,16 @@ WITHOUT_DEPOT = {("init",), ("depot", "restore")}
 
 
 class RecordingUtility(ManagementUtility):
-    """Django's command line, which writes an event for each command that changes something."""
+    """Django's command line, which writes an event for each command that changes something.
+
+    Commands check the settings, which come from the environment. Django's other checks are of the code: they
+    load all pages, which takes longer than most commands; ``manage.py check`` runs them.
+    """
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command = super().fetch_command(subcommand)
+        if command.requires_system_checks == ALL_CHECKS:
+            command.requires_system_checks = [SETTINGS]
         if changes(self.argv):
             command.execute = partial(record, command.execute, self.argv)  # type: ignore[method-assign]
         return command

@@ -65,8 +65,6 @@ CREATE TRIGGER recount_at_resource AFTER INSERT OR DELETE ON monitor_resource FO
 CREATE TRIGGER recount_at_moved_resource AFTER UPDATE ON monitor_resource FOR EACH ROW
     WHEN ((OLD.name, OLD.site_id) IS DISTINCT FROM (NEW.name, NEW.site_id))
     EXECUTE FUNCTION monitor_recount_at_resource();
-
-INSERT INTO monitor_standingchange (series_id) SELECT id FROM monitor_series;
 """  # noqa: S608  # constants from above
 
 # The series of a site; most have one site, which is found faster in a B-tree.
@@ -75,3 +73,4 @@ CREATE INDEX standing_first_site ON monitor_seriesstanding ((sites[1]));
 CREATE INDEX standing_sites ON monitor_seriesstanding USING gin (sites) WHERE cardinality(sites) > 1;
 CREATE INDEX standing_spread ON monitor_seriesstanding (series_id) WHERE cardinality(sites) > 1
 """
+STATEMENTS = (INDEXES, CHANGES)

@@ -32,7 +32,7 @@ GUNICORN = [
 WORKER = ["worker", "--without-gossip", "--without-mingle", "--loglevel=WARNING"]
 # One thread per process for linear algebra: by default its libraries use every core in every worker.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# The command that starts the services has run Django's checks; they load all pages.
+# The command that starts the services has checked the settings; Django's other checks load all pages.
 SKIP_CHECKS = {"CELERY_SKIP_CHECKS": "1"}
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # http_proxy is not for our own server
 CAPACITY = 4  # the default of ``Reporter.capacity``

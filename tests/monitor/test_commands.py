@@ -11,12 +11,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from monitor.ledger import heartbeats
 from monitor.ledger.run_now import run_now
+from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import ApiToken, Reporter, Series
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +54,19 @@ def test_an_unavailable_depot_is_named_with_a_remedy(tmp_path: Path, url: str, e
 def test_an_invalid_state_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert str(tmp_path / "file") in stderr_of(tmp_path / "file" / "var", "token", "issue", "ada")
+
+
+def test_djangos_checks_of_the_code_find_nothing() -> None:
+    call_command("check", fail_level="WARNING")
+
+
+def test_commands_check_the_settings_and_load_no_page(settings: LazySettings) -> None:
+    settings.ROOT_URLCONF = "no_such_module"
+    settings.GRIDCAST_LEASE_SECONDS = 1.0
+    command = RecordingUtility(["manage.py", "stats"]).fetch_command("stats")
+    with pytest.raises(CommandError) as caught:
+        call_command(command, "circle", skip_checks=False)
+    assert "at least three heartbeats" in str(caught.value)
 
 
 @pytest.mark.parametrize("port", ["-4", "0", "99999"])

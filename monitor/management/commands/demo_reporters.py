@@ -24,7 +24,6 @@ RETRY_SECONDS = 10.0
 
 class Command(BaseCommand):
     help = "Deploy the demo's remote reporters, and wait for the end of the demo."
-    requires_system_checks = ()  # the demo command has run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--url", required=True, help="the demo's web server")

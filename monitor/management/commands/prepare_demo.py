@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 class Command(BaseCommand):
     help = "Prepare the depot for the demo (idempotent)."
-    requires_system_checks = ()  # the demo command has run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--unscheduled", action="store_true", help="run series on request only")

@@ -153,6 +153,6 @@ def _keep_capacity(installation: Installation, capacity: int | None) -> None:
 def _services(installation: Installation, listener: socket.socket) -> list[Service]:
     embedded = installation.embedded()
     servers = [service.name for service in embedded]
-    argv = ["migrate", "--skip-checks", "--verbosity=0"]  # this command has run the checks
+    argv = ["migrate", "--skip-checks", "--verbosity=0"]  # they load all pages
     migrate = installation.command("migrate", *argv, once=True, depends_on=servers)
     return [*embedded, migrate, *installation.gridcast(listener, depends_on=[*servers, "migrate"])]
