@@ -67,13 +67,17 @@ def pairs_file(request: HttpRequest, form: str) -> HttpResponse:
 
 def _series(request: HttpRequest, parameter: str) -> Series | None:
     """Return the series that the query string names; say so on the page if there is none."""
-    name = request.GET.get(parameter, "").replace("\x00", "")
+    name = _name(request, parameter)
     if not name:
         return None
     series = Series.objects.visible_to(request.user).filter(name=name).first()
     if series is None:
         messages.error(request, f"{parameter}: no series is called {name[:100]}, or you have no access.")
     return series
+
+
+def _name(request: HttpRequest, parameter: str) -> str:
+    return request.GET.get(parameter, "").replace("\x00", "")
 
 
 def _comparison(
@@ -101,9 +105,9 @@ def _lag(request: HttpRequest) -> float:
 def _fields(request: HttpRequest, first: Series | None, second: Series | None) -> list[FilterField]:
     suggestions = _suggestions(request, first)
     return [
-        FilterField("series", "Series", first.name if first else ""),
+        FilterField("series", "Series", _name(request, "series"), empty="none"),
         *_metric_field(request, first, "metric", "Metric"),
-        FilterField("with", "With", second.name if second else "", suggestions=suggestions),
+        FilterField("with", "With", _name(request, "with"), suggestions=suggestions, empty="none"),
         *_metric_field(request, second, "with_metric", "Its metric"),
         FilterField("lag", "Lag (s)", f"{_lag(request):g}"),
     ]
@@ -147,7 +151,7 @@ def _drawings(request: HttpRequest, found: SeriesComparison, table: ChartTable) 
         "table_page": table.page(page_number(request.GET.get("rows", ""))),
         "overlay": compare_svg.overlay(list(zip(names, found.values, strict=True)), zone(request)),
         "scatter": compare_svg.scatter(x, y, found.regression, *units),
-        "lags": compare_svg.lag_bars(found.lags),
+        "lags": compare_svg.lag_bars(found.lags) if any(lag.has_enough_pairs for lag in found.lags) else "",
         "lag_columns": ("Lag", "Rank correlation", "Pearson", "Pairs"),
         "lag_rows": [
             (

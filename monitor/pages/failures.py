@@ -89,6 +89,7 @@ def page(request: HttpRequest) -> HttpResponse:
     clock = clock_of(zone(request), selected.begin, selected.end)
     by_hour = count_by_hour(outcomes, clock) if counts.causes else ()
     visible = Attribution.objects.visible_to(request.user)
+    at_fault = list(recent(visible, selected.begin, selected.site)[: MOST_AT_FAULT + 1])
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
         **selected.context(),
@@ -99,8 +100,8 @@ def page(request: HttpRequest) -> HttpResponse:
         "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
         "hour_rows": hour_rows(by_hour),
         "unknown": unknown,
-        "at_fault": list(recent(visible, selected.begin, selected.site)[:MOST_AT_FAULT]),
-        "most_at_fault": MOST_AT_FAULT,
+        "at_fault": at_fault[:MOST_AT_FAULT],
+        "has_more_at_fault": len(at_fault) > MOST_AT_FAULT,
         "now": now,
     }
     return render(request, "pages/failures.html", context)

@@ -128,8 +128,8 @@ def _fields(request: HttpRequest, chosen: RunFilter) -> Sequence[FilterField]:
         FilterField("outcome", "Outcome", chosen.outcome, options=OUTCOMES),
         FilterField("stage", "Stage", chosen.stage),
         FilterField("signature", "Cause", chosen.signature, options=used),
-        FilterField("from_time", "From (time of day)", _shown(chosen.from_time)),
-        FilterField("to_time", "To (time of day)", _shown(chosen.to_time)),
+        FilterField("from_time", "From (time of day)", _shown(chosen.from_time), empty="any"),
+        FilterField("to_time", "To (time of day)", _shown(chosen.to_time), empty="any"),
     ]
 
 

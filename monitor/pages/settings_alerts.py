@@ -103,7 +103,7 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
         "list_url": "settings-alerts",
         "losses": [
             "The rule with its channels.",
-            f"{alerts:,} alerts that it opened, {is_open:,} of them open, with their messages."
+            f"The alerts that it opened, with their messages: {alerts:,}, of which {is_open:,} open."
             " To keep them, disable the rule instead.",
         ],
         "hindrance": "The service makes it again: disable it instead." if rule.is_default else "",

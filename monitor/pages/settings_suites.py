@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ADD, CHANGE, DELETE = "monitor.add_suite", "monitor.change_suite", "monitor.delete_suite"
 _METHODS = ["GET", "HEAD", "POST"]
+MOST_NAMES = 20  # of series that prevent the deletion
 _KEPT = {
     "keep_reports_days": "raw reports",
     "keep_samples_days": "samples",
@@ -73,18 +74,24 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and not error:
         messages.success(request, f"Suite {name} is deleted.")
         return redirect("settings-suites")
-    members = suite.series.order_by("sort_name").values_list("name", flat=True)
     context = {
         "noun": "suite",
         "name": name,
         "crumbs": crumbs_of("settings", "settings-suites"),
         "list_url": "settings-suites",
         "losses": ["The suite with its viewers and retention. It has no series."],
-        "hindrance": f"Its series need another suite first: {', '.join(members[:20])}." if members else "",
+        "hindrance": _hindrance(suite),
         "seen": entry_form.seen_token("suites", name),
         "error": error,
     }
     return render(request, "pages/settings_delete.html", context, status=409 if error else 200)
+
+
+def _hindrance(suite: Suite) -> str:
+    """Return why *suite* cannot be deleted; empty if it can."""
+    names = list(suite.series.order_by("sort_name").values_list("name", flat=True))
+    others = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"Its series need another suite first: {', '.join(names[:MOST_NAMES])}{others}." if names else ""
 
 
 def _edited(request: HttpRequest, name: str) -> HttpResponse:

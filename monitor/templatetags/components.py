@@ -39,13 +39,17 @@ _BESIDE = {"second": (11, 19), "minute": (11, 16), "day": (0, 0)}
 
 @dataclass(frozen=True)
 class FilterField:
-    """A field of a filter form: *options*, pairs of value and label, or a text with *suggestions*."""
+    """A field of a filter form: *options*, pairs of value and label, or a text with *suggestions*.
+
+    *empty* says in an empty text what it selects.
+    """
 
     name: str
     label: str
     value: str = ""
     options: Sequence[tuple[str, str]] = ()
     suggestions: Sequence[str] = ()
+    empty: str = "all"
 
     @property
     def suggested(self) -> SafeString:
@@ -103,8 +107,13 @@ def state(value: str, text: str = "", freshness: str = Staleness.CURRENT) -> Saf
 
 @register.simple_tag
 def fresh_age(then: datetime | None, now: datetime, freshness: str = Staleness.CURRENT) -> SafeString:
-    """Show the age of a result; if it is not current, with the icon and the word of its *freshness*."""
+    """Show the age of a result; if it is not current, with the icon and the word of its *freshness*.
+
+    Of a series without a result, *then* is the time of a slot that was skipped.
+    """
     text = ago(then, now) if then else SafeString("never")
+    if then and freshness == Staleness.NEVER_SEEN:
+        return format_html('<span class="age">{}, no result yet</span>', text)
     if freshness == Staleness.CURRENT:
         return format_html('<span class="age">{}</span>', text)
     return format_html(

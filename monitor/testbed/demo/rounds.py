@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from monitor.ledger.claim import claim_due
+from monitor.ledger.holds import RunHeld
 from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.worker.dispatch import dispatch
@@ -17,27 +18,41 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Requests *count* runs of each series, each run as soon as the series' previous run has ended."""
+    """Requests *count* runs of each series, each run as soon as the series' previous run has ended.
+
+    A held series is left out until it is resumed.
+
+    Attributes:
+        requested: the name of the series of each requested run.
+        held: by name of the series, why runs of it are still missing.
+    """
 
     def __init__(self, series: Sequence[Series], count: int) -> None:
         self._series = series
         self._count = count
-        self.requested: dict[uuid.UUID, str] = {}  # run -> series
+        self.requested: dict[uuid.UUID, str] = {}
+        self.held: dict[str, str] = {}
 
     def advance(self, now: datetime) -> bool:
-        """Request the runs that can start now; return whether all rounds have ended.
+        """Request the runs that can start now; return whether all rounds have ended, but for held series.
 
         If no run was requested, no run is claimed: the tick and the ends of runs claim the other runs.
         """
         busy = self._busy(now)
         counts = Counter(self.requested.values())
         has_requested = False
+        self.held = {}
         for series in self._series:
-            if series.name not in busy and counts[series.name] < self._count:
+            if series.name in busy or counts[series.name] == self._count:
+                continue
+            try:
                 run = run_now(series, who=f"round {counts[series.name] + 1} of {self._count}", now=now)
-                self.requested[run.pk] = series.name
-                busy.add(series.name)
-                has_requested = True
+            except RunHeld as error:
+                self.held[series.name] = str(error)
+                continue
+            self.requested[run.pk] = series.name
+            busy.add(series.name)
+            has_requested = True
         if has_requested:
             dispatch(claim_due(now))
         return not busy

@@ -100,6 +100,8 @@ gridcast is up: {url}
             time.sleep(POLL_SECONDS)
         self._if_depot_answers(lambda: refresh.refresh_all(timezone.now()))
         self._say_ended(ended_runs)
+        for reason in rounds.held.values():
+            self.say(f"left out of the rounds: {reason}")
         return self._summary(rounds, all_series, count, start)
 
     def _say_ended(self, ended_runs: EndedRuns) -> None:
@@ -133,9 +135,11 @@ gridcast is up: {url}
             "series": summarise(series, start),
             "expected_runs": count * len(series),
             "accounted_runs": sum(ended_counts.values()),
+            "held_series": sorted(rounds.held),
             "scratch_files_left": [str(file) for file in left_files],
             "seconds_taken": round(time.monotonic() - self.began, 3),
-            "complete": all(ended_counts[each.name] == count for each in series) and not left_files,
+            "complete": not left_files
+            and all(ended_counts[each.name] == count for each in series if each.name not in rounds.held),
         }
 
 

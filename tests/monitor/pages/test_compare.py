@@ -29,7 +29,8 @@ def test_two_series_are_compared_pair_by_pair(measured: Grid, client: Client) ->
     text = client.get("/compare/", query).content.decode()
     assert re.search(r"<dt>Pairs</dt><dd>6</dd>", text)
     assert re.search(r"<dt>Rank correlation</dt><dd>1.00", text)
-    assert text.count('<svg class="plot') == 3
+    assert text.count('<svg class="plot') == 2
+    assert "No lag has 10 pairs" in text
     pairs = json.loads(client.get("/compare/pairs.json", query).content)
     assert len(pairs) == 6
     assert pairs[-1]["gather-main: total.seconds"] == pytest.approx(11.2)
@@ -52,6 +53,11 @@ def test_what_cannot_be_compared_is_said(
     builders.circle("secret-ring", grid.resources[:2], in_suite="closed")
     assert words in client.get("/compare/", query).content.decode()
     assert client.get("/compare/pairs.csv", query).status_code == 404
+
+
+def test_a_name_that_is_not_known_stays_in_its_field(grid: Grid, client: Client) -> None:
+    text = client.get("/compare/", {"series": "gather-main", "with": "circle-rong"}).content.decode()
+    assert 'name="with" value="circle-rong"' in text
 
 
 def test_patterns_are_a_histogram_a_week_and_shares_of_variance(measured: Grid, client: Client) -> None:

@@ -59,6 +59,12 @@ def test_an_age_that_is_not_current_says_so_in_words() -> None:
     assert "</span>never seen</span>" in rendered('{% fresh_age None now "never_seen" %}', now=NOON)
 
 
+def test_the_age_of_a_skipped_slot_of_a_series_without_a_result_says_so() -> None:
+    age = rendered('{% fresh_age then now "never_seen" %}', then=NOON - timedelta(minutes=3), now=NOON)
+    assert "never" not in age
+    assert "</time>, no result yet" in age
+
+
 @pytest.mark.parametrize(
     ("part", "shown"),
     [

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.shipped import shipped
-from monitor.models import Run
+from monitor.models import AttributedRun, Attribution, Run
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -217,3 +217,24 @@ def test_causes_and_breakdowns_use_the_time_range_of_all_pages(
     ranges = ("range=7d", absolute, "range=1y")
     shown = [re.findall(pattern, text(client, f"{path}&{query}")) for query in ranges]
     assert shown == [["1"], ["2"], ["3"]]
+
+
+@pytest.mark.parametrize(("parts", "shown", "has_note"), [(0, 0, False), (50, 50, False), (51, 50, True)])
+def test_the_newest_parts_at_fault_are_shown_and_a_note_says_if_there_are_more(
+    grid: Grid, client: Client, now: datetime, parts: int, shown: int, has_note: bool
+) -> None:
+    run = failed(grid, now)
+    found = Attribution.objects.bulk_create(
+        Attribution(
+            kind="site", name=f"site{number}", probability=0.9, failed=3, total=4,
+            since=now, latest_at=now, decided_at=now + timedelta(seconds=number), ended_at=now,
+        )
+        for number in range(parts)
+    )  # fmt: skip
+    AttributedRun.objects.bulk_create(
+        AttributedRun(attribution=part, run=run.pk, slot=run.slot, series=grid.circle) for part in found
+    )
+    page = text(client, "/failures/?range=24h")
+    assert page.count('data-label="Probability"') == shown
+    assert ("The newest 50 of this range" in page) == has_note
+    assert ("at-fault" in page) == (parts > 0)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.utils import timezone
 
-from monitor.models import SiteDay, Suite
+from monitor.availability.recompute import RecomputationRequest, recompute
+from monitor.availability.refresh import refresh
+from monitor.models import Series, SiteDay, SiteMonth, Suite
 from monitor.pages import reports
 from monitor.reports.pdf import PdfUnavailable
+from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
 
@@ -72,3 +76,44 @@ def test_without_pango_the_page_says_what_to_install(
     answer = client.get("/reports/2005-05/report.pdf", follow=True)
     assert answer.redirect_chain == [("/reports/2005-05/", 302)]
     assert "install Pango" in answer.content.decode()
+
+
+def deliver_hours(series: Series, hours: range, *, failed_at: str = "") -> None:
+    """Deliver, today, the reports of *hours* of 10 May 2005: passed, or failed at a resource."""
+    for hour in hours:
+        sent = builders.report(series, datetime(2005, 5, 10, hour, tzinfo=UTC))
+        if failed_at:
+            sent = builders.failed(sent, "transfer_ring", failed_at, "Connection refused")
+        builders.delivered(sent)
+
+
+def availability_of_site1(client: Client) -> float:
+    """Return the availability of site1 in May 2005 as the CSV of the report has it."""
+    lines = client.get("/reports/2005-05/report.csv").content.decode().splitlines()
+    (line,) = (line for line in lines if line.startswith("site,site1,"))
+    return float(line.split(",")[lines[0].split(",").index("availability")])
+
+
+def test_failures_delivered_late_change_the_report_of_their_month(grid: Grid, client: Client) -> None:
+    now = timezone.now()
+    deliver_hours(grid.circle, range(12))
+    refresh(now)
+    assert availability_of_site1(client) == 1
+    deliver_hours(grid.circle, range(12, 16), failed_at="site1-login")
+    refresh(now)
+    # Up from 0 to 12, down from 12 to 15, and the last result counts for a day.
+    assert availability_of_site1(client) == pytest.approx(12 / (12 + 3 + 24))
+    assert "30.8 %" in client.get("/reports/2005-05/").content.decode()
+
+
+def test_the_report_of_a_final_month_changes_when_it_is_recomputed(grid: Grid, client: Client) -> None:
+    now = timezone.now()
+    deliver_hours(grid.circle, range(12))
+    refresh(now)
+    SiteMonth.objects.update(published_at=now)
+    deliver_hours(grid.circle, range(12, 16), failed_at="site1-login")
+    refresh(now)
+    assert availability_of_site1(client) == 1
+    site, (first, last) = grid.resources[0].site, (date(2005, 5, 1), date(2005, 5, 31))
+    recompute(RecomputationRequest([site], first, last, requester="ada", reason="late reports"), now)
+    assert availability_of_site1(client) == pytest.approx(12 / (12 + 3 + 24))

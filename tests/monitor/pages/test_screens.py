@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from monitor import pages
-from monitor.models import Incident, MaintenanceWindow, Resource, Run, Series, Site
+from monitor.models import AlertRule, Incident, MaintenanceWindow, Resource, Run, Series, Site
 from tests.monitor.pages import depots
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, look
@@ -33,7 +33,7 @@ QUERIES = {
 
 def arguments() -> dict[str, object]:
     """Return an object of the depot by the part of a route that has an argument; a depot may have none."""
-    run, site = Run.objects.first(), Site.objects.first()
+    run, site, rule = Run.objects.first(), Site.objects.first(), AlertRule.objects.first()
     series = run.series if run else Series.objects.first()  # one that has something to show
     return {
         "runs/<uuid:pk>": run and run.pk,
@@ -42,6 +42,12 @@ def arguments() -> dict[str, object]:
         "incidents/<int:pk>": getattr(Incident.objects.first(), "pk", None),
         "reporters/<slug:name>": series and "home",
         "reports/<slug:period>": "2026-05",
+        "settings/alerts/delete/<slug:name>": rule and rule.name,
+        "settings/alerts/edit/<slug:name>": rule and rule.name,
+        "settings/series/edit/<slug:name>": series and series.name,
+        "settings/series/retire/<slug:name>": series and series.name,
+        "settings/suites/delete/<slug:name>": series and series.suite.name,
+        "settings/suites/edit/<slug:name>": series and series.suite.name,
         "sites/<slug:name>": site and site.name,
         "sites/<slug:site>/resources/<slug:name>": site and f"{site.name}/resources/{site.name}-login",
         "failures/causes/<slug:name>": "unknown",

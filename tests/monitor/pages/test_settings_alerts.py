@@ -140,7 +140,7 @@ def test_deleting_a_rule_says_what_is_lost(operator: Client, grid: Grid, now: da
     assert "no &lt;room&gt;" in shown
     path = "/settings/alerts/delete/loud/"
     shown = operator.get(path).content.decode()
-    assert "1 alerts that it opened, 1 of them open" in shown
+    assert "with their messages: 1, of which 1 open" in shown
     sent(operator, path, 302, {"seen": seen_of(shown)})
     assert not AlertRule.objects.exists()
 

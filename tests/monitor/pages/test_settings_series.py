@@ -170,7 +170,11 @@ def test_a_shorter_retention_is_saved_only_after_its_review(operator: Client) ->
 
 
 def test_a_suite_with_series_is_not_deleted(operator: Client) -> None:
-    assert "need another suite first" in operator.get("/settings/suites/delete/main/").content.decode()
+    builders.circles([f"ring-{number:02}" for number in range(30)], builders.sites(2))
+    others = Series.objects.filter(suite__name="main").count() - 20
+    shown = operator.get("/settings/suites/delete/main/").content.decode()
+    assert "need another suite first: circle-ring" in shown
+    assert f" and {others} more." in shown
     sent(
         operator, "/settings/suites/new/", 302, {"name": "spare", "verb": "save", "seen": new_seen(operator)}
     )

@@ -20,6 +20,7 @@ from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.demo.session import run_all_now
 from reporters import report as wire
 from tests.monitor.builders import circle_report
+from tests.monitor.pages import builders
 
 MINUTE = timedelta(minutes=1)
 pytestmark = pytest.mark.django_db
@@ -48,6 +49,23 @@ def test_a_demo_starts_with_a_series_that_is_still_paused(circle: Series) -> Non
     resume(scope, who="ada", why="they work", now=start)
     run_all_now(start)
     assert Run.objects.get().series == circle
+
+
+def test_rounds_leave_out_a_paused_series_until_it_is_resumed(circle: Series) -> None:
+    now = timezone.now()
+    other = builders.circle("other-ring", builders.sites(2))
+    scope = Scope(HoldKind.SERIES, circle.name)
+    hold(scope, HoldMode.PAUSE, who="ada", why="new disks", now=now)
+    rounds = Rounds([circle, other], 1)
+    assert not rounds.advance(now)
+    assert list(rounds.requested.values()) == [other.name]
+    assert "new disks" in rounds.held[circle.name]
+    transitions.move(Run.objects.all(), [*rounds.requested], State.PASSED, cause="it ran")
+    assert rounds.advance(now)
+    resume(scope, who="ada", why="they work", now=now)
+    assert not rounds.advance(now)
+    assert list(rounds.requested.values()) == [other.name, circle.name]
+    assert not rounds.held
 
 
 def test_every_ended_run_is_printed_once_even_if_it_ends_late(circle: Series) -> None:
