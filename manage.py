@@ -32,7 +32,10 @@ def _advice(error: Exception) -> str:
     if _lacks_tables(error):
         return "The depot has no tables yet: manage.py migrate creates them, and so does make serve."
     if isinstance(error, OperationalError):
-        return "The depot is PostgreSQL: start it (make serve starts one), or name another with DATABASE_URL."
+        return (
+            "The depot is PostgreSQL: start it (make serve starts one), set GRIDCAST_VAR to the state of a "
+            "running service, or name another with DATABASE_URL."
+        )
     return ""
 
 

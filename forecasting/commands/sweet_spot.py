@@ -96,10 +96,11 @@ def _row(setting: SettingTime, prices: Sequence[str]) -> str:
 
 def _verdict(spot: SweetSpot) -> str:
     gain = spot.gain
-    against = (
-        f"{_named(gain.streams)} saves {gain.saved:.1%} [{gain.low:.1%}, {gain.high:.1%}] of the time of "
-        f"{_named(spot.unlimited)}"
-    )
+    if gain.saved < 0.0:
+        change = f"takes {-gain.saved:.1%} [{-gain.high:.1%}, {-gain.low:.1%}] more time than"
+    else:
+        change = f"saves {gain.saved:.1%} [{gain.low:.1%}, {gain.high:.1%}] of the time of"
+    against = f"{_named(gain.streams)} {change} {_named(spot.unlimited)}"
     if spot.verdict != "undecided":
         return f"a limit {spot.verdict}: {against}"
     passes = spot.passes_needed

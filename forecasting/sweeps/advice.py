@@ -10,7 +10,7 @@ from forecasting.sweeps.sweet_spot import SweetSpot
 def advice(spot: SweetSpot) -> list[str]:
     """Return the settings that limit streams to the best numbers of *spot*; why none, if no limit helps."""
     if spot.verdict == "does not help":
-        return ["set no limit: it would cost time in balance, and saves none"]
+        return ["set no limit: it would save no time"]
     if spot.verdict == "undecided":
         needed = f": about {spot.passes_needed}" if spot.passes_needed else ""
         return [f"set no limit until more passes decide whether it helps{needed}"]

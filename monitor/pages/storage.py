@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.models import Series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.performance.sweep_csv import sweep_csv
+from monitor.performance.sweeps import newest_to_analyse, stored_sweeps
 from monitor.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
 from monitor.storage.uses import USES
 
@@ -72,6 +75,18 @@ def area_page(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, template, context)
 
 
+@members_only
+def sweep_file(request: HttpRequest, name: str) -> HttpResponse:
+    """Download the newest sweep of a series that can be analysed, as ``manage.py sweep`` writes it."""
+    series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
+    sweeps = stored_sweeps(series)
+    if not sweeps:
+        raise Http404(f"{name} has no sweep")
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    text = sweep_csv(newest_to_analyse(sweeps))
+    return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)
+
+
 def _merits(area: StorageArea) -> list[tuple[str, float | None]]:
     values = {figure.name: figure.value for figure in area.figures}
     return [(title, values.get(name)) for name, title in MERITS.items()]
@@ -97,9 +112,27 @@ def _sweep(verdict: SeriesVerdict) -> dict[str, Any]:
         ],
         "first_pass": _first_pass(effects.get("first_pass") or streams.get("first_pass")),
         "streams": streams,
+        "gain": _gain(streams["gain"]) if streams else None,
         "settings": [
             {**setting, "behind": setting["slower"] - 1.0} for setting in streams.get("settings", ())
         ],
+    }
+
+
+def _gain(gain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the best limit saves; if it takes more time than no limit, how much more."""
+    readers, writers = gain["streams"]
+    is_slower = gain["saved"] < 0.0
+    share, low, high = gain["saved"], gain["low"], gain["high"]
+    if is_slower:
+        share, low, high = -share, -high, -low
+    return {
+        "readers": readers,
+        "writers": writers,
+        "is_slower": is_slower,
+        "share": share,
+        "low": low,
+        "high": high,
     }
 
 
@@ -132,4 +165,5 @@ entries = [NavigationEntry("Sites", "Storage", "storage", pages=("storage-area",
 urlpatterns = [
     path("storage/", areas_page, name="storage"),
     path("storage/<slug:name>/", area_page, name="storage-area"),
+    path("series/<slug:name>/sweep.csv", sweep_file, name="sweep-file"),
 ]

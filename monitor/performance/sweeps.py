@@ -20,6 +20,7 @@ Levels = tuple[str, ...]
 
 STREAM_FACTORS = ("readers", "writers")
 PRICES = ("io_seconds", "barrier_seconds", "spread_seconds")  # of a run of streams, beside its seconds
+FEWEST_PASSES = {"storage_sweep": 2, "streams": 3}  # that an analysis needs; the first is set aside
 _PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}  # by probe
 _CELL = re.compile(r"(?:sweep|streams)\.([a-z][a-z0-9_]*=[^,=.]+(?:,[a-z][a-z0-9_]*=[^,=.]+)*)\.([a-z_.]+)")
 _VALUES = {"sweep": "bytes_per_second", "streams": "seconds"}  # the metric that is compared
@@ -88,6 +89,12 @@ def stored_sweeps(
         StoredSweep(series.probe, datetime.fromtimestamp(began, UTC), factors, list(cells.values()))
         for (began, factors), cells in sorted(sweeps.items())
     ]
+
+
+def newest_to_analyse(sweeps: Sequence[StoredSweep]) -> StoredSweep:
+    """Return the newest of *sweeps* with as many passes as its analysis needs; the newest, if none has."""
+    enough = (sweep for sweep in reversed(sweeps) if sweep.passes >= FEWEST_PASSES[sweep.probe])
+    return next(enough, sweeps[-1])
 
 
 def _run_values(

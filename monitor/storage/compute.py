@@ -20,7 +20,7 @@ from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.samples.read import histories
 from monitor.models import Run, Series, StorageVerdict
 from monitor.models.run import State
-from monitor.performance.sweeps import as_streams, as_sweep, stored_sweeps
+from monitor.performance.sweeps import FEWEST_PASSES, as_streams, as_sweep, stored_sweeps
 from monitor.storage.uses import MeasuredUse, measured_uses, probes
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ HISTORY = timedelta(days=180)
 WITHIN_SECONDS = 3.0  # the duration of one call; then other tasks of the process run
 FULLNESS = "scratch.full"
 NUMBER = "sweep.pass"  # the first pass is set aside, if there are others
-_FEWEST_PASSES = {"storage_sweep": 2, "streams": 3}  # whole ones; the first is set aside
 _PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}
 
 
@@ -128,7 +127,7 @@ def _analysis(
         return {}
     newest = sweeps[-1]
     whole = _whole_passes_of(series, newest, start)
-    needed = _FEWEST_PASSES[series.probe]
+    needed = FEWEST_PASSES[series.probe]
     state = {
         "began_at": newest.began_at.isoformat(),
         "pass": newest.passes,

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from monitor.management.find_series import find_series
 from monitor.management.time_options import parse_time
 from monitor.performance.sweep_csv import sweep_csv
-from monitor.performance.sweeps import StoredSweep, stored_sweeps
+from monitor.performance.sweeps import StoredSweep, newest_to_analyse, stored_sweeps
 
 _EXAMPLE = "2026-03-01T18:00Z"
 
@@ -21,7 +21,7 @@ _EXAMPLE = "2026-03-01T18:00Z"
 class Command(BaseCommand):
     help = (
         "Export a sweep of a series of the probe storage_sweep or streams as CSV, for `python -m forecasting "
-        "effects` and `sweet-spot`. Without --began the newest sweep with at least two passes."
+        "effects` and `sweet-spot`. Without --began the newest sweep with enough passes for them (2, and 3)."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def _line(sweep: StoredSweep) -> str:
 
 def _chosen(sweeps: Sequence[StoredSweep], began: str | None) -> StoredSweep:
     if began is None:
-        return next((sweep for sweep in reversed(sweeps) if sweep.passes > 1), sweeps[-1])
+        return newest_to_analyse(sweeps)
     wanted: datetime = parse_time("--began", began, example=_EXAMPLE).astimezone(UTC)
     for sweep in sweeps:
         if sweep.began_at.replace(microsecond=0) == wanted.replace(microsecond=0):

@@ -79,6 +79,19 @@ def test_sweet_spot_prints_settings_and_a_verdict(tmp_path: Path, capsys: pytest
     assert verdict.startswith("a limit helps: readers 1, writers 1 saves 2")
 
 
+def test_sweet_spot_says_by_how_much_a_limit_is_slower(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = {1: 110.0, 2: 100.0}
+    lines = [
+        f"{readers},1,{number},{seconds + number / 10}"
+        for number, (readers, seconds) in product((1, 2, 3), times.items())
+    ]
+    verdict = printed(capsys, "sweet-spot", written(tmp_path, [STREAMS, *lines])).splitlines()[-1]
+    assert verdict.startswith("a limit does not help: readers 1, writers 1 takes 10.0% [")
+    assert verdict.endswith("] more time than readers 2, writers 1")
+
+
 def test_sweet_spot_prints_what_to_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = streams_file(tmp_path, swept("xeon-eide", seed=1))
     text = printed(capsys, "sweet-spot", file, "--advice")

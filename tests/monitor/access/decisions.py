@@ -315,6 +315,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "series/<slug:name>/samples.<slug:form>": (READING, None),
     "series/<slug:name>/chart.<slug:form>": (READING, None),
     "series/<slug:name>/patterns/": (READING, None),
+    "series/<slug:name>/sweep.csv": (ABSENT, None),
     "series/<slug:name>/runs/": (READING, None),
     "series/": (READING, None),
     "search/": (READING, None),

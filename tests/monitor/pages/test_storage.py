@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
+from forecasting.reading import sweeps
 from monitor.models import Resource, Suite
 from monitor.storage.compute import refresh_verdicts
 from tests.monitor.pages import builders
@@ -70,6 +73,29 @@ def test_an_area_shows_effects_streams_and_figures(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("areas")
+def test_a_limit_that_costs_time_is_shown_as_slower(client: Client) -> None:
+    series = measured.storage_series("flash-streams", "streams", Resource.objects.get(name="flash-login"))
+    measured.stream_passes(series, timezone.now() - DAY, unlimited_seconds=190.0)
+    refresh_verdicts(timezone.now(), within_seconds=60.0)
+    page = text(client, "/storage/flash-login/")
+    assert re.search(r"A limit does not help</b>: the best one, .* at once, takes [56]\.\d % more time", page)
+    assert "\N{MINUS SIGN}6" not in page
+
+
+@pytest.mark.usefixtures("areas")
+def test_the_csv_of_a_sweep_is_what_the_analysis_reads(client: Client, tmp_path: Path) -> None:
+    page = text(client, "/storage/raid-login/")
+    for series, read in (("raid-sweep", sweeps.read), ("raid-streams", sweeps.read_streams)):
+        assert f'href="/series/{series}/sweep.csv"' in page
+        answer = client.get(f"/series/{series}/sweep.csv")
+        assert answer["Content-Disposition"] == f'attachment; filename="{series}.csv"'
+        file = tmp_path / f"{series}.csv"
+        file.write_bytes(answer.content)
+        assert read(str(file))
+    assert client.get("/series/raid-disk/sweep.csv").status_code == 404
+
+
+@pytest.mark.usefixtures("areas")
 def test_a_page_that_shows_the_same_is_not_sent_again(client: Client) -> None:
     for path in ("/storage/", "/storage/raid-login/"):
         digest = text(client, path).partition("seen=")[2].partition('"')[0]
@@ -80,6 +106,7 @@ def test_a_page_that_shows_the_same_is_not_sent_again(client: Client) -> None:
 def test_an_area_that_a_user_may_not_see_does_not_exist(client: Client) -> None:
     Suite.objects.get(name="main").viewers.add(Group.objects.create(name="others"))
     assert client.get("/storage/raid-login/").status_code == 404
+    assert client.get("/series/raid-sweep/sweep.csv").status_code == 404
     assert client.get("/api/v1/storage/raid-login").status_code == 404
     assert "No storage areas" in text(client, "/storage/")
 

@@ -78,8 +78,10 @@ def sweep_passes(series: Series, began: datetime, *, passes: int = 4, remaining:
         deliver(series, began + timedelta(hours=number), metrics)
 
 
-def stream_passes(series: Series, began: datetime, *, passes: int = 5) -> None:
-    """Deliver passes of streams in which one reader takes four fifths of the time of sixteen."""
+def stream_passes(
+    series: Series, began: datetime, *, passes: int = 5, unlimited_seconds: float = 250.0
+) -> None:
+    """Deliver passes of streams: one reader takes 200 s, sixteen with one writer 250 s."""
     numbers = random.Random(series.name)
     for number in range(1, passes + 1):
         metrics = {
@@ -89,7 +91,7 @@ def stream_passes(series: Series, began: datetime, *, passes: int = 5) -> None:
         }
         for readers, writers in product((1, 16), (1, 16)):
             cell = f"streams.readers={readers},writers={writers}"
-            seconds = 200.0 if readers == 1 else 250.0
+            seconds = {1: 200.0, 16: 250.0}[readers] if 1 in (readers, writers) else unlimited_seconds
             metrics[f"{cell}.seconds"] = seconds * numbers.uniform(0.99, 1.01)
             metrics[f"{cell}.barrier.seconds"] = 10.0
             metrics[f"{cell}.spread.seconds"] = 2.0
