@@ -12,6 +12,8 @@ from monitor.models.visibility import sees_all
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from monitor.models.alert import AlertQuerySet
+
 _PENDING = "alert.closed_at IS NULL AND alert.acknowledged_at IS NULL"
 # Alerts of series that a user without ``sees_all`` may see, and all alerts of reporters, which are few.
 _COUNTS = f"""
@@ -26,8 +28,11 @@ SELECT (
 
 def open_alerts(user: AbstractBaseUser | AnonymousUser) -> int:
     """Return as ``Alert.objects.visible_to(user).open()`` counts those that are not acknowledged."""
-    pending = Alert.objects.visible_to(user).open().filter(acknowledged_at=None)
     if not user.is_authenticated or not user.is_active or sees_all(user):
-        return pending.count()
+        return _pending(user).count()
     of_series, of_reporters = binary.row(_COUNTS, visibility(user))
-    return int(of_series) + (pending.exclude(reporter=None).count() if of_reporters else 0)
+    return int(of_series) + (_pending(user).exclude(reporter=None).count() if of_reporters else 0)
+
+
+def _pending(user: AbstractBaseUser | AnonymousUser) -> AlertQuerySet:
+    return Alert.objects.visible_to(user).open().filter(acknowledged_at=None)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, Max
 
-from monitor.models import Binding, FailureSignature, Run, Series
+from monitor.models import FailureSignature, Run
 from monitor.models.run import WITH_SIGNATURE
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
     from monitor.models.run import RunQuerySet
 
 NOT_CLASSIFIED = "not classified yet"
@@ -40,12 +38,10 @@ class CategoryFailures:
     latest: datetime
 
 
-def failed_at(user: AbstractBaseUser | AnonymousUser, resources: Collection[str]) -> RunQuerySet:
-    """Return the runs that *user* may see, and that failed at one of *resources*."""
-    bindings = Binding.objects.filter(resource__name__in=resources).order_by()
-    series = Series.objects.visible_to(user).filter(pk__in=bindings.values("series")).order_by()
+def failed_at(resources: Collection[str], series: Collection[int]) -> RunQuerySet:
+    """Return the runs of *series* (primary keys) that failed at one of *resources* (names)."""
     failed = Run.objects.filter(failed_resource__in=resources, state__in=WITH_SIGNATURE)
-    return failed.filter(series__in=list(series.values_list("pk", flat=True)))
+    return failed.filter(series__in=series)
 
 
 def failures_by_category(runs: RunQuerySet, start: datetime | None, end: datetime) -> list[CategoryFailures]:

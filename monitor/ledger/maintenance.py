@@ -19,6 +19,7 @@ from monitor.ledger.maintenance_times import (
     open_at,
 )
 from monitor.models import Binding, MaintenanceWindow, Series, Site
+from monitor.models.visibility import sees_all
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -96,15 +97,19 @@ def last_ends(sites: Iterable[str], now: datetime) -> dict[str, datetime]:
     """
     names = set(sites)
     ends: dict[str, datetime] = {}
-    for at_sites, end in _last_ends(now):
+    for at_sites, end in _last_ends(names, now):
         for name in names & at_sites if at_sites else names:
             ends[name] = max(end, ends.get(name, end))
     return ends
 
 
-def _last_ends(now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
-    """Yield sites (empty: every site), and when maintenance there ended last before *now*."""
-    single = MaintenanceWindow.objects.filter(schedule="", ends_at__gt=now - YEAR, ends_at__lte=now)
+def _last_ends(names: Collection[str], now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
+    """Yield sites (empty: every site), and when maintenance there ended last before *now*.
+
+    Recurring windows may have other sites than *names*, too.
+    """
+    is_there = Q(sites=None) | Q(sites__name__in=names)
+    single = MaintenanceWindow.objects.filter(is_there, schedule="", ends_at__gt=now - YEAR, ends_at__lte=now)
     for site, end in single.order_by().values_list("sites__name").annotate(end=Max("ends_at")):
         yield frozenset([site] if site else []), end
     recurring = MaintenanceWindow.objects.exclude(schedule="").prefetch_related(_SITES)
@@ -120,9 +125,10 @@ def _last_ends(now: datetime) -> Iterator[tuple[frozenset[str], datetime]]:
 
 def open_for_user(user: AbstractBaseUser | AnonymousUser, now: datetime) -> list[ShownWindow]:
     """Return the open windows that *user* may see, sorted by start."""
-    windows = list(_open(MaintenanceWindow.objects.visible_to(user), now))
-    sites = visible_sites(user, {name for window, _ in windows for name in _sites(window)})
-    return _by_start(_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
+    windows = list(_open(MaintenanceWindow.objects.all(), now))
+    sites = _visible_sites(user, [window for window, _ in windows])
+    shown = (_shown(window, occurrence, sites, is_open=True) for window, occurrence in windows)
+    return _by_start(window for window in shown if _is_visible(user, window))
 
 
 def open_for_series(series: Series, now: datetime) -> list[ShownWindow]:
@@ -141,17 +147,25 @@ def open_and_planned(
 
     With *site*, only those that cover it.
     """
-    windows = MaintenanceWindow.objects.visible_to(user).not_over(now)
+    windows = MaintenanceWindow.objects.not_over(now)
     windows = windows.at_site(site) if site else windows
     planned = list(windows.prefetch_related(_SITES))
-    sites = visible_sites(user, {name for window in planned for name in _sites(window)})
+    sites = _visible_sites(user, planned)
     shown = []
     for window in planned:
         current = occurrence_of(open_at, window, now)
         occurrence = current or occurrence_of(next_after, window, now)
         if occurrence is not None:
             shown.append(_shown(window, occurrence, sites, is_open=current is not None))
-    return _by_start(shown)
+    return _by_start(window for window in shown if _is_visible(user, window))
+
+
+def _is_visible(user: AbstractBaseUser | AnonymousUser, shown: ShownWindow) -> bool:
+    """Return whether the window is among ``MaintenanceWindow.objects.visible_to(user)``.
+
+    Its visible sites are known already: the database would look for them a second time.
+    """
+    return user.is_authenticated and user.is_active and (shown.is_everywhere or bool(shown.sites))
 
 
 def _open(
@@ -195,8 +209,15 @@ def _sites(window: MaintenanceWindow) -> list[str]:
     return [site.name for site in window.sites.all()]
 
 
-def visible_sites(user: AbstractBaseUser | AnonymousUser, names: Collection[str] | None = None) -> set[str]:
-    """Return the names of the sites that *user* may see, of *names* only if given."""
-    sites = Site.objects.visible_to(user)
-    sites = sites if names is None else sites.filter(name__in=names)
+def visible_sites(user: AbstractBaseUser | AnonymousUser) -> set[str]:
+    """Return the names of the sites that *user* may see."""
+    return set(Site.objects.visible_to(user).values_list("name", flat=True))
+
+
+def _visible_sites(user: AbstractBaseUser | AnonymousUser, windows: Iterable[MaintenanceWindow]) -> set[str]:
+    """Return the names of the sites of *windows* that *user* may see."""
+    names = {name for window in windows for name in _sites(window)}
+    if sees_all(user):
+        return names
+    sites = Site.objects.visible_to(user).filter(name__in=names)
     return set(sites.values_list("name", flat=True))

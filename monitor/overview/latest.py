@@ -6,7 +6,7 @@ The number of queries does not depend on the number of series, and no history is
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 
 from monitor.db import binary
 from monitor.db.timestamps import micros
-from monitor.models import Run
+from monitor.models import Run, Series
 from monitor.models.latest_run import HOURS
 from monitor.models.run import State
 from monitor.overview import column_arrays, latest_sql
@@ -97,13 +97,28 @@ def latest(series: SeriesQuerySet, now: datetime) -> Latest:
     """Return the latest state of each of *series* at *now*."""
     named = series_columns(series, {"name": ("name", "name")})
     columns = latest_columns(series, named["series"], _COLUMNS)
-    end = micros(now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
+    end = _end_of_hour(now)
     columns["means"] = _shifted_to(end, columns["hours_end"], columns["means"])
     columns["hours_end"] = np.maximum(columns["hours_end"], end)
     ended_at = np.where(columns["ended_at"] == NEVER, columns["slot"], columns["ended_at"])
     # A reporter's clock may be ahead of ours: no negative ages.
     age = np.where(ended_at == NEVER, np.nan, np.maximum(micros(now) - ended_at, 0) / 1e6)
     return Latest(**named, **columns, age=age)
+
+
+def hourly_means(keys: Collection[int], now: datetime) -> dict[int, tuple[float, ...]]:
+    """Return ``Latest.means`` of each of the series *keys*."""
+    order = np.array(list(keys), dtype=np.int64)
+    names = ("hours_end", "means")
+    columns = latest_columns(
+        Series.objects.filter(pk__in=keys), order, {each: _COLUMNS[each] for each in names}
+    )
+    means = _shifted_to(_end_of_hour(now), columns["hours_end"], columns["means"])
+    return dict(zip(order.tolist(), map(tuple, means.tolist()), strict=True))
+
+
+def _end_of_hour(now: datetime) -> int:
+    return micros(now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
 
 
 @dataclass(frozen=True)
@@ -135,12 +150,15 @@ class _RecentRow:
     failed_resources: list[str]
 
 
-def recent_runs(series: SeriesQuerySet) -> dict[int, NewestRuns]:
-    """Return the recent runs of each of *series*, by primary key; series without an ended run are absent.
+def recent_runs(keys: Collection[int]) -> dict[int, NewestRuns]:
+    """Return the recent runs of each of the series *keys*; series without an ended run are absent.
 
     Call it for one page of series: reading row by row is slower than reading arrays of many series.
     """
-    rows = _current(_condition(series), _recent_rows, lambda rows: [row.id for row in rows], with_hours=False)
+    if not keys:
+        return {}
+    listed = "{} = ANY (%b::bigint[])", [list(keys)]
+    rows = _current(listed, _recent_rows, lambda rows: [row.id for row in rows], with_hours=False)
     return {
         row.id: NewestRuns(
             row.name,

@@ -105,7 +105,7 @@ def overview_of_series(
         series=np.array(keys, dtype=np.int64),
         group=np.arange(len(keys)),
         details=details,
-        runs=series_runs(visible, now),
+        runs=series_runs(visible.select_related("leader"), now),
     )
     return _overview(columns, user, now, holds, order=order, sites_a_page=None)
 

@@ -42,7 +42,9 @@ class ApplicationForecast:
 def application_forecasts(series: SeriesQuerySet) -> list[ApplicationForecast]:
     """Return the forecasts of the applications among *series*, the first ``MOST_APPLICATIONS`` by name."""
     applications = series.filter(of_kind(Measures.APPLICATION), enabled=True)
-    rows = list(applications.order_by("sort_name")[:MOST_APPLICATIONS])
+    rows = list(applications.order_by("sort_name").only("name", "probe")[:MOST_APPLICATIONS])
+    if not rows:  # as at most sites
+        return []
     shown = Series.objects.filter(pk__in=[row.pk for row in rows])
     metrics = dict(current_metrics(shown).filter(name=HEADLINE).values_list("pk", "segment__series"))
     states = ForecastState.objects.filter(metric__in=metrics, forecast__isnull=False)

@@ -73,7 +73,7 @@ def resource_details(
     series = bound_series(Series.objects.visible_to(user), [resource.name])
     is_own = Site.objects.manageable_by(user).filter(pk=resource.site_id).exists()
     keys = list(series.order_by("sort_name").values_list("pk", flat=True))
-    failed = failed_at(user, [resource.name])
+    failed = failed_at([resource.name], keys)
     within = failed.filter(slot__lte=end)
     within = within.filter(slot__gte=start) if start else within
     latest = within.select_related("series", "signature").order_by("-slot")[:LATEST_FAILURES]

@@ -6,7 +6,7 @@ The number of queries does not depend on the number of series.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -150,10 +150,13 @@ class SeriesDetails:
         return self.totals[-1] / self.outlook.median - 1
 
 
-def series_runs(series: SeriesQuerySet, now: datetime) -> dict[int, SeriesRuns]:
-    """Return the runs of each of *series* by primary key; series without an ended run are absent."""
-    recent = recent_runs(series)
-    scheduled = {each.pk: each for each in Series.objects.filter(pk__in=recent).select_related("leader")}
+def series_runs(series: Iterable[Series], now: datetime) -> dict[int, SeriesRuns]:
+    """Return the runs of each of *series* by primary key; series without an ended run are absent.
+
+    *series* are read with their leaders, whose schedules they have.
+    """
+    scheduled = {each.pk: each for each in series}
+    recent = recent_runs(scheduled)
     newest, skipped = newest_runs(recent), skipped_runs(recent)
     return {
         key: SeriesRuns(
@@ -164,7 +167,6 @@ def series_runs(series: SeriesQuerySet, now: datetime) -> dict[int, SeriesRuns]:
             _freshness(scheduled[key], newest.get(key), now),
         )
         for key, each in recent.items()
-        if key in scheduled  # not deleted since
     }
 
 

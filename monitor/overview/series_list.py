@@ -227,12 +227,11 @@ def _failed_in(category: str, states: NDArray[np.bytes_], stages: NDArray[np.obj
 
 def lines_of(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries]:
     """Return the lines of the series *keys*, as seen from *site*; empty: from where each run failed."""
-    visible = Series.objects.filter(pk__in=keys)
-    rows = latest.latest(visible, now)
-    means = dict(zip(rows.series.tolist(), rows.means.tolist(), strict=True))
-    runs = series_runs(visible, now)
+    means = latest.hourly_means(keys, now)
+    listed = Series.objects.filter(pk__in=keys).select_related("suite", "leader")
+    by_key = {series.pk: series for series in listed}
+    runs = series_runs(by_key.values(), now)
     failed_sites = sites_of_failures(runs)
-    by_key = {series.pk: series for series in visible.select_related("suite")}
     lines = []
     for series in (by_key[key] for key in keys if key in by_key):
         cell = cell_at(series.name, runs.get(series.pk), site, failed_sites)
@@ -245,7 +244,7 @@ def lines_of(keys: Sequence[int], site: str, now: datetime) -> list[ListedSeries
                 enabled=series.enabled,
                 cell=cell,
                 site=failed_at,
-                means=tuple(means.get(series.pk, ())),
+                means=means[series.pk],
             )
         )
     return lines

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Prefetch, Q
 
-from monitor.availability.report import MonthOfSite, months_of_sites
 from monitor.availability.site_states import CurrentState, states_at_site
 from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.ledger.maintenance import ShownWindow, open_and_planned
@@ -33,7 +33,6 @@ from monitor.models.incident import REPORTER, SERIES, IncidentAction
 from monitor.overview.place_details import (
     ApplicationForecast,
     application_forecasts,
-    bound_series,
     durations_in,
 )
 from monitor.overview.reporters import ReporterStanding, reporter_standings
@@ -47,6 +46,40 @@ if TYPE_CHECKING:
 
 CALENDAR = timedelta(days=365)
 RESOLVED_INCIDENTS = 5
+
+
+class _Binding(NamedTuple):
+    """The primary keys of a series, of a resource that it uses, and of its reporter."""
+
+    series: int
+    resource: int
+    reporter: int
+
+
+@dataclass(frozen=True)
+class VisiblePlace:
+    """What *user* may see of *site*: its resources by name, and the bindings of visible series to them.
+
+    Nearly every figure of the page needs the series: they are read once.
+    """
+
+    user: AbstractBaseUser | AnonymousUser
+    site: Site
+    resources: Sequence[Resource]
+    bindings: Sequence[_Binding]
+
+    @classmethod
+    def of(cls, user: AbstractBaseUser | AnonymousUser, site: Site) -> VisiblePlace:
+        visible = Series.objects.visible_to(user).order_by()
+        bindings = Binding.objects.filter(resource__site=site, series__in=visible).order_by()
+        rows = bindings.values_list("series", "resource", "series__reporter")
+        resources = Resource.objects.filter(site=site).order_by("sort_name")
+        return cls(user, site, list(resources.visible_to(user)), [_Binding(*row) for row in rows])
+
+    @cached_property
+    def series(self) -> list[int]:
+        """The primary keys of the series, sorted."""
+        return sorted({binding.series for binding in self.bindings})
 
 
 @dataclass(frozen=True)
@@ -102,7 +135,7 @@ class SiteStatus:
 class SiteHistory:
     """What happened at a site in the time range; *days* and *month* are of the last year and this month."""
 
-    month: MonthOfSite | None
+    month: SiteMonth | None
     days: Sequence[SiteDay]
     failures: Sequence[CategoryFailures]
     stages: Sequence[StageDuration]
@@ -116,39 +149,37 @@ class SiteHistory:
         return [_sum(month, list(days)) for month, days in by_month][::-1]
 
 
-def site_status(
-    user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, *, order: str, page: int
-) -> SiteStatus:
-    """Return the status of *site*, with a *page* of its series in the *order* of ``series_list``."""
+def site_status(place: VisiblePlace, now: datetime, *, order: str, page: int) -> SiteStatus:
+    """Return the status of *place*, with a *page* of its series in the *order* of ``series_list``."""
+    user, site = place.user, place.site
     state, states = states_at_site(user, site.name, now)
     return SiteStatus(
         site=site,
         state=state,
         hold=Hold.objects.at(now).filter(kind=HoldKind.SITE, name=site.name).first(),
-        resources=_resources(user, site, states),
-        reporters=_reporters(user, site, now),
+        resources=_resources(place, states),
+        reporters=_reporters(place, now),
         maintenance=open_and_planned(user, now, site),
-        incidents=list(_incidents(user, site).open().order_by("-since")),
+        incidents=list(_incidents(place).open().order_by("-since")),
         series=list_series(user, now, SeriesChoice(site=site.name), order=order, page=page),
     )
 
 
-def site_history(
-    user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime, start: datetime | None, end: datetime
-) -> SiteHistory:
-    """Return the history of *site*; failures and stages are from *start* (None: all) to *end*."""
+def site_history(place: VisiblePlace, now: datetime, start: datetime | None, end: datetime) -> SiteHistory:
+    """Return the history of *place*; failures and stages are from *start* (None: all) to *end*."""
     today = now.astimezone(UTC).date()
-    resources = Resource.objects.visible_to(user).filter(site=site).order_by("sort_name")
-    names = list(resources.values_list("name", flat=True))
-    series = bound_series(Series.objects.visible_to(user), names)
-    days = SiteDay.objects.visible_to(user).of_sites().filter(site=site, day__gt=today - CALENDAR)
+    months = SiteMonth.objects.of_sites().filter(site=place.site)
+    days = SiteDay.objects.of_sites().filter(site=place.site)
+    if not place.series:  # a user who sees a series at the site sees the availability there
+        months, days = months.visible_to(place.user), days.visible_to(place.user)
+    names = [resource.name for resource in place.resources]
     return SiteHistory(
-        month=next(iter(months_of_sites(today.replace(day=1), now, user, [site])), None),
-        days=list(days.order_by("day")),
-        failures=failures_by_category(failed_at(user, names), start, end),
-        stages=durations_in(list(series.values_list("pk", flat=True)), start, end),
-        forecasts=application_forecasts(series),
-        resolved=_resolved(user, site),
+        month=months.filter(month=today.replace(day=1)).first(),
+        days=list(days.filter(day__gt=today - CALENDAR).order_by("day")),
+        failures=failures_by_category(failed_at(names, place.series), start, end),
+        stages=durations_in(place.series, start, end),
+        forecasts=application_forecasts(Series.objects.filter(pk__in=place.series)),
+        resolved=_resolved(place),
     )
 
 
@@ -159,45 +190,38 @@ def _sum(month: date, days: Sequence[SiteDay]) -> SiteMonth:
     return SiteMonth(month=month, **sums)
 
 
-def _resources(
-    user: AbstractBaseUser | AnonymousUser, site: Site, states: Mapping[str, CurrentState]
-) -> list[ResourceRow]:
-    resources = Resource.objects.visible_to(user).filter(site=site).order_by("sort_name")
-    pairs = _bindings(user, site).values_list("resource", "series").distinct()
-    counts = Counter(resource for resource, _ in pairs)
+def _resources(place: VisiblePlace, states: Mapping[str, CurrentState]) -> list[ResourceRow]:
+    counts = Counter(resource for resource, _ in {(each.resource, each.series) for each in place.bindings})
     return [
-        ResourceRow(each, states[each.name], counts[each.pk]) for each in resources if each.name in states
+        ResourceRow(each, states[each.name], counts[each.pk])
+        for each in place.resources
+        if each.name in states
     ]
 
 
-def _reporters(user: AbstractBaseUser | AnonymousUser, site: Site, now: datetime) -> list[ReporterRow]:
-    pairs = _bindings(user, site).values_list("series__reporter", "series").distinct()
-    counts = Counter(reporter for reporter, _ in pairs)
-    reporters = Reporter.objects.manageable_or_visible_to(user)
-    standings = reporter_standings(reporters.filter(Q(pk__in=counts) | Q(site=site)), now)
+def _reporters(place: VisiblePlace, now: datetime) -> list[ReporterRow]:
+    counts = Counter(reporter for reporter, _ in {(each.reporter, each.series) for each in place.bindings})
+    reporters = Reporter.objects.manageable_or_visible_to(place.user)
+    standings = reporter_standings(reporters.filter(Q(pk__in=counts) | Q(site=place.site)), now)
     return [
-        ReporterRow(each, counts[each.reporter.pk], each.reporter.site_id == site.pk) for each in standings
+        ReporterRow(each, counts[each.reporter.pk], each.reporter.site_id == place.site.pk)
+        for each in standings
     ]
 
 
-def _bindings(user: AbstractBaseUser | AnonymousUser, site: Site) -> QuerySet[Binding]:
-    visible = Series.objects.visible_to(user).order_by()
-    return Binding.objects.filter(resource__site=site, series__in=visible).order_by()
+def _incidents(place: VisiblePlace) -> IncidentQuerySet:
+    """Return the incidents that the user may see, with a cause at the site or an affected series there."""
+    name = place.site.name
+    is_edge = Q(name__startswith=f"{name}>") | Q(name__endswith=f">{name}")
+    here = (Q(name=name) | is_edge) & ~Q(kind__in=[REPORTER, SERIES])
+    affected = IncidentSeries.objects.filter(series__in=place.series, until=None).order_by()
+    visible = Incident.objects.visible_to(place.user).select_related("signature")
+    return visible.filter(here | Q(pk__in=affected.values("incident")))
 
 
-def _incidents(user: AbstractBaseUser | AnonymousUser, site: Site) -> IncidentQuerySet:
-    """Return the incidents that *user* may see, with a cause at *site* or an affected series there."""
-    series = _bindings(user, site).values("series")
-    is_edge = Q(name__startswith=f"{site.name}>") | Q(name__endswith=f">{site.name}")
-    here = (Q(name=site.name) | is_edge) & ~Q(kind__in=[REPORTER, SERIES])
-    affected = IncidentSeries.objects.filter(series__in=series, until=None).order_by().values("incident")
-    visible = Incident.objects.visible_to(user).select_related("signature")
-    return visible.filter(here | Q(pk__in=affected))
-
-
-def _resolved(user: AbstractBaseUser | AnonymousUser, site: Site) -> list[ResolvedIncident]:
-    """Return the newest resolved incidents at *site*, with what users wrote about them."""
-    comments = IncidentEvent.objects.visible_to(user).filter(action=IncidentAction.COMMENTED)
-    rows = _incidents(user, site).exclude(resolved_at=None).order_by("-resolved_at", "-pk")
+def _resolved(place: VisiblePlace) -> list[ResolvedIncident]:
+    """Return the newest resolved incidents at the site, with what users wrote about them."""
+    comments = IncidentEvent.objects.visible_to(place.user).filter(action=IncidentAction.COMMENTED)
+    rows = _incidents(place).exclude(resolved_at=None).order_by("-resolved_at", "-pk")
     found = rows.prefetch_related(Prefetch("events", comments))[:RESOLVED_INCIDENTS]
     return [ResolvedIncident(row, [event.text for event in row.events.all()]) for row in found]

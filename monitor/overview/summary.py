@@ -124,7 +124,7 @@ def failing_series(
     are read.
     """
     keys, culprits = _first_failing(states, list(sites), but)
-    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys), now)
+    runs = runs_by_series or series_runs(Series.objects.filter(pk__in=keys).select_related("leader"), now)
     return [
         FailingSeries(
             series=runs[key].name,

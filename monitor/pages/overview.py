@@ -92,7 +92,7 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
 def _fields(
     query: Mapping[str, str], orders: Sequence[str], request: HttpRequest, sites: Sequence[str]
 ) -> list[FilterField]:
-    suites = Suite.objects.visible_to(request.user).order_by("sort_name")
+    suites = Suite.objects.visible_to(request.user).order_by("sort_name").only("name", "title")
     states = [(state, "failing" if state == series_list.NOT_WORKING else _words(state)) for state in STATES]
     options = {
         "suite": [("", "all"), *((suite.name, suite.title or suite.name) for suite in suites)],

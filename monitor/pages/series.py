@@ -219,12 +219,12 @@ def _fields(choice: ChartChoice, metrics: Sequence[str]) -> list[FilterField]:
 
 
 def _freshness(series: Series, now: datetime) -> Staleness:
-    runs = series_runs(Series.objects.filter(pk=series.pk), now).get(series.pk)
+    runs = series_runs([series], now).get(series.pk)
     return runs.freshness if runs else Staleness.IMPORTED if series.is_imported else Staleness.NEVER_SEEN
 
 
 def _visible(request: HttpRequest, name: str) -> Series:
-    visible = Series.objects.visible_to(request.user).select_related("suite", "reporter")
+    visible = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
     return get_object_or_404(visible, name=name)
 
 

@@ -19,9 +19,15 @@ from monitor.gridfile.site_details import (
 )
 from monitor.models import Site, SiteMonth
 from monitor.models.hold import HoldKind, Scope
-from monitor.models.site import MOST_CONTACTS, may_manage_somewhere
+from monitor.models.site import MOST_CONTACTS, may_manage_everywhere, may_manage_somewhere
 from monitor.overview import series_list
-from monitor.overview.site_details import SiteHistory, SiteStatus, site_history, site_status
+from monitor.overview.site_details import (
+    SiteHistory,
+    SiteStatus,
+    VisiblePlace,
+    site_history,
+    site_status,
+)
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
@@ -40,12 +46,14 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     site, now = _find(request, name), timezone.now()
     order = request.GET.get("order", "")
     order = order if order in series_list.ORDERS else series_list.WORST
-    status = site_status(request.user, site, now, order=order, page=page_number(request.GET.get("page", "")))
+    place = VisiblePlace.of(request.user, site)
+    status = site_status(place, now, order=order, page=page_number(request.GET.get("page", "")))
     chosen = time_range(request, now)
-    history = site_history(request.user, site, now, chosen.start, chosen.end)
+    history = site_history(place, now, chosen.start, chosen.end)
     digest = digest_of(_seen(status, history))
     if is_current(request, digest):
         return HttpResponse(status=204)
+    may_manage = _may_manage(request, site)
     context = {
         "site": site,
         "status": status,
@@ -56,14 +64,14 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "time_range": chosen,
         "month_columns": ("Month", "Availability", "Reliability", "Down"),
         "month_rows": [_month_row(month) for month in history.months],
-        "may_manage": _may_manage(request, site),
+        "may_manage": may_manage,
         "crumbs": _crumbs(),
         "digest": digest,
         "now": now,
     }
     if wants_part(request):
         return render(request, "parts/site.html", context)
-    form = hold_form_context(request, Scope(HoldKind.SITE, site.name), now)
+    form = hold_form_context(request, Scope(HoldKind.SITE, site.name), now) if may_manage else {}
     return render(request, "pages/site.html", {**context, **form})
 
 
@@ -94,6 +102,8 @@ def _find(request: HttpRequest, name: str) -> Site:
 
 
 def _may_manage(request: HttpRequest, site: Site) -> bool:
+    if may_manage_everywhere(request.user):
+        return True
     manageable = Site.objects.manageable_by(request.user).filter(pk=site.pk)
     return may_manage_somewhere(request.user) and manageable.exists()
 

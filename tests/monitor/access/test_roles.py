@@ -41,6 +41,34 @@ def test_a_user_without_a_role_reads_as_a_viewer_and_an_inactive_user_has_none()
     assert roles.grants_of(new_user("bob")) == []
 
 
+def test_permissions_of_the_user_and_of_its_groups_count_and_those_of_others_do_not() -> None:
+    ada, other = new_user(), new_user("bob")
+    ada.user_permissions.add(Permission.objects.get(codename="view_auditevent"))
+    other.user_permissions.add(Permission.objects.get(codename="change_site"))
+    group = Group.objects.create(name="operators of the night")  # no role
+    group.permissions.add(Permission.objects.get(codename="run_series"))
+    ada.groups.add(group)
+    assert ada.get_all_permissions() == {"monitor.view_auditevent", "monitor.run_series"}
+    assert roles_of(ada) == {UserRole.VIEWER}
+    assert not ada.has_perm("monitor.change_site")
+
+
+def test_a_user_that_is_granted_a_role_has_its_permissions_at_once_and_loses_them_with_it() -> None:
+    ada = new_user()
+    assert not ada.has_perm("monitor.run_series")
+    roles.grant(ada, Grant(UserRole.OPERATOR))
+    assert ada.has_perm("monitor.run_series")
+    roles.revoke(ada, Grant(UserRole.OPERATOR))
+    assert not ada.has_perm("monitor.run_series")
+
+
+def test_an_inactive_user_has_no_permission() -> None:
+    gone = new_user("gone", is_active=False)
+    gone.user_permissions.add(Permission.objects.get(codename="run_series"))
+    assert not gone.get_all_permissions()
+    assert not gone.has_perm("monitor.run_series")
+
+
 def test_only_a_scheduler_that_is_nothing_else_is_kept_from_measurements() -> None:
     user = new_user()
     roles.grant(user, Grant(UserRole.SCHEDULER))

@@ -225,5 +225,5 @@ def test_the_number_of_queries_does_not_depend_on_how_many_alerts_there_are(
             opened = alert(other, grid.gather, now)
             Notification.objects.create(alert=opened, event=Event.OPENED, channel={"kind": "log"})
             close(alert(other, grid.circle, now), now)
-        with django_assert_num_queries(16):  # three for the roles and permissions of the user
+        with django_assert_num_queries(13):
             client.get(PATH, headers=HTMX)
