@@ -20,12 +20,14 @@ from forecasting.base import (
     is_usable,
     require_not_past,
 )
+from forecasting.learning.fading import FadingValues
 from forecasting.learning.issued import IssuedAnswer, IssuedAnswers
 from forecasting.learning.later_runs import LaterRuns
 from forecasting.methods import auto, blend
 from forecasting.prior import MIN_VALUES as PRIOR_VALUES
 from forecasting.prior import Prior
 from forecasting.state import MethodsByName
+from forecasting.uncertainty.fading_quantiles import fading_quantiles
 from forecasting.uncertainty.intervals import MIN_RESIDUALS, QUANTILE_LEVELS, Residuals, finite
 from forecasting.uncertainty.spread import Spread
 
@@ -80,7 +82,7 @@ class Forecaster:
     late (``forecasting.learning.later_runs``) are not learned, and counted in ``superseded``.
     """
 
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
     name: str
     dropped: int = field(default=0, init=False)
     superseded: int = field(default=0, init=False)
@@ -92,6 +94,7 @@ class Forecaster:
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
     # medians of all methods, and what the spread issued
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
+    _overlapping: FadingValues = field(default_factory=FadingValues, init=False)  # since the first overlap
     _later_runs: LaterRuns = field(default_factory=LaterRuns, init=False)
     # a heap of (known_at_seconds, is_own, time_seconds, value, ended_at_seconds, source)
     _waiting: list[tuple[float, bool, float, float, float, Source]] = field(default_factory=list, init=False)
@@ -208,8 +211,12 @@ class Forecaster:
         if stale_after_seconds is not None and point.age_seconds > stale_after_seconds:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
-        spread = self._spread if name == self.name else self._residuals.get(name, Residuals())
-        quantiles = _with_own(spread.around(point.median, probabilities), point.quantiles)
+        if name == self.name:
+            fading = fading_quantiles(self._overlapping, at_seconds)
+            around = self._spread.around(point.median, probabilities, fading)
+        else:
+            around = self._residuals.get(name, Residuals()).around(point.median, probabilities)
+        quantiles = _with_own(around, point.quantiles)
         return _floored(point, quantiles, -math.inf if floor is None else floor)
 
     def part_medians(self, at_seconds: float, *, floor: float | None = None) -> dict[str, float]:
@@ -251,6 +258,8 @@ class Forecaster:
                     issued = IssuedAnswer(present, 0)  # a poor first error is better than none
             if issued is not None:
                 self._score(issued, value)
+        if len(self._overlapping) or not self._issued.is_current(time_seconds):
+            self._overlapping.add(time_seconds, known_at_seconds, value)
         self._issued.keep(present, time_seconds, known_at_seconds)
         self._method[self.name].learn(time_seconds, known_at_seconds, value)
         self.used += 1
@@ -265,7 +274,10 @@ class Forecaster:
         for name, forecast in self._all_forecasts(at_seconds):
             medians[name] = forecast.median
         point = medians[self.name]
-        return None if math.isnan(point) else np.concatenate([[*medians.values()], self._spread.issue(point)])
+        if math.isnan(point):
+            return None
+        issued = self._spread.issue(point, fading_quantiles(self._overlapping, at_seconds))
+        return np.concatenate([[*medians.values()], issued])
 
     def _score(self, issued: IssuedAnswer, value: float) -> None:
         names = self._all_methods()

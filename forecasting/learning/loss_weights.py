@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from forecasting.memo import Memo
+
 Numbers = NDArray[np.float64]
 
 _DECAY = 0.995  # factor of old losses at each value
@@ -35,9 +37,11 @@ class LossWeights:
     squared: bool = False
     _losses: Numbers = field(default_factory=lambda: np.zeros(0), init=False)
     _evidence: float = field(default=0.0, init=False)
+    _memo: Memo[Numbers] = field(default_factory=Memo, init=False, compare=False)  # by the number of experts
 
     def update(self, forecasts: Numbers, value: float) -> None:
         """Learn the actual *value* from the *forecasts* of the experts; NaN for an expert that sleeps."""
+        self._memo.clear()
         errors = np.minimum(np.abs(forecasts - value), _LARGEST_SQUARABLE)
         if self.squared:
             errors *= errors
@@ -53,6 +57,7 @@ class LossWeights:
 
     def start(self, losses: Numbers) -> None:
         """Begin as if a few values with these mean *losses*, in median losses, had been learned."""
+        self._memo.clear()
         self._losses, self._evidence = _PRIOR_VALUES * losses, _PRIOR_VALUES
 
     def mean_losses(self) -> Numbers:
@@ -61,23 +66,34 @@ class LossWeights:
 
     def widen(self, count: int) -> None:
         """Make room for *count* experts; additional experts are appended with the mean loss."""
+        self._memo.clear()
         if len(self._losses):
             added = np.full(count - len(self._losses), self._losses.mean())
             self._losses = np.concatenate([self._losses, added])
 
     def weights(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         """Return the weights of *count* experts: 1 in total, 0 for those not *awake* (None: all are)."""
-        weights = np.ones(count)
-        if len(self._losses):
-            least = float(np.minimum.reduce(self._losses))
-            excess = (self._losses - least) / max(least, 1e-300)
-            weights = np.exp(-np.minimum(_RATE[self.squared] * math.sqrt(self._evidence) * excess, 700.0))
-            weights *= weights >= _NEGLIGIBLE
         if awake is not None:
-            weights = weights * awake
+            weights = self._unscaled(count) * awake
             if not weights.any():
                 weights = awake.astype(np.float64)
+            weights /= np.add.reduce(weights)
+            return weights
+        cached = self._memo.get(count)
+        if cached is not None:
+            return cached
+        weights = self._unscaled(count)
         weights /= np.add.reduce(weights)
+        return self._memo.keep(count, weights)
+
+    def _unscaled(self, count: int) -> Numbers:
+        if not len(self._losses):
+            return np.ones(count)
+        least = float(np.minimum.reduce(self._losses))
+        excess = (self._losses - least) / max(least, 1e-300)
+        rate = _RATE[self.squared] * math.sqrt(self._evidence)
+        weights: Numbers = np.exp(-np.minimum(rate * excess, 700.0))
+        weights *= weights >= _NEGLIGIBLE
         return weights
 
 

@@ -22,10 +22,11 @@ smoothing; their errors differ when a level drifts or jumps. Then, separately fo
 **Overlap.** If other runs ended while a run was under way, its value is compared with the quantiles issued
 before its start. Runs side by side are less evidence than as many runs one after another: of a burst of n
 runs the long windows keep about the square root of n values, and the losses of experts weigh one run by the
-inverse of the overlap. Quantiles for runs that overlap are farther apart: a window of values from few bursts
-is a sample of few bursts. The correction moves faster, and farther, since a miss comes late (Gibbs, Candes,
-"Conformal inference for online prediction with arbitrary distribution shifts", JMLR 25, 2024, on the step and
-the delay of what it corrects).
+inverse of the overlap. In proportion to the usual overlap, quantiles of the last values
+(``forecasting.uncertainty.fading_quantiles``) replace the blend. Quantiles for runs that overlap are farther
+apart: a window of values from few bursts is a sample of few bursts. The correction moves faster, and farther,
+since a miss comes late (Gibbs, Candes, "Conformal inference for online prediction with arbitrary distribution
+shifts", JMLR 25, 2024, on the step and the delay of what it corrects).
 
 Order statistics are evaluated at the positions that are unbiased for the median for any distribution
 (Hyndman, Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996, type 8). Beyond
@@ -80,7 +81,7 @@ _OVERLAP_RATE = 0.05  # the weight of the newest outcome in the usual overlap
 _OVERLAP_STEPS = 1.5  # times the step for an outcome that overlaps
 _OVERLAP_ROOM = 0.9
 _KEPT_POWER = 0.5  # of the overlap, by which it thins the long windows
-_WIDER, _WIDER_OUTSIDE = 0.2, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
+_WIDER, _WIDER_OUTSIDE = 0.05, 0.5  # logarithm of the widening per logarithm of the overlap; more far outside
 
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 _LOWER = slice(0, len(QUANTILE_LEVELS) // 2)
@@ -97,7 +98,7 @@ _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 class Spread:
     """Learns the distribution of the values of one series around their forecasts."""
 
-    VERSION: ClassVar[int] = 5
+    VERSION: ClassVar[int] = 6
     n: int = field(default=0, init=False)
     kept: int = field(default=0, init=False)  # values in recent, ever
     quick: float = field(default=0.0, init=False)
@@ -120,10 +121,14 @@ class Spread:
     following: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
     moved: Numbers = field(default_factory=lambda: np.zeros(len(QUANTILE_LEVELS)), init=False)
 
-    def issue(self, point: float) -> Numbers:
-        """Return what ``learn`` needs of the present state to score it later, given the forecast *point*."""
+    def issue(self, point: float, fading: Numbers | None = None) -> Numbers:
+        """Return what ``learn`` needs of the present state to score it later.
+
+        *point* and *fading* are those of ``around``.
+        """
         point = _within(point)
-        return np.concatenate([self._answer(point), (self.quick, self.slow), self.quantiles.ravel()])
+        answer = self._answer(point, fading)
+        return np.concatenate([answer, (self.quick, self.slow), self.quantiles.ravel()])
 
     def learn(self, point: float, value: float, issued: IssuedAnswer | None = None) -> None:
         """Learn a *value* whose forecast was *point*.
@@ -148,10 +153,13 @@ class Spread:
         self._keep(point, value, issued.overlap)
         self._form()
 
-    def around(self, point: float, probabilities: Sequence[float]) -> dict[float, float]:
+    def around(
+        self, point: float, probabilities: Sequence[float], fading: Numbers | None = None
+    ) -> dict[float, float]:
         """Return the quantiles of the next value, given its forecast *point*, which is the median.
 
-        The quantiles never fall with rising probability.
+        *fading* are the ``fading_quantiles`` for the same time; None: not used. The quantiles never fall with
+        rising probability.
 
         Raises:
             Abstained: fewer than two values have been learned.
@@ -163,16 +171,18 @@ class Spread:
             )
         if not all(0.0 < probability < 1.0 for probability in probabilities):
             raise InvalidNumber(f"expected probabilities between 0 and 1, got {list(probabilities)}")
-        quantiles = np.interp(probabilities, _ALL_LEVELS, _continued(self._answer(point))).tolist()
+        quantiles = np.interp(probabilities, _ALL_LEVELS, _continued(self._answer(point, fading))).tolist()
         return {
             probability: _on_its_side(probability, quantile, point)
             for probability, quantile in zip(probabilities, quantiles, strict=True)
         }
 
-    def _answer(self, point: float) -> Numbers:
-        """Return the corrected quantiles at ``QUANTILE_LEVELS``, given the forecast *point*."""
+    def _answer(self, point: float, fading: Numbers | None) -> Numbers:
+        """Return the corrected quantiles at ``QUANTILE_LEVELS``; the arguments are those of ``around``."""
         blend = self.fixed + self.following * (_within(point) - self.quantiles[0])
         blend.sort()
+        if self.overlap and fading is not None:
+            blend += min(self.overlap, 1.0) * (fading - blend)
         answer = np.interp(_LEVELS + self.moved, _ALL_LEVELS, _continued(blend))
         answer.sort()
         if self.overlap:

@@ -47,15 +47,6 @@ def test_while_few_runs_of_a_burst_are_known_the_longer_ones_count_more() -> Non
     assert (longer > by_age).any()
 
 
-def test_only_the_last_hundred_values_count() -> None:
-    draw = random.Random(3)
-    values = [draw.lognormvariate(3.0, 0.5) for _ in range(100)]
-    fresh = trained(*one_after_another([1e6] * 5 + values))
-    kept = trained(*one_after_another([20.0] * 5 + values))
-    at_seconds = 105 * HOUR_SECONDS
-    assert fresh.expert_forecasts(at_seconds) == kept.expert_forecasts(at_seconds)
-
-
 def test_it_joins_the_blend_with_the_first_run_that_overlaps() -> None:
     blended = blend.Method()
     for started_at, known_at, value in one_after_another([10.0, 11.0, 12.0]):

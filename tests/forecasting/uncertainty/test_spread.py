@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from forecasting import state
 from forecasting.base import Abstained, InvalidNumber
+from forecasting.learning.issued import IssuedAnswer
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from forecasting.uncertainty.spread import Spread
 
@@ -242,3 +243,16 @@ def test_two_values_far_away_on_one_side_are_taken_for_the_new_level() -> None:
     values = steady(random.Random(15))[:200]
     spread = trained([*values, 5_000.0, 5_000.0])
     assert spread.quick > 3_500.0
+
+
+def test_quantiles_that_fade_count_only_where_runs_overlap() -> None:
+    draw, fading = random.Random(9), np.linspace(0.0, 400.0, len(QUANTILE_LEVELS))
+    values = [draw.gauss(100.0, 5.0) for _ in range(100)]
+    alone, overlapping = trained(values), trained(values)
+    for value in values:
+        overlapping.learn(100.0, value, IssuedAnswer(overlapping.issue(100.0, fading), 8))
+    assert alone.around(100.0, NINETY, fading) == alone.around(100.0, NINETY)
+    lower_without, upper_without = overlapping.around(100.0, NINETY).values()
+    lower, upper = overlapping.around(100.0, NINETY, fading).values()
+    assert lower < lower_without < upper_without < upper
+    assert upper > 200.0
