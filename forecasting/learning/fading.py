@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 _LEAST_AGE_SECONDS = 10.0  # added to ages: of values a few seconds old none is much newer
+_LONGEST_SECONDS = 1e12  # of ages and runs: sums of longer ones might not be finite
 _LONGEST = 150
 _LOG_RANKS: Numbers = np.log(np.arange(_LONGEST, 0, -1.0))  # of the oldest value first
 
@@ -51,8 +52,8 @@ class FadingValues:
     def weighted(self, at_seconds: float, powers: Numbers) -> WeightedValues:
         """Return the values and a row of weights for each pair of *powers*: of the rank, of the time."""
         started, known, values = self._recent
-        since_known = np.maximum(at_seconds - known, 0.0) + _LEAST_AGE_SECONDS
-        running = np.maximum(known - started, 0.0)
+        since_known = np.clip(at_seconds - known, 0.0, _LONGEST_SECONDS) + _LEAST_AGE_SECONDS
+        running = np.clip(known - started, 0.0, _LONGEST_SECONDS)
         order = values.argsort(kind="stable")
         logs = np.stack([_LOG_RANKS[_LONGEST - len(values) :], np.log(since_known)])[:, order]
         by_age = np.exp(-powers @ logs)
