@@ -92,7 +92,7 @@ class Forecaster:
     _method: MethodsByName = field(default_factory=MethodsByName, init=False)
     _spread: Spread = field(default_factory=Spread, init=False)
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
-    # medians of all methods, and what the spread issued
+    # the own median, what the spread issued, and the medians of the parts
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
     _overlapping: FadingValues = field(default_factory=FadingValues, init=False)  # since the first overlap
     _later_runs: LaterRuns = field(default_factory=LaterRuns, init=False)
@@ -266,26 +266,26 @@ class Forecaster:
         self.last_value = value
 
     def _answer(self, at_seconds: float) -> NDArray[np.float64] | None:
-        """Return the medians for *at_seconds*, NaN for methods that abstain, and what the spread issues.
+        """Return the own median for *at_seconds*, what the spread issues, and the medians of all parts.
 
-        None if the forecaster's own method abstains.
+        NaN stands for parts that abstain. Parts that join later are appended. None if the forecaster's own
+        method abstains.
         """
         medians = dict.fromkeys(self._all_methods(), math.nan)
         for name, forecast in self._all_forecasts(at_seconds):
             medians[name] = forecast.median
-        point = medians[self.name]
+        point = medians.pop(self.name)
         if math.isnan(point):
             return None
         issued = self._spread.issue(point, fading_quantiles(self._overlapping, at_seconds))
-        return np.concatenate([[*medians.values()], issued])
+        return np.concatenate([[point], issued, [*medians.values()]])
 
     def _score(self, issued: IssuedAnswer, value: float) -> None:
-        names = self._all_methods()
-        for name, median in zip(names, issued.numbers[: len(names)].tolist(), strict=True):
-            if name == self.name:
-                of_spread = IssuedAnswer(issued.numbers[len(names) :], issued.overlap)
-                self._spread.learn(median, value, of_spread)
-            elif not math.isnan(median):
+        parts = self._method[self.name].parts()
+        of_spread, medians = np.split(issued.numbers[1:], [len(issued.numbers) - 1 - len(parts)])
+        self._spread.learn(float(issued.numbers[0]), value, IssuedAnswer(of_spread, issued.overlap))
+        for name, median in zip(parts, medians.tolist(), strict=True):
+            if not math.isnan(median):
                 self._residuals.setdefault(name, Residuals()).add(finite(value - median))
 
     def _all_forecasts(self, time_seconds: float) -> Iterator[tuple[str, ValueForecast]]:

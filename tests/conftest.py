@@ -18,6 +18,7 @@ from django.test import TestCase, TransactionTestCase
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.db import partitions
@@ -126,7 +127,12 @@ def empty_tables(_: TransactionTestCase | None = None) -> None:
 
 def _can_check_constraints(_: TestCase, database: BaseDatabaseWrapper) -> bool:
     """Whether the transaction still holds; Django's own way asks the server, once for each test."""
-    return not database.needs_rollback and database.connection is not None and not database.connection.closed
+    opened = database.connection
+    return (
+        not database.needs_rollback
+        and opened is not None
+        and opened.info.transaction_status in (TransactionStatus.IDLE, TransactionStatus.INTRANS)
+    )
 
 
 TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]

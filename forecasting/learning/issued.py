@@ -56,14 +56,19 @@ class IssuedAnswers:
         return time_seconds >= self.used_until_seconds
 
     def issued(self, time_seconds: float, size: int) -> IssuedAnswer | None:
-        """Return the newest kept answer issued before a run that started at *time_seconds*.
+        """Return the newest answer issued before a run that started at *time_seconds*, of *size* numbers.
 
-        None if no answer is that old, or if it has not *size* numbers: another version issued it.
+        The last numbers are NaN if they are of methods that joined later. None if no answer is that old, or
+        if it has more numbers: another version issued it.
         """
         index = bisect_right(self._known_at, time_seconds) - 1
-        if index < 0 or len(self._answers[index]) != size:
+        if index < 0 or len(self._answers[index]) > size:
             return None
-        return IssuedAnswer(self._answers[index], self._learned - self._counts[index])
+        answer = self._answers[index]
+        joined_later = size - len(answer)
+        if joined_later:
+            answer = np.concatenate([answer, np.full(joined_later, np.nan)])
+        return IssuedAnswer(answer, self._learned - self._counts[index])
 
     def keep(self, answer: NDArray[np.float64] | None, time_seconds: float, known_at_seconds: float) -> None:
         """Keep the present *answer* while a value is learned; None if there was none.

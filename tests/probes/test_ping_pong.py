@@ -138,7 +138,7 @@ def test_an_unreachable_server_fails_the_run_and_both_ends_are_named(tmp_path: P
 
 def test_a_largest_message_below_the_smallest_is_refused(tmp_path: Path) -> None:
     report = run_locally("ping_pong", tmp_path, {"min_bytes": 9, "max_bytes": 8}, "client", "server")
-    assert "InvalidParameters: max_bytes" in report.reason
+    assert "invalid parameters: max_bytes" in report.reason
 
 
 @pytest.fixture(scope="module")

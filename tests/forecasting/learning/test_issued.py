@@ -44,8 +44,14 @@ def test_of_values_known_at_once_only_the_last_answer_counts() -> None:
     assert number(answers, 20) == (4.0, 1)
 
 
-def test_an_answer_of_another_size_is_not_used() -> None:
-    assert kept((0, 10), (1, 20)).issued(15, 2) is None
+def test_a_method_that_joined_after_an_answer_abstained_then() -> None:
+    issued = kept((0, 10), (1, 20)).issued(15, 2)
+    assert issued is not None
+    np.testing.assert_array_equal(issued.numbers, [1.0, np.nan])
+
+
+def test_a_longer_answer_is_not_used() -> None:
+    assert kept((0, 10), (1, 20)).issued(15, 0) is None
 
 
 def test_old_answers_are_dropped_unless_runs_take_so_long() -> None:

@@ -207,7 +207,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_reporters(
             reporter_rows.status(other, now)
             (series,) = builders.circles([f"ring-{count}-{i}"], grid.resources[:2], reporter=other)
             builders.not_run(series, now - HOUR, State.PASSED, "")
-        with django_assert_num_queries(14):
+        with django_assert_num_queries(11):
             client.get(PATH, headers=HTMX)
 
 

@@ -90,8 +90,9 @@ def test_a_log_of_a_gigabyte_is_refused(tmp_path: Path) -> None:
 
 def test_without_the_package_a_line_names_it(tmp_path: Path) -> None:
     (tmp_path / "job.darshan").write_bytes(b"x")
-    command = [sys.executable, "-S", "-m", "reporters", "iotrace", "signature", "job.darshan"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # -S: no installed packages
+    python = Path(sys.base_prefix, "bin", "python3")  # without the packages of the environment
+    command = [str(python), "-m", "reporters", "iotrace", "signature", "job.darshan"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "the Python package darshan is not installed (extra: darshan)" in done.stderr
     assert done.returncode

@@ -107,7 +107,9 @@ Traced = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def traced(tmp_path: Path, cache: Path) -> Traced:
-    def run(*command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def run(
+        *command: str, options: tuple[str, ...] = (), cache: Path = cache
+    ) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "reporters", "iotrace", "run", "-o", str(tmp_path / "trace")]
         return subprocess.run(
             [*argv, *options, "--", *command],
@@ -245,7 +247,7 @@ def test_without_a_compiler_there_is_no_trace_and_a_line_says_so(
     traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    run = traced("/bin/true")
+    run = traced("/bin/true", cache=tmp_path / "nothing compiled yet")
     assert run.returncode == 2
     assert run.stderr == (
         "gridcast-reporter iotrace: cannot compile iotrace.so: "
