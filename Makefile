@@ -62,7 +62,7 @@ check-oldest-python: # of the reporters and the client, which run at sites
 	.venv/bin/vermin --quiet --no-tips --target=3.9- --violations reporters probes client integrations
 
 check-migrations:
-	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run --skip-checks
+	GRIDCAST_SECRET_KEY=unused $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
 bench: .venv/.development ## measure; writes var/bench.json (ARGS="ingest refresh" for some benchmarks)
 	$(PY) -m tests.bench $(ARGS)

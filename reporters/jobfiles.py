@@ -13,11 +13,16 @@ lose. A guard in a third session kills the program when the script has ended, ev
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from probes.base import ProbeFailed
+from probes.grid import Completed
+from reporters.base import JobFailed, ResourceShell
+from reporters.error_lines import decisive_line, tail
 from reporters.scratch import KILL_SESSION
 
 NOW = "now() { date +%s.%N; }"
@@ -124,7 +129,7 @@ echo
 """
 # JOB: prints the end of what a failed job wrote to stderr, or else of the batch system's output, or else why
 # a file cannot be written there: a full disk took no message.
-STDERR = """\
+_STDERR = """\
 for file in "$1/stderr" "$1/batch"; do
   [ ! -s "$file" ] || exec tail -c 4000 "$file"
 done
@@ -190,4 +195,20 @@ def cancel_script(name: str, listing: str, removing: str) -> str:
     """
     return _CANCEL.format(
         name=shlex.quote(name), listing=listing, removing=removing, patience_seconds=_PATIENCE_SECONDS
+    )
+
+
+def failure_of(
+    shell: ResourceShell, job: str, how: str, status: int | None, *, timeout_seconds: float
+) -> JobFailed:
+    """Return the error of the job in the directory *job*, with what it wrote last, if that can be read."""
+    done = Completed(1, "", "", 0.0)
+    with contextlib.suppress(ProbeFailed):
+        done = shell.run(["sh", "-c", _STDERR, "sh", job], timeout_seconds=timeout_seconds)
+    reason = decisive_line(done.stdout)
+    return JobFailed(
+        f"the job at {shell.resource} {how}{f': {reason}' if reason else ''}",
+        resource=shell.resource,
+        exit_status=status,
+        stderr_tail=tail(done.stdout),
     )

@@ -305,23 +305,7 @@ class TrackedJob(SubmittedJob):
         )
 
     def _failed(self, how: str, status: int | None) -> JobFailed:
-        stderr = self._stderr()
-        reason = decisive_line(stderr)
-        resource = self._shell.resource
-        return JobFailed(
-            f"the job at {resource} {how}{f': {reason}' if reason else ''}",
-            resource=resource,
-            exit_status=status,
-            stderr_tail=tail(stderr),
-        )
-
-    def _stderr(self) -> str:
-        """Return what ``jobfiles.STDERR`` prints; empty if it cannot be run."""
-        done = Completed(1, "", "", 0.0)
-        with contextlib.suppress(ProbeFailed):
-            argv = ["sh", "-c", jobfiles.STDERR, "sh", self._files]
-            done = self._shell.run(argv, timeout_seconds=_ANSWER_SECONDS)
-        return done.stdout
+        return jobfiles.failure_of(self._shell, self._files, how, status, timeout_seconds=_ANSWER_SECONDS)
 
 
 def _not_started(record: JobRecord) -> str:

@@ -21,7 +21,7 @@ Levels = tuple[str, ...]
 STREAM_FACTORS = ("readers", "writers")
 PRICES = ("io_seconds", "barrier_seconds", "spread_seconds")  # of a run of streams, beside its seconds
 FEWEST_PASSES = {"storage_sweep": 2, "streams": 3}  # that an analysis needs; the first is set aside
-_PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}  # by probe
+PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}  # of the metrics of a probe
 _CELL = re.compile(r"(?:sweep|streams)\.([a-z][a-z0-9_]*=[^,=.]+(?:,[a-z][a-z0-9_]*=[^,=.]+)*)\.([a-z_.]+)")
 _VALUES = {"sweep": "bytes_per_second", "streams": "seconds"}  # the metric that is compared
 
@@ -70,7 +70,7 @@ def stored_sweeps(
 
     A combination that was measured twice in a pass, as after a crash, has its first value.
     """
-    prefix = _PREFIXES.get(series.probe)
+    prefix = PREFIXES.get(series.probe)
     if prefix is None:
         return []
     metrics = Metric.objects.filter(segment__series=series, name__startswith=f"{prefix}.")

@@ -20,7 +20,7 @@ from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.samples.read import histories
 from monitor.models import Run, Series, StorageVerdict
 from monitor.models.run import State
-from monitor.performance.sweeps import FEWEST_PASSES, as_streams, as_sweep, stored_sweeps
+from monitor.performance.sweeps import FEWEST_PASSES, PREFIXES, as_streams, as_sweep, stored_sweeps
 from monitor.storage.uses import MeasuredUse, measured_uses, probes
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ HISTORY = timedelta(days=180)
 WITHIN_SECONDS = 3.0  # the duration of one call; then other tasks of the process run
 FULLNESS = "scratch.full"
 NUMBER = "sweep.pass"  # the first pass is set aside, if there are others
-_PREFIXES = {"storage_sweep": "sweep", "streams": "streams"}
 
 
 def refresh_verdicts(now: datetime, *, within_seconds: float = WITHIN_SECONDS) -> int:
@@ -72,7 +71,7 @@ def compute_verdict(series: Series, now: datetime) -> StorageVerdict:
     start = newest - HISTORY
     sweeps = stored_sweeps(series, start=start)
     content: dict[str, Any] = {"uses": _uses(series, sweeps, start)}
-    if series.probe in _PREFIXES:
+    if series.probe in PREFIXES:
         before = StorageVerdict.objects.filter(series=series).first()
         content.update(_analysis(series, sweeps, start, before.content if before else {}))
     verdict, _ = StorageVerdict.objects.update_or_create(
@@ -149,7 +148,7 @@ def _analysis(
 
 def _whole_passes_of(series: Series, sweep: StoredSweep, start: datetime) -> int:
     """Return the last pass of *sweep* after which nothing remained to be measured; 0 if there is none."""
-    prefix = _PREFIXES[series.probe]
+    prefix = PREFIXES[series.probe]
     names = [f"{prefix}.{name}" for name in ("pass", "began", "remaining")]
     points = histories(series, names, start=start, passed_only=False)
     numbers, begins, remaining = (

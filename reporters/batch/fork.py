@@ -11,14 +11,12 @@ The job's directory has the files ``pid`` (of the job's session), ``events`` (a 
 
 from __future__ import annotations
 
-import contextlib
 import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes.base import InvalidParameters, ProbeFailed
-from probes.grid import Completed
 from reporters import jobfiles
 from reporters.base import (
     BatchSystem,
@@ -229,19 +227,6 @@ class ForkedJob(SubmittedJob):
         return failed(f"{problem} at {resource}: {reason}", resource=resource, stderr_tail=tail(done.stderr))
 
     def _failed(self, how: str, events: Events) -> JobFailed:
-        stderr = self._stderr()
-        reason = decisive_line(stderr)
-        return JobFailed(
-            f"the job at {self._shell.resource} {how}{f': {reason}' if reason else ''}",
-            resource=self._shell.resource,
-            exit_status=events.status,
-            stderr_tail=tail(stderr),
+        return jobfiles.failure_of(
+            self._shell, self._directory, how, events.status, timeout_seconds=_ANSWER_SECONDS
         )
-
-    def _stderr(self) -> str:
-        """Return what ``jobfiles.STDERR`` prints; empty if it cannot be run."""
-        done = Completed(1, "", "", 0.0)
-        with contextlib.suppress(ProbeFailed):
-            argv = ["sh", "-c", jobfiles.STDERR, "sh", self._directory]
-            done = self._shell.run(argv, timeout_seconds=_ANSWER_SECONDS)
-        return done.stdout

@@ -44,7 +44,7 @@ def stderr_of(var: Path, *argv: str, **environment: str) -> str:
     [
         ("mysql://db/depot", "DATABASE_URL: expected postgresql://"),
         ("postgresql://db:abc/depot", "DATABASE_URL: expected a number"),
-        ("postgresql://nobody@127.0.0.1:1/depot", "set GRIDCAST_VAR to the state of a running service"),
+        ("postgresql://gridcast@127.0.0.1:1/depot", "set GRIDCAST_VAR to the state of a running service"),
     ],
 )
 def test_an_unavailable_depot_is_named_with_a_remedy(tmp_path: Path, url: str, expected: str) -> None:
