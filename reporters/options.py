@@ -22,13 +22,23 @@ _HAS_TYPE: Mapping[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str) and "\0" not in value,
     "Sequence[str]": lambda value: isinstance(value, (list, tuple)) and all(map(_HAS_TYPE["str"], value)),
 }
+_IN_WORDS: Mapping[str, str] = {
+    "None": "null",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "an integer",
+    "str": "a text",
+    "Sequence[str]": "a list of texts",
+}
 
 
 def invalid_option(options: Mapping[str, Any], types: Mapping[str, str]) -> str:
     """Return a message about the first invalid option, by the *types* of options; empty if all are valid."""
     for name, value in options.items():
-        if not any(_HAS_TYPE[type_name](value) for type_name in types[name].split(" | ")):
-            return f"{name}: expected {types[name]}, got {value!r}"
+        accepted = types[name].split(" | ")
+        if not any(_HAS_TYPE[type_name](value) for type_name in accepted):
+            words = " or ".join(_IN_WORDS[type_name] for type_name in accepted)
+            return f"{name}: expected {words}, got {value!r}"
         if name == "port" and value is not None and not 0 < value < 65536:
             return f"port: {value} is outside 1 to 65535"
         if _is_number(value) and value < 0:

@@ -71,10 +71,8 @@ def _parameter(probe: type[Probe], text: str) -> tuple[str, Value]:
         known = ", ".join(sorted(probe.parameters)) or "none"
         raise UsageFault(f"--set: expected NAME=VALUE with a parameter of the probe ({known}), got {text!r}")
     kind = type(probe.parameters[name].default)
-    if kind is str:
-        return name, value
     try:
-        parsed = json.loads(value)
+        parsed = json.loads(value) if kind is bool else kind(value)
     except ValueError:
         parsed = value
     return name, parsed  # the probe checks its type and its range

@@ -254,7 +254,7 @@ def test_an_unknown_probe_gives_a_report(bench: Bench) -> None:
 
 def test_parameters_that_do_not_fit_are_named(bench: Bench) -> None:
     report = bench.run(parameters={"size": "big"})
-    assert report.reason == "invalid parameters: size: expected int, got 'big'"
+    assert report.reason == "invalid parameters: size: expected an integer, got 'big'"
 
 
 def test_no_stage_begins_after_the_limit(bench: Bench) -> None:

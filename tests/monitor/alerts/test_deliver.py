@@ -108,7 +108,7 @@ def test_a_broken_channel_does_not_delay_the_others(alert: Alert, server: Hook, 
     assert list(errors) == [
         "kind: there is no channel 'pigeon'; known are email, log, webhook",
         "url: expected a URL such as https://hooks.example.org/gridcast, got ''",
-        "url: expected str, got 7",
+        "url: expected a text, got 7",
         "kind: there is no channel 'base'; known are email, log, webhook",
     ]
 

@@ -57,7 +57,7 @@ def test_a_failed_run_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_parameter_of_another_type_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["once", "login", "--set", "logins=many", f"--scratch={tmp_path}"]) == 1
-    assert "logins: expected int, got 'many'" in capsys.readouterr().out
+    assert "logins: expected an integer, got 'many'" in capsys.readouterr().out
 
 
 def test_the_doctor_finds_this_host_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
