@@ -42,6 +42,8 @@ def mounted(program: Path, directory: Path, profile: StorageProfile) -> Iterator
         if first_line != "mounted\n":
             _, error = process.communicate(timeout=_END_SECONDS)
             reason = error.strip() or f"exit status {process.returncode}"
+            if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+                reason += " (as root: modprobe fuse, chmod 666 /dev/fuse)"
             raise NotServing(f"cannot mount emulated storage at {directory}: {reason}")
         try:
             yield process

@@ -66,6 +66,7 @@ def full() -> FilledDepot:
     operator = builders.user("operator", may_run=True)
     permissions = Permission.objects.filter(codename__in=["manage_reporters", "manage_signatures"])
     operator.user_permissions.add(*permissions)
+    keep_alive()
     return FilledDepot(_session(operator), administrator(), failed=runs[-1], passed=runs[-2])
 
 
@@ -90,7 +91,7 @@ def huge() -> FilledDepot:
         builders.gather(f"gather-{number}", [resource, *resources[:3]])
     classify_runs(timezone.now())
     update_incidents(timezone.now())
-    heartbeats.record("beat", timezone.now() + HOUR)
+    keep_alive()
     return FilledDepot(_session(builders.user("operator", may_run=True)), administrator())
 
 
@@ -117,6 +118,12 @@ def broken() -> FilledDepot:
     Series.objects.update(created_at=now - HOUR)
     heartbeats.record("beat", now - 3 * HOUR)
     return FilledDepot(_session(builders.user("operator", may_run=True)), administrator())
+
+
+def keep_alive() -> None:
+    """Record heartbeats that last for all tests of a module: a banner comes with none of them."""
+    for component in (heartbeats.SCHEDULER, heartbeats.HOME_REPORTER):
+        heartbeats.record(component, timezone.now() + HOUR)
 
 
 BUILDERS: Mapping[str, Callable[[], FilledDepot]] = {

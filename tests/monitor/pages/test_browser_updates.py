@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from monitor.ledger import heartbeats, transitions
+from monitor.ledger import transitions
 from monitor.models import Run, Series
 from monitor.models.run import State
 from tests.monitor.pages import builders
@@ -144,7 +143,6 @@ def end_other_connections() -> None:
 def test_an_open_page_shows_a_database_outage_until_it_is_over(
     visitors: Visitors, depot: FilledDepot, tmp_path: Path
 ) -> None:
-    heartbeats.record("beat", timezone.now() + timedelta(hours=1))
     page = visitors.come().open("/", with_clock=True)
     place = connection.settings_dict["HOST"]
     connection.settings_dict["HOST"] = str(tmp_path)  # new connections of the web server fail
