@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from types import FrameType
 
 import probes
 from reporters.remote import local_run
@@ -36,10 +40,31 @@ class Command:
         if options.state:
             directory = os.path.abspath(options.state)  # noqa: PTH100  # used as text
             assignment = replace(assignment, series=f"once-{options.probe}", state_directory=directory)
-        report = run(assignment)
+        with _signals_end_the_run():
+            report = run(assignment)
         document = json.dumps(json.loads(to_json(report)), indent=1)
         sys.stdout.write(f"{document if options.json else _lines(report)}\n")
         return _OUTCOME_STATUS.get(report.outcome, 1)
+
+
+@contextlib.contextmanager
+def _signals_end_the_run() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP end this process after the run's cleanup, as Ctrl-C does."""
+    # Under nohup, SIGHUP stays ignored.
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)  # the cleanup comes next
+        sys.exit(128 + number)
+
+    for each in numbers:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _lines(report: Report) -> str:

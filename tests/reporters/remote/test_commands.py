@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from reporters.remote import commands
 from reporters.remote.main import main
 from reporters.report import from_json
+from tests.waiting import eventually
 
 
 def test_once_prints_stages_and_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +32,18 @@ def test_once_prints_the_report_as_it_would_be_sent(
     report = from_json(capsys.readouterr().out)
     assert report.outcome == "passed"
     assert report.parameters["logins"] == 2
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_once_that_is_ended_by_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "reporters", "once", "disk", "--set=tool=own", f"--scratch={tmp_path}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert eventually(lambda: any(file.is_file() for file in tmp_path.rglob("*")))
+        process.send_signal(number)
+        assert process.communicate()[0] == b""
+    assert process.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
