@@ -17,7 +17,9 @@ than the binomial distribution allows for the confidence, caution moves the boun
 highest of the leading experts, which know the present situation. While there are more misses than the
 quantile allows, caution moves the bound upwards from the bound of the first expert, at most to half more than
 the highest leading expert. More would hardly be exceeded less often: a miss that is this far off comes from a
-job unlike all before.
+job unlike all before. The experts of a queue that opened late were taught by the jobs of other queues, so
+while there are more misses than the binomial distribution allows, its bound is at least the highest of the
+leading experts, whatever the caution.
 
 No record helps with jobs of a new kind that are submitted before the first of them has exceeded its bound.
 """
@@ -65,6 +67,7 @@ class BoundEnsemble:
 
     experts: list[BoundExpert]
     leading: int = 2
+    is_late: bool = False  # whether the queue opened on a machine whose other queues had taught the experts
     quantile: float = QUANTILE
     confidence: float = CONFIDENCE
     _scored: int = field(default=0, init=False)
@@ -97,7 +100,9 @@ class BoundEnsemble:
             return blended_seconds
         is_short = self._missed > (1.0 - self.quantile) * self._scored
         least, highest = blended_seconds, max(blended_seconds, *bounds_seconds[: self.leading])
-        if is_short:
+        if self.is_late:
+            least = highest
+        elif is_short:
             least = max(least, bounds_seconds[0])
         if self._caution <= 1.0 or not is_short:
             return least + min(self._caution, 1.0) * (highest - least)

@@ -100,8 +100,6 @@ class QueueBounds:
         self._waiting[job.number] = waiting
         if waiting.bound_seconds is not None:
             self._scale.observe(signals)
-            if job.queue not in self._ensembles:
-                self._ensembles[job.queue] = self._new_ensemble()
             heappush(self._due, (job.submitted_seconds + waiting.bound_seconds, job.number))
             for regressed, bound_seconds in (
                 (self._linear, waiting.linear_seconds),
@@ -110,6 +108,8 @@ class QueueBounds:
                 regressed.submit(
                     job.number, RegressedJob(job.queue, job.submitted_seconds, bound_seconds, scaled)
                 )
+            if job.queue not in self._ensembles:
+                self._ensembles[job.queue] = self._new_ensemble(self._linear.opened_late(job.queue))
         else:
             self._linear.submit_unbounded(job.number, job.queue, scaled)
             self._partitioned.submit_unbounded(job.number, job.queue, scaled)
@@ -192,9 +192,10 @@ class QueueBounds:
         history = self._queues.get(queue)
         return history.history.ordered[-1] if history and len(history.history) else 0.0
 
-    def _new_ensemble(self) -> BoundEnsemble:
+    def _new_ensemble(self, is_late: bool = False) -> BoundEnsemble:
+        experts = [BoundExpert(prior) for prior in _PRIORS]
         return BoundEnsemble(
-            [BoundExpert(prior) for prior in _PRIORS], _LEADING, self.quantile, self.confidence
+            experts, _LEADING, is_late=is_late, quantile=self.quantile, confidence=self.confidence
         )
 
     def _score_overdue(self, at_seconds: float) -> None:

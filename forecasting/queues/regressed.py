@@ -6,10 +6,11 @@ lowers the level and every miss raises it, by steps that get smaller, so that th
 share of jobs whatever the weights are. While few jobs are scored, the confidence demands a promised share
 above the requested quantile; the promised share follows from the binomial distribution.
 
-The level starts where the first bound of the regression equals the queue's. A queue that opens on a machine
-whose other queues have taught the regression starts half-way between this level and the bound of the binomial
-method on the residuals of its first waits, which are their distances from the regression's answers. To start
-at the residuals themselves took the coverage of some queues below the quantile.
+The level starts where the first bound of the regression equals the queue's. The other queues of a machine may
+have taught the regression before a queue opens. The level of such a late queue starts half-way between the
+mean level of the others and the bound of the binomial method on the residuals of its first waits, their
+distances from the answers at submission. The queue's bound also loses its weight sooner. The residuals alone
+are few, and cost a twentieth of the loss; the mean alone left more queues with too many misses.
 
 A job is scored as soon as the job starts or has waited for longer than its bound. The weights are corrected
 by the present answer for the job, not by the bound at its submission. So the first miss of a stall raises the
@@ -29,7 +30,8 @@ from forecasting.queues.binomial import CONFIDENCE, QUANTILE, binomial_rank, min
 _RATE = 0.1  # step size of a queue's level
 _FIRST_SQUARES = 0.03  # initial value, so that the hits before the first miss lower the level only a little
 _HALF_WAY = 100.0  # scored jobs: then the bound of the queue and the regression have equal weights
-_EXPERIENCED = 2000  # scored jobs of other queues: then residuals tell more than the waits themselves
+_LATE_HALF_WAY = 10.0  # the same for a queue that opens late
+_EXPERIENCED = 2000  # scored jobs of other queues: then a queue opens late
 _NEXT_CHECK = 1.05  # a waiting job is checked again at this multiple of its age, at the earliest
 _MAX_LOG = 100.0  # logarithm of seconds: longer than any wait, but its exponential is finite
 
@@ -39,8 +41,14 @@ class QueueLevel:
     """The logarithm by which the regression's bounds for one queue are raised to keep the promised share."""
 
     raised: float
+    is_late: bool = False
     scored: int = 0
     squares: float = _FIRST_SQUARES
+
+    @property
+    def share(self) -> float:
+        """The weight of the regression; the rest is the weight of the queue's bound."""
+        return self.scored / (self.scored + (_LATE_HALF_WAY if self.is_late else _HALF_WAY))
 
     def learn(self, slope: float) -> None:
         self.scored += 1
@@ -71,7 +79,7 @@ class RegressedBounds:
     confidence: float = CONFIDENCE
     _levels: dict[str, QueueLevel] = field(default_factory=dict, init=False)
     _waiting: dict[int, RegressedJob] = field(default_factory=dict, init=False)
-    _unbounded: dict[int, tuple[str, Numbers]] = field(default_factory=dict, init=False)  # waiting, by number
+    _unbounded: dict[int, tuple[str, float]] = field(default_factory=dict, init=False)  # queues and answers
     _residuals: dict[str, list[float]] = field(default_factory=dict, init=False)  # of queues without a level
     _due: list[tuple[float, int]] = field(default_factory=list, init=False)  # times when bounds are exceeded
 
@@ -82,28 +90,30 @@ class RegressedBounds:
         """
         if not (level := self._levels.get(queue)):
             return of_queue_seconds
-        share = level.scored / (level.scored + _HALF_WAY)
-        log = share * self._log(queue, scaled) + (1.0 - share) * math.log1p(of_queue_seconds)
+        log = level.share * self._log(queue, scaled) + (1.0 - level.share) * math.log1p(of_queue_seconds)
         return min(math.expm1(log), limit_seconds)
+
+    def opened_late(self, queue: str) -> bool:
+        """Return whether the other queues had taught the regression before *queue* had its first bound."""
+        return self._levels[queue].is_late
 
     def submit(self, number: int, job: RegressedJob) -> None:
         """Add a job to the waiting jobs."""
         if job.queue not in self._levels:
-            self._levels[job.queue] = QueueLevel(self._first_raised(job))
+            self._levels[job.queue] = self._late_level(job.queue) or self._first_level(job)
         self._waiting[number] = job
         heappush(self._due, (job.submitted_seconds + job.bound_seconds, number))
 
     def submit_unbounded(self, number: int, queue: str, scaled: Numbers) -> None:
         """Add a job to the waiting jobs; its *queue* had no bound at its submission."""
-        self._unbounded[number] = queue, scaled
+        self._unbounded[number] = queue, self.regression.answer(scaled)
 
     def start(self, number: int, wait_seconds: float) -> None:
         """Learn the wait of the job *number* unless its miss has been learned already."""
         if unbounded := self._unbounded.pop(number, None):
-            queue, scaled = unbounded
+            queue, answer = unbounded
             if queue not in self._levels:
-                residual = math.log1p(wait_seconds) - self.regression.answer(scaled)
-                self._residuals.setdefault(queue, []).append(residual)
+                self._residuals.setdefault(queue, []).append(math.log1p(wait_seconds) - answer)
         if job := self._waiting.pop(number, None):
             self._score(job, wait_seconds > job.bound_seconds)
             self._learn(job, math.log1p(wait_seconds) > self._log(job.queue, job.scaled))
@@ -130,15 +140,19 @@ class RegressedBounds:
                     due_seconds = max(math.expm1(bound_log), _NEXT_CHECK * age_seconds)
                     heappush(self._due, (job.submitted_seconds + due_seconds, number))
 
-    def _first_raised(self, job: RegressedJob) -> float:
-        """Return the level at which a queue starts; *job* is its first job with a bound."""
-        of_waits = math.log1p(job.bound_seconds) - self.regression.answer(job.scaled)
-        residuals = sorted(self._residuals.pop(job.queue, ()))
+    def _late_level(self, queue: str) -> QueueLevel | None:
+        """Return the level at which *queue* starts if it opens late; it has no level yet."""
+        residuals = sorted(self._residuals.pop(queue, ()))
         elsewhere = sum(level.scored for level in self._levels.values())
         if elsewhere < _EXPERIENCED or len(residuals) < min_history(self.quantile, self.confidence):
-            return of_waits
+            return None
         of_residuals = residuals[binomial_rank(len(residuals), self.quantile, self.confidence) - 1]
-        return 0.5 * (of_waits + of_residuals)
+        of_others = sum(level.scored * level.raised for level in self._levels.values()) / elsewhere
+        return QueueLevel(0.5 * (of_others + of_residuals), is_late=True)
+
+    def _first_level(self, job: RegressedJob) -> QueueLevel:
+        """Return the level at which the bound of *job*, the first of its queue, is the queue's."""
+        return QueueLevel(math.log1p(job.bound_seconds) - self.regression.answer(job.scaled))
 
     def _log(self, queue: str, scaled: Numbers) -> float:
         """Return log(1 + seconds) of the present bound for a job."""

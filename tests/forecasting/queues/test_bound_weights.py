@@ -99,6 +99,18 @@ def test_a_queue_with_too_many_misses_gets_at_least_the_bound_of_the_first_exper
     assert ensemble.bound(LOW, (HIGH, LOW), LIMIT) == LOW
 
 
+def test_a_late_queue_with_more_misses_than_chance_allows_gets_the_highest_leading_bound() -> None:
+    early, late = trust(), BoundEnsemble([BoundExpert(), BoundExpert()], is_late=True)
+    for missed in [True] * 15 + [False] * 400:  # 15 of 415 is less than one in 20
+        early.score(missed)
+        late.score(missed)
+    assert early.bound(LOW, (LOW, HIGH), LIMIT) == LOW
+    assert late.bound(LOW, (LOW, HIGH), LIMIT) == HIGH
+    for _ in range(100):
+        late.score(missed=False)
+    assert late.bound(LOW, (LOW, HIGH), LIMIT) == LOW
+
+
 def test_where_half_may_be_missed_caution_stays_far_from_the_longest_wait() -> None:
     ensemble = trust(quantile=0.5)
     for _ in range(100):
