@@ -53,7 +53,7 @@ check-prose:
 	$(PY) .ci/prose.py
 
 check-types:
-	$(PY) -m mypy
+	$(PY) .ci/check_types.py
 
 check-layers:
 	PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
