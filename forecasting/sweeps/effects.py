@@ -176,7 +176,7 @@ def _within(logarithms: Sequence[NDArray[np.float64]]) -> tuple[float, int]:
 
 def _terms(design: Design, fit: _SweepFit, sign: float) -> list[TermEffect]:
     p_values = [_f_test(fit, columns) for columns in design.columns.values()]
-    q_values = scipy.stats.false_discovery_control(p_values) if p_values else []
+    q_values = _q_values(p_values)
     terms = []
     for (term, columns), p_value, q_value in zip(design.columns.items(), p_values, q_values, strict=True):
         levels = list(_level_effects(design, fit, term, columns))
@@ -192,11 +192,24 @@ def _f_test(fit: _SweepFit, columns: slice) -> float:
     if not covariance.any():  # values without any noise
         return float(not coefficients.any())
     statistic = float(coefficients @ np.linalg.solve(covariance, coefficients)) / len(coefficients)
-    return float(scipy.stats.f.sf(statistic, len(coefficients), fit.degrees))
+    return float(scipy.special.fdtrc(len(coefficients), fit.degrees, statistic))
+
+
+def _q_values(p_values: Sequence[float]) -> list[float]:
+    """Return for each test the share of false discoveries among those with at most its *p_values*.
+
+    Source: Y. Benjamini, Y. Hochberg, Journal of the Royal Statistical Society B 57 (1995), p. 289.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)[::-1]
+    shares = p[order] * len(p) / np.arange(len(p), 0, -1)
+    q = np.empty(len(p))
+    q[order] = np.minimum.accumulate(shares)
+    return [float(share) for share in np.minimum(q, 1.0)]
 
 
 def _level_effects(design: Design, fit: _SweepFit, term: Term, columns: slice) -> list[LevelEffect]:
-    reach = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, fit.degrees))
+    reach = float(scipy.special.stdtrit(fit.degrees, (1 + CONFIDENCE) / 2))
     effects = []
     for levels, weights in contrasts(term, design.levels):
         estimate = float(weights @ fit.coefficients[columns])
@@ -215,7 +228,7 @@ def _best(design: Design, fit: _SweepFit, term: Term, columns: slice, sign: floa
     estimates = {level: sign * float(weights @ fit.coefficients[columns]) for level, weights in pairs}
     first = max(estimates, key=estimates.__getitem__)
     best_weights = dict(pairs)[first]
-    reach = float(scipy.stats.t.ppf(1 - (1 - CONFIDENCE) / max(len(pairs) - 1, 1), fit.degrees))
+    reach = float(scipy.special.stdtrit(fit.degrees, 1 - (1 - CONFIDENCE) / max(len(pairs) - 1, 1)))
 
     def can_be_best(level: str, weights: NDArray[np.float64]) -> bool:
         difference = weights - best_weights

@@ -41,8 +41,8 @@ def first_pass(cells: Collection[Sequence[float]]) -> PassEffect | None:
     differences = np.array([values[0] - values[1:].mean() for values in logarithms])
     mean, n = float(differences.mean()), len(differences)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    reach = error * float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    p_value = float(2 * scipy.stats.t.sf(abs(mean) / error, n - 1)) if error else float(mean == 0.0)
+    reach = error * float(scipy.special.stdtrit(n - 1, (1 + CONFIDENCE) / 2))
+    p_value = float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error)) if error else float(mean == 0.0)
     return PassEffect(n, math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), p_value)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy  # submodules load when used: scipy.stats takes a second
 
 from forecasting.reading.sweeps import Sweep, SweepValue
 from forecasting.sweeps.effects import SweepEffects, TooFewCells, effects_of
@@ -42,6 +43,12 @@ def test_planted_effects_are_found_from_a_quarter_of_the_combinations() -> None:
         for level in effect.levels if effect.term in sweep.effects else ():
             place = tuple(FACTORS[name].index(of) for name, of in zip(effect.term, level.levels, strict=True))
             assert level.ratio == pytest.approx(float(np.exp(sweep.effects[effect.term][place])), rel=0.02)
+
+
+def test_false_discoveries_are_controlled_as_by_scipy() -> None:
+    terms = effects_of(planted(seed=1).sweep).terms
+    expected = scipy.stats.false_discovery_control([term.p_value for term in terms])
+    assert [term.q_value for term in terms] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_best_combination_need_not_be_measured() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
+import scipy  # submodules load when used: scipy.stats takes a second
 
 from forecasting.sweeps.rate_history import rate_history
 
@@ -37,6 +39,16 @@ def test_few_values_say_nothing_about_the_newest() -> None:
     assert (history.n, history.state, history.by_time) == (2, "few", None)
     single = rate_history([0.0], [5.0])
     assert (single.latest, single.median, single.variation) == (5.0, 5.0, 0.0)
+
+
+def test_a_trend_is_that_of_scipy() -> None:
+    rates = noisy(slope=math.log(0.8))
+    trend = rate_history(TIMES, rates).by_time
+    line = scipy.stats.linregress(np.array(TIMES) / (30 * DAY), np.log(rates))
+    reach = scipy.stats.t.ppf(0.95, len(rates) - 2) * line.stderr
+    assert trend is not None
+    expected = np.expm1([line.slope, line.slope - reach, line.slope + reach])
+    assert [trend.change, trend.low, trend.high] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_decline_by_month_is_found_with_its_interval() -> None:

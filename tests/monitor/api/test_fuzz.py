@@ -1,6 +1,6 @@
 """Fuzz: whatever a client sends, no operation answers with an internal error, and nothing is leaked.
 
-``GRIDCAST_FUZZ_REQUESTS`` sets the number of requests: 2,000 by default, 100,000 in ``make fuzz``.
+``GRIDCAST_FUZZ_REQUESTS`` sets the number of requests: 1,000 by default, 100,000 in ``make fuzz``.
 ``GRIDCAST_FUZZ_SEED`` sets the seed.
 """
 
@@ -28,7 +28,7 @@ from django.test import RequestFactory
 from tests.monitor.api.example_grid import example_grid
 from tests.monitor.api.openapi_document import openapi_document
 
-REQUESTS = int(os.environ.get("GRIDCAST_FUZZ_REQUESTS", "2000"))
+REQUESTS = int(os.environ.get("GRIDCAST_FUZZ_REQUESTS", "1000"))
 SEED = int(os.environ.get("GRIDCAST_FUZZ_SEED", "1"))
 # In the second half of the requests. The allocator holds up to three bodies of 3 MB more or less; 1 kB for
 # each of 100,000 requests are 49 MiB.
