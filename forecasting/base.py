@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 LARGEST_VALUE = 1e300  # sums over any real history of such values stay finite
@@ -54,8 +55,7 @@ class Abstained(ForecastingError):
         self.reason: Reason = reason
 
 
-@dataclass(frozen=True)
-class ValueForecast:
+class ValueForecast(NamedTuple):
     """The forecast of the next value of a series, in the unit of the series.
 
     Attributes:
@@ -74,7 +74,7 @@ class ValueForecast:
     method: str
     n: int
     age_seconds: float
-    quantiles: Mapping[float, float] = field(default_factory=dict)
+    quantiles: Mapping[float, float] = MappingProxyType({})
 
 
 class Source(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -94,7 +94,7 @@ class Forecaster:
     _residuals: dict[str, Residuals] = field(default_factory=dict, init=False)  # of the parts
     # the own median, what the spread issued, and the medians of the parts
     _issued: IssuedAnswers = field(default_factory=IssuedAnswers, init=False)
-    _overlapping: FadingValues = field(default_factory=FadingValues, init=False)  # since the first overlap
+    _recent: FadingValues = field(default_factory=FadingValues, init=False)  # of a method without a blend
     _later_runs: LaterRuns = field(default_factory=LaterRuns, init=False)
     # a heap of (known_at_seconds, is_own, time_seconds, value, ended_at_seconds, source)
     _waiting: list[tuple[float, bool, float, float, float, Source]] = field(default_factory=list, init=False)
@@ -212,7 +212,7 @@ class Forecaster:
             limits = f"{point.age_seconds:.0f} s old, accepted are {stale_after_seconds:.0f} s"
             raise Abstained("stale", f"the newest value is {limits}")
         if name == self.name:
-            fading = fading_quantiles(self._overlapping, at_seconds)
+            fading = self._fading_quantiles(at_seconds)
             around = self._spread.around(point.median, probabilities, fading)
         else:
             around = self._residuals.get(name, Residuals()).around(point.median, probabilities)
@@ -225,11 +225,8 @@ class Forecaster:
         Medians below *floor* are raised to *floor*.
         """
         minimum = -math.inf if floor is None else floor
-        return {
-            name: max(forecast.median, minimum)
-            for name, forecast in self._all_forecasts(at_seconds)
-            if name != self.name
-        }
+        medians = {name: _median_or_nan(part, at_seconds) for name, part in self.method.parts().items()}
+        return {name: max(median, minimum) for name, median in medians.items() if not math.isnan(median)}
 
     def _blend(self) -> blend.Method | None:
         method = self.method
@@ -258,8 +255,8 @@ class Forecaster:
                     issued = IssuedAnswer(present, 0)  # a poor first error is better than none
             if issued is not None:
                 self._score(issued, value)
-        if len(self._overlapping) or not self._issued.is_current(time_seconds):
-            self._overlapping.add(time_seconds, known_at_seconds, value)
+        if self._blend() is None and (len(self._recent) or not self._issued.is_current(time_seconds)):
+            self._recent.add(known_at_seconds, value)
         self._issued.keep(present, time_seconds, known_at_seconds)
         self._method[self.name].learn(time_seconds, known_at_seconds, value)
         self.used += 1
@@ -271,30 +268,27 @@ class Forecaster:
         NaN stands for parts that abstain. Parts that join later are appended. None if the forecaster's own
         method abstains.
         """
-        medians = dict.fromkeys(self._all_methods(), math.nan)
-        for name, forecast in self._all_forecasts(at_seconds):
-            medians[name] = forecast.median
-        point = medians.pop(self.name)
+        method = self.method
+        point = _median_or_nan(method, at_seconds)
         if math.isnan(point):
             return None
-        issued = self._spread.issue(point, fading_quantiles(self._overlapping, at_seconds))
-        return np.concatenate([[point], issued, [*medians.values()]])
+        medians = [_median_or_nan(part, at_seconds) for part in method.parts().values()]
+        issued = self._spread.issue(point, self._fading_quantiles(at_seconds))
+        return np.concatenate(((point,), issued, medians))
+
+    def _fading_quantiles(self, at_seconds: float) -> NDArray[np.float64] | None:
+        combined = self._blend()
+        recent = self._recent if combined is None else combined.fading_values
+        return None if recent is None else fading_quantiles(recent, at_seconds)
 
     def _score(self, issued: IssuedAnswer, value: float) -> None:
         parts = self._method[self.name].parts()
-        of_spread, medians = np.split(issued.numbers[1:], [len(issued.numbers) - 1 - len(parts)])
+        first = len(issued.numbers) - len(parts)
+        of_spread, medians = issued.numbers[1:first], issued.numbers[first:]
         self._spread.learn(float(issued.numbers[0]), value, IssuedAnswer(of_spread, issued.overlap))
         for name, median in zip(parts, medians.tolist(), strict=True):
             if not math.isnan(median):
                 self._residuals.setdefault(name, Residuals()).add(finite(value - median))
-
-    def _all_forecasts(self, time_seconds: float) -> Iterator[tuple[str, ValueForecast]]:
-        """Yield the forecast of each method for a run at *time_seconds*, except of methods that abstain."""
-        for name, method in self._all_methods().items():
-            try:
-                yield name, method.forecast(time_seconds)
-            except Abstained:
-                continue
 
 
 def forecast_history(
@@ -321,6 +315,13 @@ def forecast_history(
     return forecaster.forecast(
         at_seconds, probabilities=probabilities, floor=floor, stale_after_seconds=stale_after_seconds
     )
+
+
+def _median_or_nan(method: ForecastMethod, at_seconds: float) -> float:
+    try:
+        return method.forecast(at_seconds).median
+    except Abstained:
+        return math.nan
 
 
 def _with_own(around: Mapping[float, float], own: Mapping[float, float]) -> dict[float, float]:

@@ -22,19 +22,19 @@ specialize", STOC 1997). There is no rate to tune. For series that change in unk
 
 Where runs overlap, or other series taught a prior, weights by normalised losses
 (``forecasting.learning.loss_weights``) replace these weights, in proportion to the share of recent outcomes
-that overlapped, and no overlapping outcome proves a shift of level. In the same proportion, experts are
-combined to their weighted median if the loss is the absolute error, else to their weighted mean.
+that overlapped, and no overlapping outcome proves a shift of level.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.learning.level_shift import LevelShift
-from forecasting.learning.loss_weights import LossWeights, weighted_median
+from forecasting.learning.loss_weights import LossWeights
 from forecasting.learning.scale import TypicalSize
 
 Numbers = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Aggregation:
     _weights_of_all: Numbers = field(default_factory=lambda: np.zeros(0), init=False)  # if none sleeps
     _newest: float = field(default=0.0, init=False)  # actual value
     _shift: LevelShift = field(default_factory=LevelShift, init=False)
-    _overlapping: float = field(default=0.0, init=False)  # share of recent outcomes
+    overlapping: float = field(default=0.0, init=False)  # share of recent outcomes
     _has_prior: bool = field(default=False, init=False)
     _by_loss: LossWeights = field(default_factory=LossWeights, init=False)
 
@@ -86,14 +86,17 @@ class Aggregation:
         """Return the weight of each expert: at least 0, exactly 0 for sleeping experts, 1 in total."""
         return self._weights(self._centred(forecasts)[2], len(forecasts))
 
-    def update(self, forecasts: Numbers, value: float, overlap: int = 0) -> None:
+    def update(self, forecasts: Numbers, value: float, overlap: int = 0) -> float:
         """Learn the actual *value*, for which the experts had issued *forecasts*.
 
         *overlap* is the number of values learned since these forecasts were issued.
+
+        Returns:
+            The blend of *forecasts* before *value* was learned; NaN if all experts sleep.
         """
         origin, beyond, awake = self._centred(forecasts)
         if awake is not None and not awake.any():
-            return
+            return math.nan
         if not len(self._regrets):
             self._regrets, self._squares = np.zeros(len(forecasts)), np.zeros(len(forecasts))
         blended_beyond = self._blended(beyond, awake)
@@ -111,6 +114,7 @@ class Aggregation:
             self._shift.update(forecasts, blended, value, unit)
         self._typical_error.add(blended - value, min(blended, value, key=abs))
         self._newest = float(value)
+        return blended
 
     def start(self, losses: Numbers) -> None:
         """Begin with the mean *losses* of the experts on other series; more and more gives way to regrets."""
@@ -178,17 +182,17 @@ class Aggregation:
         return 2.0 - 2.0 * self.probability if error > 0.0 else -2.0 * self.probability
 
     def _count_overlap(self, overlap: int, forecasts: Numbers, value: float) -> None:
-        if overlap or self._overlapping:
+        if overlap or self.overlapping:
             rate = max(_OVERLAP_RATE, 1.0 / (self._typical_error.n + 1))
-            self._overlapping += rate * (bool(overlap) - self._overlapping)
+            self.overlapping += rate * (bool(overlap) - self.overlapping)
         self._by_loss.update(forecasts, value)
 
     @property
     def _share_by_loss(self) -> float:
         """The share of the weights that follows from losses, not from regrets."""
         if not self._has_prior:
-            return self._overlapping
-        return max(self._overlapping, _PRIOR_FADES / (_PRIOR_FADES + self._typical_error.n))
+            return self.overlapping
+        return max(self.overlapping, _PRIOR_FADES / (_PRIOR_FADES + self._typical_error.n))
 
     def _add(self, regrets: Numbers) -> None:
         squares = regrets * regrets
@@ -204,17 +208,8 @@ class Aggregation:
         return self._weighed(awake, count)
 
     def _blended(self, beyond: Numbers, awake: NDArray[np.bool_] | None) -> float:
-        """Return the distance of the blend from the origin, given the distances *beyond* it of the experts.
-
-        Of run times that overlap, experts often predict one of two modes, and no run lies between these: so
-        in proportion to the overlap, the part that follows from absolute losses is the weighted median of the
-        experts, not their mean.
-        """
-        mean = float(self._weights(awake, len(beyond)) @ beyond)
-        if self.squared or not self._overlapping:
-            return mean
-        by_loss = self._by_loss.weights(awake, len(beyond))
-        return mean + self._overlapping * (weighted_median(beyond, by_loss) - float(by_loss @ beyond))
+        """Return the blend's distance from the origin, given the distances *beyond* it of the experts."""
+        return float(self._weights(awake, len(beyond)) @ beyond)
 
     def _weighed(self, awake: NDArray[np.bool_] | None, count: int) -> Numbers:
         weights = self._by_regret(awake, count)

@@ -4,11 +4,6 @@ How long a value stays representative differs by user and by burst. So weights f
 which has no scale of time (Anderson, Schooler, "Reflections of the environment in memory", Psychological
 Science 2, 1991). The age is a product of two: the rank, 1 for the value known last, and the time since the
 value became known, in which a pause between two bursts shows.
-
-When a run starts, the known runs are those that have ended, and of runs that started together the short ones
-end first. So a run may count up to twice: by the share of the time since its start for which it ran. A run
-that is seen less often has to count more (Horvitz, Thompson, "A generalization of sampling without
-replacement from a finite universe", JASA 47, 1952).
 """
 
 from __future__ import annotations
@@ -19,43 +14,54 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forecasting.memo import Memo
+
 Numbers = NDArray[np.float64]
 
+_LENGTH = 300  # values
 _LEAST_AGE_SECONDS = 10.0  # added to ages: of values a few seconds old none is much newer
-_LONGEST_SECONDS = 1e12  # of ages and runs: sums of longer ones might not be finite
-_LONGEST = 150
-_LOG_RANKS: Numbers = np.log(np.arange(_LONGEST, 0, -1.0))  # of the oldest value first
+_LONGEST_SECONDS = 1e12  # of ages: weights of older values might be 0
+_RANKS: Numbers = np.arange(_LENGTH, 0, -1.0)  # of the oldest value first
+_BY_RANK: Numbers = _RANKS**-0.5
+_SLOWLY_BY_RANK: Numbers = _RANKS**-0.25
 
 
 class WeightedValues(NamedTuple):
-    """Values in ascending order, rows of their weights, and the same rows with more weight on long runs."""
+    """Values in ascending order, and two weights of each.
+
+    Both weights fall with the fourth root of the time since a value became known; *quick* falls with the
+    square root of the rank as well, and *slow* with its fourth root.
+    """
 
     values: Numbers
-    by_age: Numbers
-    longer: Numbers
+    quick: Numbers
+    slow: Numbers
 
 
 @dataclass(slots=True)
 class FadingValues:
-    """The last *length* values (at most 150), when their runs started, and when they became known."""
+    """The last 300 values, and when they became known."""
 
-    length: int = _LONGEST
-    _recent: Numbers = field(default_factory=lambda: np.zeros((3, 0)), init=False)  # newest last
+    _recent: Numbers = field(default_factory=lambda: np.zeros((2, 0)), init=False)  # newest last
+    _memo: Memo[WeightedValues] = field(default_factory=Memo, init=False, compare=False)
 
     def __len__(self) -> int:
-        return int(self._recent.shape[1])
+        return len(self._recent[0])
 
-    def add(self, time_seconds: float, known_at_seconds: float, value: float) -> None:
-        newest = np.array([[time_seconds], [known_at_seconds], [value]])
-        self._recent = np.concatenate([self._recent[:, 1 - self.length :], newest], axis=1)
+    def add(self, known_at_seconds: float, value: float) -> None:
+        newest = ((known_at_seconds,), (value,))
+        self._recent = np.concatenate((self._recent[:, 1 - _LENGTH :], newest), axis=1)
+        self._memo.clear()
 
-    def weighted(self, at_seconds: float, powers: Numbers) -> WeightedValues:
-        """Return the values and a row of weights for each pair of *powers*: of the rank, of the time."""
-        started, known, values = self._recent
-        since_known = np.clip(at_seconds - known, 0.0, _LONGEST_SECONDS) + _LEAST_AGE_SECONDS
-        running = np.clip(known - started, 0.0, _LONGEST_SECONDS)
+    def weighted(self, at_seconds: float) -> WeightedValues:
+        """Return the values with their weights at *at_seconds*."""
+        cached = self._memo.get(at_seconds)
+        if cached is not None:
+            return cached
+        known_at, values = self._recent
+        first = _LENGTH - len(values)
+        since_known = np.minimum(np.maximum(at_seconds - known_at, 0.0), _LONGEST_SECONDS)
+        by_time = 1.0 / np.sqrt(np.sqrt(since_known + _LEAST_AGE_SECONDS))
         order = values.argsort(kind="stable")
-        logs = np.stack([_LOG_RANKS[_LONGEST - len(values) :], np.log(since_known)])[:, order]
-        by_age = np.exp(-powers @ logs)
-        longer = by_age * (1.0 + (running / (running + since_known))[order])
-        return WeightedValues(values[order], by_age, longer)
+        quick, slow = by_time * _BY_RANK[first:], by_time * _SLOWLY_BY_RANK[first:]
+        return self._memo.keep(at_seconds, WeightedValues(values[order], quick[order], slow[order]))

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from forecasting.predictor_values import MAX_ROWS, most_dispensable
 
-_FADING = (
-    0.98  # factor of the longest delay at each value, so that one late outcome keeps answers not forever
-)
+# Factor of the longest delay at each value: one late outcome does not keep answers forever, and a long run
+# after a hundred short ones is still scored.
+_FADING = 0.995
 
 
 class IssuedAnswer(NamedTuple):

@@ -23,7 +23,6 @@ Numbers = NDArray[np.float64]
 _DECAY = 0.995  # factor of old losses at each value
 _NEGLIGIBLE = 1e-3  # ratio to the largest weight, below which a weight becomes 0
 _LARGEST_SQUARABLE = 1e150
-_ROUNDING = 1e-12
 _PRIOR_VALUES = 10.0  # the weight of a prior
 # by whether errors are squared: the rate of learning, and the limit of one loss in median losses
 _RATE = {False: 1.0, True: 0.5}
@@ -99,13 +98,6 @@ class LossWeights:
 
 def _median(errors: Numbers) -> float:
     """Return the upper median of *errors*, ignoring NaN; 0 if all are NaN."""
-    ordered = np.sort(errors)  # NaN comes last
-    count = len(ordered) - int(np.isnan(ordered).sum())
+    ordered = np.sort(errors)
+    count = int(ordered.searchsorted(math.nan))  # NaN comes last
     return float(ordered[count // 2]) if count else 0.0
-
-
-def weighted_median(numbers: Numbers, weights: Numbers) -> float:
-    """Return the least number that, with all smaller *numbers*, has half of the *weights* (sum 1)."""
-    order = np.argsort(numbers, kind="stable")
-    place = int(np.searchsorted(np.cumsum(weights[order]), 0.5 - _ROUNDING))
-    return float(numbers[order[min(place, len(numbers) - 1)]])

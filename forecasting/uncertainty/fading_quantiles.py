@@ -14,7 +14,6 @@ from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 
 Numbers = NDArray[np.float64]
 
-_POWERS: Numbers = np.array([(0.25, 0.25)])  # of the rank, and of the time since the value became known
 _LEVELS: Numbers = np.array(QUANTILE_LEVELS)
 
 
@@ -27,7 +26,7 @@ def fading_quantiles(recent: FadingValues, at_seconds: float) -> Numbers | None:
     """
     if not len(recent):
         return None
-    ascending, _, (weights,) = recent.weighted(at_seconds, _POWERS)
+    ascending, _, weights = recent.weighted(at_seconds)
     total = weights.sum()
     usual = (weights @ weights) / total
     below = np.cumsum(weights) + 0.5 * (usual - weights)

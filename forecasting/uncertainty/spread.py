@@ -90,7 +90,8 @@ _REACH: Numbers = _ROOM * _TAILS
 _MORE_REACH: Numbers = (_OVERLAP_ROOM - _ROOM) * _TAILS
 _WIDENING: Numbers = _WIDER * (1.0 + _WIDER_OUTSIDE * np.log(0.2 / (2.0 * _TAILS)))  # _WIDER at 0.1 and 0.9
 _SMALLEST = sys.float_info.min
-_PARTS = len(QUANTILE_LEVELS), len(QUANTILE_LEVELS) + 2  # ends of the first parts of what ``issue`` returns
+_COUNT = len(QUANTILE_LEVELS)
+_PARTS = slice(_COUNT), slice(_COUNT, _COUNT + 2), slice(_COUNT + 2, None)  # of what ``issue`` returns
 _ALL_LEVELS: Numbers = np.array([0.0, *QUANTILE_LEVELS, 1.0])
 
 
@@ -146,7 +147,7 @@ class Spread:
             self.quick = self.slow = point
         issued = issued or IssuedAnswer(self.issue(point), 0)
         if self.n - issued.overlap >= (_FIRST_KEPT if issued.overlap else _FIRST_SCORED):
-            answer, smoothed, quantiles = np.split(issued.numbers, _PARTS)
+            answer, smoothed, quantiles = (issued.numbers[part] for part in _PARTS)
             self._correct(answer, value, issued.overlap)
             points = np.concatenate([(0.0, 0.0, 0.0, point), smoothed])
             self._score(points, quantiles.reshape(self.quantiles.shape), value, issued.overlap)
@@ -309,9 +310,11 @@ def _ordered(recent: Numbers, newest: Numbers, kept: int, count: int) -> Numbers
 
     There are *count* values in all; the numbers of each row and of each window are sorted.
     """
-    rows = np.sort(recent[:, _LENGTH - kept :], axis=1).ravel()
-    shorter = [np.sort(newest[_SHORTER - min(window, count) :]) for window in _SHORT]
-    return np.concatenate([rows, *shorter])
+    rows = recent[:, _LENGTH - kept :].copy()
+    shorter = [newest[_SHORTER - min(window, count) :].copy() for window in _SHORT]
+    for numbers in (rows, *shorter):
+        numbers.sort()
+    return np.concatenate((rows.ravel(), *shorter))
 
 
 def _place(length: int, probability: float) -> tuple[int, int, float]:

@@ -9,7 +9,6 @@ import pytest
 
 from forecasting import state
 from forecasting.learning.aggregation import Aggregation
-from forecasting.learning.loss_weights import weighted_median
 
 
 def trained(aggregation: Aggregation, history: Iterable[tuple[Sequence[float], float]]) -> list[float]:
@@ -47,26 +46,6 @@ def test_the_blend_of_biased_experts_is_better_than_the_best_of_them() -> None:
     answers = trained(Aggregation(), zip(zip(*experts, strict=True), actuals, strict=True))
     best = min(absolute_loss(expert, actuals) for expert in experts)
     assert absolute_loss(answers, actuals) < 0.5 * best
-
-
-def test_where_runs_overlap_the_median_is_one_of_two_modes_and_the_mean_lies_between() -> None:
-    overlapping, squared = Aggregation(), Aggregation(squared=True)
-    modes = np.array([10.0, 1000.0])
-    for place in range(51):
-        for aggregation in (overlapping, squared):
-            aggregation.update(modes, float(modes[place % 2]), overlap=5)
-    assert overlapping.blend(modes) == pytest.approx(10.0)
-    assert 100.0 < squared.blend(modes) < 900.0
-
-
-@pytest.mark.parametrize(
-    ("numbers", "weights", "median"),
-    [([3.0], [1.0], 3.0), ([5.0, 1.0, 2.0], [0.2, 0.4, 0.4], 2.0), ([1.0, 2.0], [0.5, 0.5], 1.0)],
-)
-def test_the_weighted_median_has_half_of_the_weights_below_it(
-    numbers: list[float], weights: list[float], median: float
-) -> None:
-    assert weighted_median(np.array(numbers), np.array(weights)) == median
 
 
 def test_after_a_change_an_expert_that_was_wrong_for_long_soon_has_weight() -> None:

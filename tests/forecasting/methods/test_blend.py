@@ -129,3 +129,16 @@ def test_every_expert_forecast_has_a_fixed_place() -> None:
         lengths.add(len(blend.all_forecasts(index * HOUR_SECONDS)))
     assert len(lengths) == 1
     assert np.isfinite(blend.all_forecasts(1e6)).all()
+
+
+def test_where_runs_overlap_the_median_is_one_of_two_modes_and_the_mean_lies_between() -> None:
+    draw, blend, runs = random.Random(17), Method(), []
+    for index in range(200):
+        seconds = draw.choice([6_000.0, 6_000.0, 36_000.0])
+        runs.append((600.0 * index + seconds, 600.0 * index, seconds))
+    now = 200 * 600.0
+    for known_at, started_at, seconds in sorted(run for run in runs if run[0] <= now):
+        blend.learn(started_at, known_at, seconds)
+    forecast = blend.forecast(now)
+    assert forecast.median == pytest.approx(6_000.0, rel=0.05)
+    assert 7_000.0 < forecast.mean < 35_000.0

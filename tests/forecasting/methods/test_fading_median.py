@@ -3,8 +3,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-import numpy as np
-
 from forecasting.methods import blend
 from forecasting.methods.fading_median import Method
 from forecasting.series import Forecaster, Observation
@@ -25,26 +23,22 @@ def one_after_another(values: Sequence[float]) -> list[tuple[float, float, float
 
 
 def test_by_hand_the_median_of_two_values_is_the_newer_one() -> None:
-    method = trained(*one_after_another([10.0, 20.0]))
-    assert method.forecast(2 * HOUR_SECONDS).median == 20.0
-    assert set(method.expert_forecasts(2 * HOUR_SECONDS)) == {20.0}
+    assert trained(*one_after_another([10.0, 20.0])).forecast(2 * HOUR_SECONDS).median == 20.0
+
+
+def test_the_middle_one_of_the_fading_median_the_plain_median_and_the_last_value_is_the_forecast() -> None:
+    before = [10.0] * 60
+    for last, forecast in (10.0, 10.0), (30.0, 30.0), (50.0, 40.0):  # the plain median is 10
+        method = trained(*one_after_another([*before, *[40.0] * 40, last]))
+        assert method.forecast(101 * HOUR_SECONDS).median == forecast
 
 
 def test_after_a_pause_the_last_burst_weighs_less() -> None:
     usual = [(day * 86_400.0, day * 86_400.0 + 600.0, 600.0) for day in range(60)]
     burst = [(60 * 86_400.0, 60 * 86_400.0 + 60.0 + index, 60.0 + index) for index in range(6)]
     method = trained(*usual, *burst)
-    soon = method.expert_forecasts(60 * 86_400.0 + 120.0)
-    late = method.expert_forecasts(90 * 86_400.0)
-    assert sum(forecast < 100.0 for forecast in soon) > sum(forecast < 100.0 for forecast in late)
-    assert 600.0 in late
-
-
-def test_while_few_runs_of_a_burst_are_known_the_longer_ones_count_more() -> None:
-    burst = [(0.0, end, end) for end in (1000.0, 1001.0, 1002.0, 3000.0)]
-    longer, by_age = np.array(trained(*burst).expert_forecasts(3600.0)).reshape(2, -1)
-    assert (longer >= by_age).all()
-    assert (longer > by_age).any()
+    assert method.forecast(60 * 86_400.0 + 120.0).median < 100.0
+    assert method.forecast(90 * 86_400.0).median == 600.0
 
 
 def test_it_joins_the_blend_with_the_first_run_that_overlaps() -> None:

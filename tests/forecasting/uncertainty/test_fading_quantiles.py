@@ -22,7 +22,7 @@ def test_quantiles_rise_and_stay_within_the_values() -> None:
     recent, draw = FadingValues(), random.Random(1)
     values = [draw.lognormvariate(5.0, 2.0) for _ in range(60)]
     for index, value in enumerate(values):
-        recent.add(60.0 * index, 60.0 * index + 30.0, value)
+        recent.add(60.0 * index, value)
     quantiles = fading_quantiles(recent, 4000.0)
     assert quantiles is not None
     assert (np.diff(quantiles) >= 0.0).all()
@@ -31,16 +31,16 @@ def test_quantiles_rise_and_stay_within_the_values() -> None:
 
 def test_the_quantiles_of_one_value_are_this_value() -> None:
     recent = FadingValues()
-    recent.add(0.0, 7.0, 7.0)
+    recent.add(7.0, 7.0)
     assert fading_quantiles(recent, 10.0) == pytest.approx(np.full(len(QUANTILE_LEVELS), 7.0))
 
 
 def test_a_new_burst_moves_the_quantiles_until_a_pause() -> None:
     recent = FadingValues()
     for index in range(40):
-        recent.add(index * DAY_SECONDS, index * DAY_SECONDS + 600.0, 600.0 + index)
+        recent.add(index * DAY_SECONDS + 600.0, 600.0 + index)
     for index in range(8):
-        recent.add(40 * DAY_SECONDS, 40 * DAY_SECONDS + 60.0, 60.0 + index)
+        recent.add(40 * DAY_SECONDS + 60.0, 60.0 + index)
     soon, late = (fading_quantiles(recent, day * DAY_SECONDS) for day in (40.001, 90.0))
     assert soon is not None
     assert late is not None
