@@ -33,14 +33,13 @@ WHERE run.signature_id IS NOT NULL
 
 
 class IncidentPart(NamedTuple):
-    """What of an open incident says which failures it explains, as in ``Incident``, and its beginning."""
+    """What of an open incident says which failures it explains, as in ``Incident``; no signature is 0."""
 
     pk: int
     kind: str
     name: str
     condition: str
-    signature_id: int | None
-    since: datetime
+    signature: int
 
 
 def explaining_incidents(
@@ -54,7 +53,7 @@ def explaining_incidents(
     incidents = [each for each in incidents if not each.condition and each.kind != MONITOR]
     by_part = {(each.kind, each.name): each.pk for each in incidents}
     by_text = {
-        (each.name, each.signature_id): each.pk
+        (each.name, each.signature): each.pk
         for each in incidents
         if each.name and each.kind not in {PartKind.EDGE, PartKind.REPORTER}  # others have the name of a site
     }
@@ -69,7 +68,7 @@ def explaining_incidents(
 
 
 def _by_text(
-    series: Collection[int], by_text: Mapping[tuple[str, int | None], int], now: datetime
+    series: Collection[int], by_text: Mapping[tuple[str, int], int], now: datetime
 ) -> dict[int, int]:
     keys = np.array(sorted(series), dtype=np.int64)
     parameters = {"series": keys, "since": now - _LOOK_BACK, "now": now}

@@ -41,15 +41,15 @@ WHERE predictor.metric_id = ANY (%(metrics)b::bigint[]) ORDER BY predictor.id, o
 """
 _PUBLISH = f"""
 WITH {ISSUED}
-UPDATE monitor_forecaststate SET forecast_id = one.id, stale_at = %(stale_at)b
+UPDATE monitor_forecaststate SET forecast_id = one.id, median = %(median)b, stale_at = %(stale_at)b
 FROM one WHERE metric_id = %(metric)b
 """  # noqa: S608  # constants
 # How long the stages of a segment are expected to take.
 _EXPLAIN = """
 UPDATE monitor_forecaststate AS total SET explanation = stages.forecasts
 FROM (
-    SELECT metric.segment_id, jsonb_agg(jsonb_build_object('metric', name, 'mean', mean, 'median', median,
-        'method', method, 'predictor', predictor) ORDER BY metric.id) AS forecasts
+    SELECT metric.segment_id, jsonb_agg(jsonb_build_object('metric', name, 'mean', mean,
+        'median', forecast.median, 'method', method, 'predictor', predictor) ORDER BY metric.id) AS forecasts
     FROM monitor_metric AS metric
     JOIN monitor_forecaststate AS stage ON stage.metric_id = metric.id
     JOIN monitor_forecast AS forecast ON forecast.id = stage.forecast_id
@@ -165,7 +165,7 @@ class MetricUpdate(StateUpdate):
             ),
         )
         without = ForecastState.objects.filter(pk__in=[each.key for each in updates if not each.forecast])
-        without.update(forecast=None, stale_at=None, explanation=None)
+        without.update(forecast=None, median=None, stale_at=None, explanation=None)
         segments = {update.metric.segment_id for update in updates}
         execute(_EXPLAIN, {"segments": list(segments), "headline": HEADLINE})
         _record_gains(update for update in updates if update.row.n % RECORD_PREDICTORS_EVERY == 0)

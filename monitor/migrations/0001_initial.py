@@ -466,7 +466,6 @@ class Migration(migrations.Migration):
                         (
                             "sort_name",
                             models.GeneratedField(
-                                db_index=True,
                                 db_persist=True,
                                 expression=monitor.models.natural_order.SortName(models.F("name")),
                                 output_field=models.TextField(db_collation="C"),
@@ -506,6 +505,12 @@ class Migration(migrations.Migration):
                         ],
                         "indexes": [
                             models.Index(fields=["suite", "id"], name="series_of_suite"),
+                            models.Index(fields=["probe", "suite", "id"], name="series_of_probe"),
+                            models.Index(
+                                fields=["sort_name"],
+                                include=["id", "suite", "name"],
+                                name="series_by_name",
+                            ),
                             models.Index(
                                 condition=models.Q(("probe__startswith", "import-")),
                                 fields=["id"],
@@ -2359,6 +2364,7 @@ class Migration(migrations.Migration):
                         ("prior", models.BinaryField(null=True)),
                         ("last_time", models.DateTimeField(null=True)),
                         ("last_value", models.FloatField(null=True)),
+                        ("median", models.FloatField(null=True)),
                         ("stale_at", models.DateTimeField(null=True)),
                         ("explanation", models.JSONField(null=True)),
                         ("record_n", models.PositiveSmallIntegerField(default=0)),

@@ -45,6 +45,7 @@ class ForecastState(LearnedState):
         last_value: the newest value of the metric that was used.
         last_time: the slot of this value.
         forecast: null while there are too few values.
+        median: that of *forecast*, so that an overview need not read the forecast of each series.
         stale_at: after this time the forecast is too old to be served.
         explanation: the expected durations of the stages; only totals have it.
         record_n: the number of the newest scored forecasts to which the scores refer.
@@ -64,6 +65,7 @@ class ForecastState(LearnedState):
     forecast = models.ForeignKey(
         Forecast, models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
     )
+    median = models.FloatField(null=True)
     stale_at = models.DateTimeField(null=True)
     explanation = models.JSONField(null=True)
 

@@ -75,9 +75,7 @@ class SuiteQuerySet(models.QuerySet["Suite"]):
             return self.none()
         if sees_all(user):
             return self
-        viewers = Suite.viewers.through.objects.filter(suite=models.OuterRef("pk"))
-        is_viewer = models.Exists(viewers.filter(group__user=user.pk))
-        return self.filter(~models.Exists(viewers) | is_viewer)
+        return self.filter(pk__in=visible_suites(user))
 
     def public(self) -> SuiteQuerySet:
         """Return the suites whose name, title and state visitors see without a login."""
@@ -123,8 +121,7 @@ class Suite(models.Model):
         return self.name
 
 
-# ``SuiteQuerySet.visible_to`` in SQL, for a statement with the row ``series`` and an active user without
-# ``sees_all``.
+# ``SuiteQuerySet.visible_to`` for a statement with the row ``series`` and an active user.
 VISIBLE = """(%(sees_all)b OR NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = series.suite_id
 ) OR EXISTS (
@@ -132,8 +129,8 @@ VISIBLE = """(%(sees_all)b OR NOT EXISTS (
     WHERE viewers.suite_id = series.suite_id AND member.user_id = %(user)b))"""
 
 
-# ``SuiteQuerySet.visible_to`` as a subquery of primary keys. Most queries of pages have it, several times:
-# Django would compile its parts each time.
+# The same as a subquery of primary keys. Most queries of pages have it, several times: Django would compile
+# its parts each time.
 _VISIBLE_SUITES = """SELECT suite.id FROM monitor_suite AS suite WHERE NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = suite.id
 ) OR EXISTS (
@@ -188,7 +185,7 @@ class Series(models.Model):
 
     suite = models.ForeignKey(Suite, on_delete=models.PROTECT, db_index=False, related_name="series")
     name = models.SlugField(unique=True, max_length=100)
-    sort_name = sort_name_field(db_index=True)
+    sort_name = sort_name_field()
     probe = models.CharField(max_length=100)
     kind = models.CharField(
         max_length=11,
@@ -265,9 +262,11 @@ class Series(models.Model):
         ordering = ["sort_name"]
         verbose_name_plural = "series"
         permissions = [("run_series", "Can run a series now")]
-        # The keys of the series of some suites, which pages read, without their rows.
+        # Pages read the keys of the series of some suites or probes, and search all names, without the rows.
         indexes = [
             models.Index(fields=["suite", "id"], name="series_of_suite"),
+            models.Index(fields=["probe", "suite", "id"], name="series_of_probe"),
+            models.Index(fields=["sort_name"], include=["id", "suite", "name"], name="series_by_name"),
             models.Index(
                 fields=["id"], condition=models.Q(probe__startswith=IMPORTED), name="series_imported"
             ),

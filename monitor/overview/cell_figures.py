@@ -20,20 +20,17 @@ from monitor.overview.column_arrays import NEVER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from monitor.overview.series_states import SeriesStates
-
 MOST_FORECASTS = 1500  # that are read for a page: of each cell those of the newest results
 _FOREVER = int(np.iinfo(np.int64).max)
 # The metric of the stored row may lag a change of the segment by a moment, as the forecast does.
 _DEVIATIONS = """
 FROM monitor_latestrun AS latest
 JOIN monitor_forecaststate AS state ON state.metric_id = latest.metric
-JOIN monitor_forecast AS forecast ON forecast.id = state.forecast_id
-WHERE latest.series_id = ANY (%b::bigint[]) AND state.last_value IS NOT NULL AND forecast.median > 0
+WHERE latest.series_id = ANY (%b::bigint[]) AND state.last_value IS NOT NULL AND state.median > 0
 """
 _COLUMNS = {
     "series": ("integer", "latest.series_id"),
-    "deviation": ("real", "state.last_value / forecast.median - 1"),
+    "deviation": ("real", "state.last_value / state.median - 1"),
 }
 
 
@@ -64,23 +61,22 @@ class CellFigures:
 
 
 def cell_figures(
-    states: SeriesStates, row: NDArray[np.int64], cell: NDArray[np.int64], now: datetime
+    series: NDArray[np.int64], ended_at: NDArray[np.int64], cell: NDArray[np.int64], now: datetime
 ) -> dict[int, CellFigures]:
     """Return the figures of each cell, by its number.
 
-    *row* and *cell* are pairs of a row of *states* and the number of a cell that has its series.
+    A row is a series (primary key), when its last run ended, in microseconds since 1970, and the number of
+    its *cell*.
     """
     if not len(cell):
         return {}
-    keys = states.series[row]
-    deviation = _deviations(keys, _newest(states.ended_at[row], cell))
+    deviation = _deviations(series, _newest(ended_at, cell))
     order = np.lexsort([deviation, cell])  # in each cell, series without a forecast come last
     cells, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
-    ended_at = np.where(states.ended_at[row] == NEVER, _FOREVER, states.ended_at[row])[order]
-    oldest = np.minimum.reduceat(ended_at, starts)
+    oldest = np.minimum.reduceat(np.where(ended_at == NEVER, _FOREVER, ended_at)[order], starts)
     known = np.add.reduceat(~np.isnan(deviation[order]), starts, dtype=np.int64)
     median = _medians(deviation[order], starts, known)
-    single_keys = np.where(counts == 1, keys[order][starts], 0)
+    single_keys = np.where(counts == 1, series[order][starts], 0)
     singles = _singles(single_keys[counts == 1].tolist(), now)
     return {
         number: CellFigures(

@@ -9,27 +9,37 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from django.db.models import Count, Q
+from django.db.models import Q
 from numpy.typing import NDArray
 
+from monitor.db.timestamps import micros
 from monitor.failures.explained_series import IncidentPart, explaining_incidents
 from monitor.models import Incident
 from monitor.models.series import VISIBLE, visibility
 from monitor.models.visibility import sees_all
 from monitor.overview import column_arrays
+from monitor.overview.column_arrays import NEVER
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.models.incident import IncidentQuerySet
-
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 MOST_OPEN, MOST_FIXED = 5, 3  # that are listed
-_MOST_READ = 1000
+_MOST_READ = 1000  # open incidents whose series are read, the newest
 _COLUMNS = {
+    "pk": ("integer", "id"),
+    "opened_at": ("time", "opened_at"),
+    "resolved_at": ("time", "coalesce(resolved_at, '-infinity')"),
+    "since": ("time", "since"),
+    "kind": ("name", "kind"),
+    "name": ("text", "name"),
+    "condition": ("name", "condition"),
+    "signature": ("integer", "coalesce(signature_id, 0)"),
+}
+_AFFECTED_COLUMNS = {
     "incident": ("integer", "incident_id"),
     "series": ("integer", "series_id"),
     "is_of_run": ("integer", "is_of_run::int"),
@@ -139,6 +149,52 @@ class _Affected(NamedTuple):
         return Counter(dict(zip(incidents.tolist(), counts.tolist(), strict=True)))
 
 
+class _Incidents(NamedTuple):
+    """Incidents as arrays, the newest first.
+
+    Times are microseconds since 1970, UTC. Of an open one *resolved_at* is ``NEVER``, and of one without a
+    signature *signature* is 0.
+    """
+
+    pk: NDArray[np.int64]
+    opened_at: NDArray[np.int64]
+    resolved_at: NDArray[np.int64]
+    since: NDArray[np.int64]
+    kind: NDArray[np.object_]
+    name: NDArray[np.object_]
+    condition: NDArray[np.object_]
+    signature: NDArray[np.int64]
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        return np.equal(self.resolved_at, NEVER)
+
+    def at(self, rows: NDArray[Any]) -> _Incidents:
+        """Return the incidents at these positions, or where the mask is true."""
+        return _Incidents(*(column[rows] for column in self))
+
+    def parts(self) -> list[IncidentPart]:
+        columns = (self.pk, self.kind, self.name, self.condition, self.signature)
+        return [IncidentPart(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    def last_fixed(self, start: int) -> list[int]:
+        """Return the primary keys of the last ``MOST_FIXED`` that were resolved after *start*."""
+        fixed = self.at(self.resolved_at > start)
+        order = np.lexsort([-fixed.pk, -fixed.opened_at, -fixed.resolved_at])
+        keys: list[int] = fixed.pk[order[:MOST_FIXED]].tolist()
+        return keys
+
+    def changes(self, period: str, start: int) -> IncidentChanges:
+        """Count the changes from *start* until now. One opened and resolved since is fixed, not new."""
+        is_older = self.opened_at <= start
+        return IncidentChanges(
+            period,
+            new=int((self.is_open & ~is_older).sum()),
+            fixed=int((self.resolved_at > start).sum()),
+            still_open=int((self.is_open & is_older).sum()),
+        )
+
+
 def current_incidents(
     user: AbstractBaseUser | AnonymousUser, now: datetime, failing: Collection[int] = ()
 ) -> CurrentIncidents:
@@ -147,54 +203,40 @@ def current_incidents(
     *failing* has the primary keys of visible series that fail now. The ones that an incident explains count
     to its series, though it does not affect them yet.
     """
-    visible = Incident.objects.visible_to(user)
-    # Most incidents are only counted: no more of them is read than is needed to find their series.
-    rows = visible.open().order_by("-opened_at", "-pk").values_list(*IncidentPart._fields)
-    is_open = [IncidentPart(*row) for row in rows[:_MOST_READ]]
-    affected = _affected(user, [incident.pk for incident in is_open])
+    recent = _open_or_resolved_since(user, now - WEEK)
+    read = recent.at(np.flatnonzero(recent.is_open)[:_MOST_READ])
+    affected = _affected(user, read.pk)
     of_runs = frozenset(affected.series[affected.is_of_run].tolist())
-    explained = explaining_incidents(set(failing) - of_runs, is_open, now)
+    explained = explaining_incidents(set(failing) - of_runs, read.parts(), now)
     series_of = affected.with_explained(explained).series_counts()
-    is_open.sort(key=lambda each: (-series_of[each.pk], -each.since.timestamp(), each.pk))
-    last_fixed = visible.filter(resolved_at__gt=now - DAY).order_by("-resolved_at", "-opened_at", "-pk")
-    fixed = list(last_fixed.values_list("pk", flat=True)[:MOST_FIXED])
-    listed = [each.pk for each in is_open[:MOST_OPEN]]
+    series_counts = np.array([series_of[key] for key in read.pk.tolist()], dtype=np.int64)
+    order = np.lexsort([read.pk, -read.since, -series_counts])
+    listed, fixed = read.pk[order[:MOST_OPEN]].tolist(), recent.last_fixed(micros(now - DAY))
     titled = Incident.objects.select_related("signature").in_bulk([*listed, *fixed])
-    is_recent = Q(resolved_at=None) | Q(resolved_at__gt=now - WEEK)
-    periods = {"yesterday": now - DAY, "last week": now - WEEK}
     return CurrentIncidents(
         open=[_line(titled[key], series_of[key], now) for key in listed if key in titled],
-        open_count=len(is_open),
+        open_count=int(recent.is_open.sum()),
         fixed=[_fixed(titled[key]) for key in fixed if key in titled],
-        changes=_changes(visible.filter(is_recent), periods),
+        changes=[
+            recent.changes("yesterday", micros(now - DAY)),
+            recent.changes("last week", micros(now - WEEK)),
+        ],
         affected=of_runs | explained.keys(),
     )
 
 
-def _changes(incidents: IncidentQuerySet, periods: Mapping[str, datetime]) -> list[IncidentChanges]:
-    """Count *incidents*, the open and the recent ones, by what happened in *periods*, from a start until now.
-
-    One that was opened and resolved since the start is fixed, not new.
-    """
-    counts = {}
-    for number, start in enumerate(periods.values()):
-        is_new = Q(resolved_at=None, opened_at__gt=start)
-        counts[f"new_{number}"] = Count("pk", filter=is_new)
-        counts[f"fixed_{number}"] = Count("pk", filter=Q(resolved_at__gt=start))
-        counts[f"still_open_{number}"] = Count("pk", filter=Q(resolved_at=None, opened_at__lte=start))
-    numbers = incidents.order_by().aggregate(**counts)
-    return [
-        IncidentChanges(period, numbers[f"new_{at}"], numbers[f"fixed_{at}"], numbers[f"still_open_{at}"])
-        for at, period in enumerate(periods)
-    ]
+def _open_or_resolved_since(user: AbstractBaseUser | AnonymousUser, start: datetime) -> _Incidents:
+    """Return the incidents that *user* may see and that are open or were resolved after *start*."""
+    incidents = Incident.objects.visible_to(user).filter(Q(resolved_at=None) | Q(resolved_at__gt=start))
+    rows = _Incidents(**column_arrays.read_rows(_COLUMNS, incidents))
+    return rows.at(np.lexsort([-rows.pk, -rows.opened_at]))
 
 
-def _affected(user: AbstractBaseUser | AnonymousUser, incidents: Sequence[int]) -> _Affected:
+def _affected(user: AbstractBaseUser | AnonymousUser, incidents: NDArray[np.int64]) -> _Affected:
     """Return the series that *user* may see and that *incidents* (primary keys) affect."""
-    if not incidents:
+    if not len(incidents):
         return _Affected(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
-    keys = np.array(incidents, dtype=np.int64)
-    rows = column_arrays.read(_COLUMNS, _AFFECTED, [keys, keys])
+    rows = column_arrays.read(_AFFECTED_COLUMNS, _AFFECTED, [incidents, incidents])
     affected = _Affected(rows["incident"], rows["series"], rows["is_of_run"].astype(bool))
     if sees_all(user):
         return affected

@@ -32,9 +32,9 @@ from monitor.overview.matrix_content import Overview, SiteRow
 from monitor.overview.matrix_counts import (
     MatrixColumns,
     MatrixCounts,
-    ShownStates,
+    ShownSeries,
     counted,
-    shown_states,
+    shown_series,
     totals_of_states,
     with_stored,
 )
@@ -194,9 +194,9 @@ def _overview(
     incidents = current_incidents(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
-    shown = shown_states(counts, states, columns, shown_sites)
+    shown = shown_series(counts, states, columns, shown_sites)
     figures = {} if columns.details else _figures(shown, len(columns.names), now)
-    rows = _rows(counts, shown.newest, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
+    rows = _rows(counts, shown, shown_sites, columns, shown_columns, figures, maintenance, holds, now)
     return Overview(
         incidents=incidents,
         failing=failing_series(failing, counts.site_names, columns.runs, now, but=incidents.affected),
@@ -234,7 +234,7 @@ def _order(counts: NDArray[np.int64], order: str) -> NDArray[np.int64]:
 
 def _rows(
     counts: MatrixCounts,
-    newest_ends: NDArray[np.int64],
+    shown: ShownSeries,
     shown_sites: NDArray[np.int64],
     columns: MatrixColumns,
     shown_columns: Sequence[int],
@@ -245,6 +245,7 @@ def _rows(
 ) -> list[SiteRow]:
     held = {hold.name: hold.reason for hold in holds if hold.kind == HoldKind.SITE}
     series_cells = _series_cells(counts, columns)
+    newest_ends = shown.newest(len(counts.sites), len(columns.names))
     months = present_months([counts.sites[at].pk for at in shown_sites.tolist()], now)
     rows = []
     for at in shown_sites.tolist():
@@ -277,10 +278,9 @@ def _cell(
     return MatrixCell(tuple(counts), None if newest == NEVER else moment(newest), series, figures)
 
 
-def _figures(shown: ShownStates, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
+def _figures(shown: ShownSeries, groups: int, now: datetime) -> dict[tuple[int, int], CellFigures]:
     """Return the figures of the cells of *shown*, by the positions of site and column."""
-    cell = shown.site * groups + shown.states.group[shown.row]
-    by_number = cell_figures(shown.states, shown.row, cell, now)
+    by_number = cell_figures(shown.series, shown.ended_at, shown.site * groups + shown.group, now)
     return {divmod(number, groups): figures for number, figures in by_number.items()}
 
 

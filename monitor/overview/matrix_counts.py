@@ -88,18 +88,26 @@ class MatrixCounts:
 
 
 @dataclass(frozen=True)
-class ShownStates:
-    """The states of the series at the sites of a page.
+class ShownSeries:
+    """The series at the sites of a page: a row for each series at each site.
 
     Attributes:
-        row, site: pairs as in ``MatrixCounts``, of rows in *states*.
-        newest: when the newest run ended, by site and column, in microseconds since 1970.
+        series: primary keys.
+        group: the position of the column.
+        site: the position of the site in ``MatrixCounts.sites``.
+        ended_at: when the last run ended, in microseconds since 1970.
     """
 
-    states: SeriesStates
-    row: NDArray[np.int64]
+    series: NDArray[np.int64]
+    group: NDArray[np.int64]
     site: NDArray[np.int64]
-    newest: NDArray[np.int64]
+    ended_at: NDArray[np.int64]
+
+    def newest(self, sites: int, groups: int) -> NDArray[np.int64]:
+        """Return when the newest run ended, by site and column."""
+        newest = np.full((sites, groups), NEVER)
+        np.maximum.at(newest, (self.site, self.group), self.ended_at)
+        return newest
 
 
 def counted(states: SeriesStates, columns: MatrixColumns, is_stale: NDArray[np.bool_]) -> MatrixCounts:
@@ -125,21 +133,23 @@ def with_stored(counts: MatrixCounts, stored: StandingCounts) -> MatrixCounts:
     return replace(counts, by_standing=by_standing)
 
 
-def shown_states(
+def shown_series(
     counts: MatrixCounts, states: SeriesStates, columns: MatrixColumns, shown_sites: NDArray[np.int64]
-) -> ShownStates:
-    """Return the states of the series at *shown_sites*."""
+) -> ShownSeries:
+    """Return the series at *shown_sites*."""
     is_shown = np.isin(counts.site, shown_sites)
     row, site = counts.row[is_shown], counts.site[is_shown]
-    if columns.stored:
-        keys = np.array([each.pk for each in counts.sites], dtype=np.int64)
-        stored, stored_site = stored_at_sites(columns.stored, keys[shown_sites].tolist())
-        row = np.concatenate([row, len(states.series) + np.arange(len(stored_site))])
-        site = np.concatenate([site, latest.positions_of(stored_site, keys)])
-        states = states.joined(stored)
-    newest = np.full((len(counts.sites), len(columns.names)), NEVER)
-    np.maximum.at(newest, (site, states.group[row]), states.ended_at[row])
-    return ShownStates(states, row, site, newest)
+    shown = ShownSeries(states.series[row], states.group[row], site, states.ended_at[row])
+    if not columns.stored:
+        return shown
+    keys = np.array([each.pk for each in counts.sites], dtype=np.int64)
+    stored = stored_at_sites(columns.stored, keys[shown_sites].tolist())
+    return ShownSeries(
+        np.append(shown.series, stored["series"]),
+        np.append(shown.group, stored["group"]),
+        np.append(shown.site, latest.positions_of(stored["site"], keys)),
+        np.append(shown.ended_at, stored["ended_at"]),
+    )
 
 
 @dataclass(frozen=True)

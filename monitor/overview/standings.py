@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from django.db import transaction
@@ -173,8 +173,14 @@ def stored_outcomes(grouped: GroupedBy, now: datetime) -> dict[State, int]:
 def stored_failing(grouped: GroupedBy) -> SeriesStates:
     """Return the states of the failing series; their outcomes are left out."""
     columns = {**_STATES, "group": grouped.expression()}
-    parameters = [list(grouped.suites), list(grouped.without)]
-    return _states(grouped, column_arrays.read(columns, standings_sql.FAILING, parameters))
+    rows = column_arrays.read(columns, standings_sql.FAILING, [list(grouped.suites), list(grouped.without)])
+    group = grouped.column(rows.pop("group"))
+    return SeriesStates(
+        group=group,
+        recent=np.full((len(group), TREND_RUNS), b" "),
+        is_imported=np.zeros(len(group), dtype=bool),  # imported series are not counted
+        **rows,
+    )
 
 
 def stored_failing_at(grouped: GroupedBy) -> dict[int, int]:
@@ -185,13 +191,16 @@ def stored_failing_at(grouped: GroupedBy) -> dict[int, int]:
         return dict(cursor.execute(statement, parameters, binary=True, prepare=False).fetchall())
 
 
-def stored_at_sites(grouped: GroupedBy, sites: Sequence[int]) -> tuple[SeriesStates, NDArray[np.int64]]:
-    """Return the states of the series at *sites*, without their outcomes, and the site of each."""
-    columns = {**_STATES, "group": grouped.expression(), "site": ("integer", "site_id")}
+def stored_at_sites(grouped: GroupedBy, sites: Sequence[int]) -> dict[str, NDArray[np.int64]]:
+    """Return ``series``, ``group``, ``site`` and ``ended_at`` of the series at *sites*, each at each."""
+    columns = {
+        **{name: _STATES[name] for name in ("series", "ended_at")},
+        "group": grouped.expression(),
+        "site": ("integer", "site_id"),
+    }
     parameters = {"sites": list(sites), "suites": list(grouped.suites), "without": list(grouped.without)}
     rows = column_arrays.read(columns, standings_sql.AT_SITES, parameters)
-    site = rows.pop("site")
-    return _states(grouped, rows), site
+    return {**rows, "group": grouped.column(rows["group"])}
 
 
 def stored_totals(
@@ -214,13 +223,3 @@ def stored_states(grouped: GroupedBy, reporters: Sequence[int]) -> list[tuple[in
             standings_sql.BY_REPORTER.encode(), {**parameters, "reporters": list(reporters)}
         )
         return [(reporter, "" if letter == "s" else letter, n) for reporter, letter, n in rows if n]
-
-
-def _states(grouped: GroupedBy, rows: dict[str, NDArray[Any]]) -> SeriesStates:
-    group = grouped.column(rows.pop("group"))
-    return SeriesStates(
-        group=group,
-        recent=np.full((len(group), TREND_RUNS), b" "),
-        is_imported=np.zeros(len(group), dtype=bool),  # imported series are not counted
-        **rows,
-    )

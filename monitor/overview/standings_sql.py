@@ -118,16 +118,13 @@ UNION SELECT series_id FROM monitor_seriesstanding WHERE is_uncounted
 # The counts without those of some series: both are read by one statement, so that they belong together.
 COUNTS = f"""
 FROM (
-    SELECT suite_id, site_id, probe, standing, sum(n)::bigint AS n FROM (
-        SELECT suite_id, site_id, probe, standing, n FROM monitor_standingcount
-        WHERE suite_id = ANY (%b::bigint[])
-        UNION ALL
-        SELECT suite_id, at, probe, {STANDING}, -1 FROM monitor_seriesstanding AS counted,
-            unnest(0 || sites) AS at
-        WHERE suite_id = ANY (%b::bigint[]) AND series_id = ANY (%b::bigint[])
-    ) AS counts
-    GROUP BY 1, 2, 3, 4
-) AS sums
+    SELECT suite_id, site_id, probe, standing, n FROM monitor_standingcount
+    WHERE suite_id = ANY (%b::bigint[])
+    UNION ALL
+    SELECT suite_id, at, probe, {STANDING}, -1 FROM monitor_seriesstanding AS counted,
+        unnest(0 || sites) AS at
+    WHERE suite_id = ANY (%b::bigint[]) AND series_id = ANY (%b::bigint[])
+) AS counts
 WHERE n <> 0
 """  # noqa: S608  # constants
 RUNS = """

@@ -12,22 +12,33 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
+from monitor.db.timestamps import micros
 from monitor.models import Incident, IncidentSeries, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name
 from monitor.models.visibility import sees_all
+from monitor.overview import column_arrays
+from monitor.overview.column_arrays import NEVER
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
 from monitor.series.arrays_sql import sites_of_suites
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from numpy.typing import NDArray
 
 MOST_EPISODES = 20
 MOST_PERIODS = 60
 _DAY = timedelta(days=1)
+_INCIDENTS = {
+    "pk": ("integer", "id"),
+    "name": ("text", "name"),
+    "since": ("time", "since"),
+    "resolved_at": ("time", "coalesce(resolved_at, '-infinity')"),
+}
 _SECONDS = ("up_seconds", "unknown_seconds", "scheduled_seconds", "down_seconds")
 
 
@@ -96,13 +107,21 @@ class ReportRow:
         return self.repairs.between(self.totals.up)
 
 
-class ReportedIncident(NamedTuple):
-    """An incident (its *key*) at the part of the grid with this *name*; *resolved_at* is None while open."""
+class ReportedIncidents(NamedTuple):
+    """Incidents (primary keys) at parts of the grid with these names, as arrays.
 
-    key: int
-    name: str
-    since: datetime
-    resolved_at: datetime | None
+    Times are microseconds since 1970, UTC; *resolved_at* is ``NEVER`` of an open one.
+    """
+
+    pk: NDArray[np.int64]
+    name: NDArray[np.object_]
+    since: NDArray[np.int64]
+    resolved_at: NDArray[np.int64]
+
+    def has_ended(self, until: int) -> NDArray[np.bool_]:
+        is_resolved = np.not_equal(self.resolved_at, NEVER)
+        ended: NDArray[np.bool_] = is_resolved & (self.resolved_at <= until)
+        return ended
 
 
 @dataclass(frozen=True)
@@ -145,7 +164,8 @@ def availability_report(
     totals, before = _totals(visible, period, now), _totals(visible, period.before, now)
     sites = Site.objects.in_bulk({*totals, *before})
     incidents = _incidents(user, period, now)
-    repairs = repairs_by_name(incidents, period, now)
+    start, until = micros(period.start), micros(period.until(now))
+    repairs = repairs_by_name(incidents, start, until)
     rows = {
         key: ReportRow(
             site.name,
@@ -162,8 +182,8 @@ def availability_report(
         total=combined("All sites", "", rows.values()),
         sites=sorted(rows.values(), key=_badness),
         suites=_suites(suites, sites_of, rows),
-        episodes=_episodes(incidents, period, now),
-        episode_count=len(incidents),
+        episodes=_episodes(incidents, start, until),
+        episode_count=len(incidents.pk),
     )
 
 
@@ -187,18 +207,17 @@ def _line(period: ReportPeriod, row: Mapping[str, Any], now: datetime) -> Period
     return PeriodLine(period, _from_row(row, elapsed * row["sites"]))
 
 
-def repairs_by_name(
-    incidents: Iterable[ReportedIncident], period: ReportPeriod, now: datetime
-) -> dict[str, Repairs]:
-    """Return the repairs by name of the site to which *incidents* belong. Pure."""
-    by_name: dict[str, list[Repairs]] = defaultdict(list)
-    start, until = period.start, period.until(now)
-    for incident in incidents:
-        has_begun = incident.since >= start
-        ended = incident.resolved_at if incident.resolved_at and incident.resolved_at <= until else None
-        seconds = (ended - incident.since).total_seconds() if ended else 0.0
-        by_name[incident.name].append(Repairs(int(has_begun), int(ended is not None), seconds))
-    return {name: Repairs(*_summed(own)) for name, own in by_name.items()}
+def repairs_by_name(incidents: ReportedIncidents, start: int, until: int) -> dict[str, Repairs]:
+    """Return the repairs from *start* *until* a time by name of the site of *incidents*. Pure."""
+    names, site = np.unique(incidents.name.astype(str), return_inverse=True)
+    has_ended = incidents.has_ended(until)
+    seconds = (np.where(has_ended, incidents.resolved_at, incidents.since) - incidents.since) / 1e6
+    began, ended, total = (
+        np.bincount(site, weights=weights, minlength=len(names)).tolist()
+        for weights in (incidents.since >= start, has_ended, seconds)
+    )
+    rows = zip(names.tolist(), began, ended, total, strict=True)
+    return {name: Repairs(int(began), int(ended), seconds) for name, began, ended, seconds in rows}
 
 
 def combined(name: str, title: str, rows: Iterable[ReportRow]) -> ReportRow:
@@ -262,28 +281,23 @@ def _sites_of(suites: Collection[int]) -> dict[int, list[int]]:
 
 def _incidents(
     user: AbstractBaseUser | AnonymousUser, period: ReportPeriod, now: datetime
-) -> list[ReportedIncident]:
+) -> ReportedIncidents:
     """Return the incidents of failures that lasted in *period*, and that *user* may see."""
     lasted = Q(since__lt=period.until(now)) & (Q(resolved_at=None) | Q(resolved_at__gt=period.start))
     visible = Incident.objects.visible_to(user).filter(lasted).exclude(kind__in=[MONITOR, REPORTER, SERIES])
-    rows = visible.order_by("since", "pk").values_list("pk", "name", "since", "resolved_at")
-    return [ReportedIncident(*row) for row in rows]
+    return ReportedIncidents(**column_arrays.read_rows(_INCIDENTS, visible))
 
 
-def _episodes(
-    incidents: Collection[ReportedIncident], period: ReportPeriod, now: datetime
-) -> list[ReportEpisode]:
-    """Return those of *incidents* that lasted longest in *period*, the longest first."""
-    start, until = period.start, period.until(now)
-    lengths = {
-        incident.key: (min(incident.resolved_at or until, until) - max(incident.since, start)).total_seconds()
-        for incident in incidents
-    }
-    worst = sorted(lengths, key=lambda key: (-lengths[key], key))[:MOST_EPISODES]
-    shown = Incident.objects.select_related("signature").in_bulk(worst)
-    affected = IncidentSeries.objects.filter(incident__in=worst).order_by().values_list("incident")
+def _episodes(incidents: ReportedIncidents, start: int, until: int) -> list[ReportEpisode]:
+    """Return those of *incidents* that lasted longest from *start* *until* a time, the longest first."""
+    ends = np.where(incidents.has_ended(until), incidents.resolved_at, until)
+    lengths = ends - np.maximum(incidents.since, start)
+    order = np.lexsort([incidents.pk, -lengths])[:MOST_EPISODES]
+    seconds = dict(zip(incidents.pk[order].tolist(), (lengths[order] / 1e6).tolist(), strict=True))
+    shown = Incident.objects.select_related("signature").in_bulk(list(seconds))
+    affected = IncidentSeries.objects.filter(incident__in=list(seconds)).order_by().values_list("incident")
     counts = dict(affected.annotate(Count("series", distinct=True)))
-    return [ReportEpisode(shown[key], lengths[key], counts.get(key, 0)) for key in worst if key in shown]
+    return [ReportEpisode(shown[key], seconds[key], counts.get(key, 0)) for key in seconds if key in shown]
 
 
 def _is_provisional(period: ReportPeriod, now: datetime) -> bool:

@@ -135,9 +135,10 @@ FROM monitor_metric AS metric, generate_series(0, 2) AS ago,
     (SELECT array_agg(1 + q * 0.02) AS levels FROM generate_series(1, $levels) AS q) AS quantile,
     LATERAL (SELECT now() - make_interval(hours => ago) AS moment) AS at;
 INSERT INTO monitor_forecaststate (metric_id, is_behind, n, last_time, last_value, stale_at, record_n,
-    mean_absolute_error, relative_error, mean_absolute_scaled_error, winkler_score, less, most, forecast_id)
+    mean_absolute_error, relative_error, mean_absolute_scaled_error, winkler_score, less, most, forecast_id,
+    median)
 SELECT metric_id, false, 24, issued_at, 1, now() + interval '1 day', 20, 0.1, 0.05, 0.7, 1.1, counted,
-    counted, id
+    counted, id, median
 FROM monitor_forecast, (SELECT array_agg(q) AS counted FROM generate_series(1, $levels) AS q) AS counts
 WHERE truth IS NULL;
 INSERT INTO monitor_successstate (series_id, is_behind, n, probability, expected_seconds, quantiles)

@@ -12,7 +12,7 @@ from monitor.models import Reporter, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.pages.http.entry_form import NAME, Entries
-from monitor.pages.http.form_fields import FormField, Kind, model_fields, option_field
+from monitor.pages.http.form_fields import FormField, Kind, model_fields, offered_names, option_field
 from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
@@ -167,18 +167,15 @@ def _watches(user: User, *, is_about_reporters: bool) -> list[FormField]:
     if not may_manage_everywhere(user, CHANGE_RULES):
         omit = {"everything", "suites", "series", "probes", "reporters"}
         sites = Site.objects.manageable_by(user, CHANGE_RULES)
-    names = {
-        "suites": _names(Suite.objects.visible_to(user)),
-        "sites": _names(sites),
-        "series": _names(Series.objects.visible_to(user)),
-        "probes": list(
-            Series.objects.visible_to(user).order_by("probe").values_list("probe", flat=True).distinct()
-        ),
-        "reporters": _names(Reporter.objects.manageable_or_visible_to(user)),
+    series = Series.objects.visible_to(user)
+    rows = {
+        "suites": Suite.objects.visible_to(user),
+        "sites": sites,
+        "series": series,
+        "reporters": Reporter.objects.manageable_or_visible_to(user),
     }
+    names = {key: offered_names(named) for key, named in rows.items() if key not in omit}
+    if "probes" not in omit:
+        names["probes"] = list(series.order_by("probe").values_list("probe", flat=True).distinct())
     groups = dict.fromkeys(Watches.model_fields, _WATCHES)
     return list(model_fields(Watches, names, omit=omit, groups=groups, below=("watches",)))
-
-
-def _names(rows: Any) -> list[str]:
-    return list(rows.order_by("sort_name").values_list("name", flat=True))

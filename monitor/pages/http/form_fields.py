@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 from pydantic import BaseModel
 
 from probes.base import Parameter
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 MOST_OPTIONS = 100  # of a list of checkboxes; longer lists are typed, one name per line
 MOST_CHOICES = 500  # of a list to choose one from; of more names, one is typed
@@ -194,6 +197,11 @@ def _typed(base: FormField, schema: Mapping[str, Any], names: Sequence[str] | No
         )
     example = "2005-03-01T00:00:00Z" if inner.get("format") == "date-time" else ""
     return replace(base, characters=inner.get("maxLength"), empty=str(default or example))
+
+
+def offered_names(rows: QuerySet[Any]) -> list[str]:
+    """Return the names of *rows*; of more than a field offers, enough to tell."""
+    return list(rows.order_by("sort_name").values_list("name", flat=True)[: MOST_CHOICES + 1])
 
 
 def list_field(base: FormField, names: Sequence[str] | None) -> FormField:

@@ -11,7 +11,7 @@ from monitor.gridfile.format import SeriesEntry
 from monitor.models import Reporter, Resource, Series, Suite
 from monitor.models.series import REPORTED_PROBE, STARTS_RUNS
 from monitor.pages.http.entry_form import NAME, Entries, rows_field
-from monitor.pages.http.form_fields import MOST_CHOICES, FormField, model_fields, parameter_field
+from monitor.pages.http.form_fields import FormField, model_fields, offered_names, parameter_field
 from monitor.series.planned_changes import MeasuredConfiguration, segment_effect
 from probes.base import Probe, ProbeError
 
@@ -40,13 +40,13 @@ def series_fields(
     """Return the fields of a series of *probe*; *bound* is how many resources each role has in the form."""
     plug_in = loaded(probe)
     names = {
-        "suite": _names(Suite.objects.visible_to(user)),
-        "reporter": _names(Reporter.objects.manageable_or_visible_to(user)),
-        "leader": _names(Series.objects.visible_to(user).filter(leader=None).exclude(schedule="")),
+        "suite": offered_names(Suite.objects.visible_to(user)),
+        "reporter": offered_names(Reporter.objects.manageable_or_visible_to(user)),
+        "leader": offered_names(Series.objects.visible_to(user).filter(leader=None).exclude(schedule="")),
     }
     omit = _OWN_FIELDS | (_OF_REPORTERS if probe == REPORTED_PROBE else set())
     keys = list(model_fields(SeriesEntry, names, omit=omit, groups=_GROUPS))
-    resources = _names(Resource.objects.visible_to(user))
+    resources = offered_names(Resource.objects.visible_to(user))
     return [
         *([NAME] if is_new else []),
         *(each for each in keys if not each.group),
@@ -120,8 +120,3 @@ def _parameters(plug_in: type[Probe] | None) -> Iterator[FormField]:
 
 def _measured(series: SeriesDefinition) -> MeasuredConfiguration:
     return MeasuredConfiguration(series.probe, series.parameters, series.bindings)
-
-
-def _names(rows: Any) -> list[str]:
-    """Return the names of *rows*; of more than a field offers, enough to tell."""
-    return list(rows.order_by("sort_name").values_list("name", flat=True)[: MOST_CHOICES + 1])

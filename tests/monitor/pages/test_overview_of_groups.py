@@ -9,11 +9,10 @@ from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from monitor import units
 from monitor.depot.rollups.worker import roll
-from monitor.models import Forecast, ForecastState, Metric, Reporter, Resource, Run, Series
+from monitor.models import ForecastState, Metric, Reporter, Resource, Run, Series
 from monitor.models.run import State
 from monitor.overview import matrix
 from monitor.overview.matrix import overview_of_groups
@@ -158,11 +157,7 @@ def test_columns_are_suites_or_the_probes_of_a_single_suite(
 def with_forecast(series: Series, newest: float, median: float) -> None:
     """Store a forecast of the next total of *series*, of which *newest* is known."""
     metric = Metric.objects.get(segment__series=series, name="total.seconds")
-    issued = {"issued_at": timezone.now(), "last_time": timezone.now(), "last_known_at": timezone.now()}
-    forecast = Forecast.objects.create(
-        metric=metric, method="mean", level=0.8, n=9, mean=median, median=median, lower=0, upper=9, **issued
-    )
-    values = {"forecast": forecast, "last_value": newest}
+    values = {"median": median, "last_value": newest}
     ForecastState.objects.update_or_create(metric=metric, defaults=values)
 
 
