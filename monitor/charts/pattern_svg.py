@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 SHADES = 5
-_BAR, _HEIGHT, _FOOT = 28, 150, 34
+_BAR, _HEIGHT, _HEAD, _FOOT = 28, 150, 18, 34
 
 
 def sigma_bars(histogram: BinnedSigmas, unit: str) -> SafeString:
-    """Draw a bar per bin; the axis has whole standard deviations, with the value of every other one below."""
+    """Draw a bar per bin, with the number of values above the highest.
+
+    The axis has whole standard deviations, with the value of every other one below.
+    """
     most = max(histogram.counts)
     bars = format_html_join(
         "",
@@ -54,9 +57,10 @@ def sigma_bars(histogram: BinnedSigmas, unit: str) -> SafeString:
     )
     width = len(histogram.counts) * _BAR
     return format_html(
-        '<svg class="sigmas" viewBox="-20 -4 {} {}" role="img" aria-label="Distribution of {} values">'
-        '<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>{}{}{}</svg>',
-        width + 40, _HEIGHT + _FOOT + 4, histogram.n, width, _HEIGHT, _HEIGHT, bars, ticks, values,
+        '<svg class="sigmas" viewBox="-20 -{} {} {}" role="img" aria-label="Distribution of {} values">'
+        '<line class="axis" x1="0" x2="{}" y1="{}" y2="{}"/>{}<text x="{}" y="-5">{}</text>{}{}</svg>',
+        _HEAD, width + 40, _HEAD + _HEIGHT + _FOOT, histogram.n, width, _HEIGHT, _HEIGHT, bars,
+        (histogram.counts.index(most) + 0.5) * _BAR, f"{most:,} run{'s' * (most > 1)}", ticks, values,
     )  # fmt: skip
 
 

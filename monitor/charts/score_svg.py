@@ -17,7 +17,7 @@ from monitor.units import percent
 
 _HEIGHT = 150
 _TOP, _BOTTOM = 8.0, 92.0  # percent of the height
-_LEFT, _RIGHT = 12.0, 98.0  # percent of the width; the labels of guides are to the left
+_LEFT, _RIGHT = 2.0, 98.0  # percent of the width; the style sheet puts the labels of guides to the left of it
 _OCTAVES = (0.5, 2.0)  # the least and the greatest range; 2.0: a quarter to four times the forecast
 
 
@@ -138,12 +138,12 @@ def _comparison(shown: Comparison, x: str, octaves: float) -> SafeString:
 def _guided(
     parts: Iterable[SafeString], guides: Sequence[tuple[str, str]], label: str, *, role: str = "img"
 ) -> SafeString:
-    """Draw the lines of *guides* (height, label) under *parts*, and their labels above *parts*."""
+    """Draw the lines of *guides* (height, label) under *parts*, and their labels beside them."""
     under = [
         format_html('<line class="guide" x1="0%" x2="100%" y1="{}%" y2="{}%"/>', y, y) for y, _ in guides
     ]
-    above = [format_html('<text x="0" y="{}%" dy="-4">{}</text>', y, text) for y, text in guides]
-    drawn = format_html_join("", "{}", ((part,) for part in (*under, *parts, *above)))
+    beside = [format_html('<text y="{}%" dy=".35em">{}</text>', y, text) for y, text in guides]
+    drawn = format_html_join("", "{}", ((part,) for part in (*under, *parts, *beside)))
     size = format_html('width="100%" height="{}"', _HEIGHT)
     return format_html('<svg class="drawing" {} role="{}" aria-label="{}">{}</svg>', size, role, label, drawn)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from monitor.ledger.attribution import GRID_FAILURES
 from reporters import report as wire
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from monitor.imports.targets import Destination
 
 REPORTER = "import"
+_STAGE = "compute"  # of a failed run without a duration
 _MEASURED_FIELDS = ("seconds", "outcome", "reason", "stages", "metrics", "parameters")
 
 
@@ -40,13 +42,23 @@ def build_report(
         reason=run.reason,
         stages=run.stages,
         metrics=[wire.MetricValue(metric.name, metric.value, metric.unit) for metric in run.metrics],
-        failure=None,
+        failure=_failure(run, destination),
         log=[wire.LogLine("info", 0.0, f"imported: {origin}")],
         environment=wire.Environment("", "", ""),
         clock=wire.Clock(run.slot + timedelta(seconds=run.seconds), synchronised=False),
         bindings=destination.bindings,
         usage={},
     )
+
+
+def _failure(run: ImportedRun, destination: Destination) -> wire.Failure | None:
+    """Return the failure of *run* in its only stage; None if it did not fail."""
+    if run.outcome not in GRID_FAILURES:
+        return None
+    stage = run.stages[0].name if run.stages else _STAGE
+    measured = [resource for resources in destination.bindings.values() for resource in resources]
+    is_named = run.is_resource_at_fault and len(measured) == 1
+    return wire.Failure(stage, measured[0] if is_named else None, run.reason)
 
 
 def encode_report(report: wire.Report) -> bytes:

@@ -53,7 +53,6 @@ from monitor.overview.series_states import (
     MONITORING,
     SOMEWHERE,
     series_states,
-    stale_rows,
 )
 from monitor.overview.standings import (
     GroupedBy,
@@ -67,7 +66,6 @@ from monitor.overview.summary import (
     is_any_of,
     maintenance_at,
 )
-from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -177,7 +175,7 @@ def _overview(
 ) -> Overview:
     is_imported = columns.is_imported
     states = series_states(columns.source, columns.series, columns.group, now, is_imported=is_imported)
-    is_stale = stale_rows(states, columns.allowed_age, now)
+    is_stale = columns.is_stale(states, now)
     counts, totals = counted(states, columns, is_stale), totals_of_states(states, is_stale, now)
     failing = states.failing()
     if columns.stored:
@@ -190,8 +188,7 @@ def _overview(
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
-    maintenance = open_for_user(user, now)
-    incidents = current_incidents(user, now, failing.series.tolist())
+    maintenance, incidents = open_for_user(user, now), current_incidents(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
     shown = shown_series(counts, states, columns, shown_sites)
@@ -204,7 +201,8 @@ def _overview(
         failing_alone_count=int((~is_any_of(failing.series, incidents.affected)).sum()),
         maintenance=maintenance,
         outcomes=totals.outcomes,
-        stale_count=totals.stale + sum(runs.freshness == Staleness.STALE for runs in columns.runs.values()),
+        stale_count=totals.stale,
+        current_count=totals.current,
         columns=[columns.names[column] for column in shown_columns],
         are_suites=columns.are_suites,
         series=_shown_details(columns, rows, maintenance),

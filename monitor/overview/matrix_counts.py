@@ -16,7 +16,16 @@ from monitor.overview import latest
 from monitor.overview.allowed_ages import NEVER_CURRENT
 from monitor.overview.column_arrays import NEVER
 from monitor.overview.series_details import SeriesDetails, SeriesRuns
-from monitor.overview.series_states import STALE, STANDINGS, SeriesStates, standings
+from monitor.overview.series_states import (
+    BY_GRID,
+    CURRENT,
+    OURS,
+    STALE,
+    STANDINGS,
+    SeriesStates,
+    stale_rows,
+    standings,
+)
 from monitor.overview.standings import GroupedBy, StandingCounts, stored_at_sites
 from monitor.overview.summary import outcomes_of_last_hour
 from monitor.series.staleness import Staleness
@@ -57,8 +66,17 @@ class MatrixColumns:
         """Whether each of *series* was imported."""
         if self.allowed_age is not None:
             return np.equal(self.allowed_age, NEVER_CURRENT)
+        return self._has_freshness(Staleness.IMPORTED)
+
+    def is_stale(self, states: SeriesStates, now: datetime) -> NDArray[np.bool_]:
+        """Return which of *states*, those of *series*, are older than allowed."""
+        if self.allowed_age is not None:
+            return stale_rows(states, self.allowed_age, now)
+        return self._has_freshness(Staleness.STALE)
+
+    def _has_freshness(self, wanted: Staleness) -> NDArray[np.bool_]:
         freshness = (self.runs[key].freshness if key in self.runs else None for key in self.series.tolist())
-        return np.fromiter((each == Staleness.IMPORTED for each in freshness), bool, len(self.series))
+        return np.fromiter((each == wanted for each in freshness), bool, len(self.series))
 
 
 class NamedSite(NamedTuple):
@@ -154,26 +172,31 @@ def shown_series(
 
 @dataclass(frozen=True)
 class MatrixTotals:
-    """Numbers of series, of stale ones, and of the runs of the last hour by state."""
+    """Numbers of series, of stale and of current ones, and of the runs of the last hour by state."""
 
     series: int
     stale: int
+    current: int
     outcomes: Mapping[str, int]
 
     def plus(self, stored: StandingCounts, outcomes: Mapping[State, int]) -> MatrixTotals:
         is_once = stored.site == 0
         is_stale = is_once & (stored.standing == STALE)
+        is_current = is_once & np.isin(stored.standing, CURRENT)
         sums = Counter(self.outcomes) + Counter({str(state): n for state, n in outcomes.items()})
         return MatrixTotals(
             self.series + int(stored.n[is_once].sum()),
             self.stale + int(stored.n[is_stale].sum()),
+            self.current + int(stored.n[is_current].sum()),
             {state: sums[state] for state in sorted(sums)},
         )
 
 
 def totals_of_states(states: SeriesStates, is_stale: NDArray[np.bool_], now: datetime) -> MatrixTotals:
-    stale = int((is_stale & ~states.is_imported).sum())
-    return MatrixTotals(len(states.series), stale, outcomes_of_last_hour(states, now))
+    is_stale = is_stale & ~states.is_imported
+    is_current = np.isin(states.state, [b"p", *BY_GRID, *OURS]) & ~states.is_imported & ~is_stale
+    outcomes = outcomes_of_last_hour(states, now)
+    return MatrixTotals(len(states.series), int(is_stale.sum()), int(is_current.sum()), outcomes)
 
 
 def _series_at_sites(

@@ -26,6 +26,7 @@ BY_GRID = [state[0].encode() for state in GRID_FAILURES]
 # The standings of a series at a site, the worst last; a standing is an index into counts.
 # A stale result says nothing about the present, whatever it was.
 UNKNOWN, SKIPPED, PASSED, STALE, ELSEWHERE, MONITORING, SOMEWHERE, HERE = STANDINGS = range(8)
+CURRENT = (PASSED, ELSEWHERE, MONITORING, SOMEWHERE, HERE)  # the newest result tells of the present
 
 _BLAMED = "LEFT JOIN monitor_resource AS blamed ON blamed.name = failed_resource"
 

@@ -31,7 +31,7 @@ SELECT resource.site_id, count(*)
 FROM {current_rows(chosen, with_hours=False)} AS latest
 JOIN monitor_resource AS resource ON resource.name = latest.failed_resource
 JOIN monitor_series AS series ON series.id = latest.series_id
-WHERE {_FAILED} AND latest.failed_resource <> ''
+WHERE {_FAILED} AND latest.failed_resource <> '' AND NOT starts_with(series.probe, '{IMPORTED}')
     AND (series.suite_id IN (SELECT suite_id FROM visible)) IS TRUE
 GROUP BY 1
 """  # noqa: S608  # constants of this module

@@ -58,6 +58,7 @@ class Summary:
         maintenance: the maintenance in progress.
         outcomes: the number of runs of the last hour, by state.
         stale_count: the number of series whose last run is older than their schedule allows.
+        current_count: the number of series whose last run passed or failed and is not stale.
     """
 
     incidents: CurrentIncidents
@@ -67,6 +68,7 @@ class Summary:
     maintenance: Sequence[ShownWindow]
     outcomes: Mapping[str, int]
     stale_count: int
+    current_count: int
 
     @property
     def runs(self) -> int:

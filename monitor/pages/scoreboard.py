@@ -131,7 +131,8 @@ def _error_chart(times: Sequence[Score]) -> SafeString | None:
         f"Error relative to the last value, {min(present):.2f} to {max(present):.2f}; same data as the table"
     )
     high = max(1.15, min(max(present), 3.0) * 1.05)
-    return lines([("l-1", values)], [Guide(1.0, "last value")], low=0.0, high=high, label=label)
+    guides = [Guide(1.0, "last value"), Guide(0.0, "no error")]
+    return lines([("l-1", values)], guides, low=0.0, high=high, label=label)
 
 
 def _coverage_chart(times: Sequence[Score]) -> SafeString | None:

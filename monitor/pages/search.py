@@ -1,6 +1,8 @@
-"""Search: one box that finds sites, resources, series, runs, incidents, signatures and help."""
+"""Search: one box for sites, resources, series, runs, incidents, signatures, help, and what ran at a time."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -10,6 +12,8 @@ from django.utils import timezone
 from monitor.overview.search import AT_MOST, HitGroup, only_hit, search
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.help_search import help_hits
+from monitor.pages.http.reader import zone
+from monitor.pages.http.time_search import time_hits
 
 SUGGESTED = 5  # of each kind, below the search field of every page
 
@@ -22,14 +26,20 @@ def page(request: HttpRequest) -> HttpResponse:
     if wants_part(request):
         is_suggestion = request.headers.get("HX-Target") == "search-suggestions"
         at_most = SUGGESTED if is_suggestion else AT_MOST
-        groups = _with_help(search(request.user, text, now, at_most=at_most), text, at_most)
+        groups = _with_help(_found(request, text, now, at_most), text, at_most)
         context = {"groups": groups, "text": text, "is_suggestion": is_suggestion}
         return render(request, "parts/search_results.html", context)
-    groups = search(request.user, text, now)
+    groups = _found(request, text, now)
     hit = only_hit(groups, text)
     if hit is not None and "all" not in request.GET:
         return redirect(hit.url)
     return render(request, "pages/search.html", {"groups": _with_help(groups, text, AT_MOST), "text": text})
+
+
+def _found(request: HttpRequest, text: str, now: datetime, at_most: int = AT_MOST) -> list[HitGroup]:
+    at_time = time_hits(text, zone(request), now)
+    groups = search(request.user, text, now, at_most=at_most)
+    return [at_time, *groups] if at_time.hits else groups
 
 
 def _with_help(groups: list[HitGroup], text: str, at_most: int) -> list[HitGroup]:

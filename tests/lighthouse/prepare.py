@@ -57,12 +57,19 @@ def main() -> None:
 
 
 def load_year() -> None:
-    """Load runs and samples of every series of a full depot for the year before it, and their rollups."""
+    """Load a year of runs and samples of every series of a full depot, and have the service's summaries made.
+
+    These are rollups, causes, outcomes, latest results and availability.
+    """
     from django.db import connection
     from django.utils import timezone
 
+    from monitor.availability import refresh as availability
     from monitor.db import partitions
     from monitor.depot.rollups.worker import rebuild
+    from monitor.failures.classify_runs import classify_runs
+    from monitor.failures.outcomes import worker as outcomes
+    from monitor.tasks import gather_dirty_hours
     from tests.monitor.pages import depots
 
     depots.full()
@@ -73,6 +80,10 @@ def load_year() -> None:
         cursor.execute(_RUNS, {"start": start, "end": end})
         cursor.execute(_SAMPLES, {"end": end})
     for _ in rebuild(start, end):
+        pass
+    classify_runs(end)
+    gather_dirty_hours()
+    while outcomes.count(timezone.now()) or availability.refresh(timezone.now()):
         pass
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")

@@ -83,6 +83,7 @@ class ImportedRun:
         series: a suffix of the series name that the user gives; empty if the file contains a single series.
         parameters: describe what was measured; when they change, a new segment begins.
         resource, site: names; empty if the data do not name a resource or a site.
+        is_resource_at_fault: whether a failure counts against the measured resource.
     """
 
     where: str  # the place in the file, such as "line 17"
@@ -96,6 +97,7 @@ class ImportedRun:
     reason: str = ""
     resource: str = ""
     site: str = ""
+    is_resource_at_fault: bool = True
 
 
 @dataclass(frozen=True)

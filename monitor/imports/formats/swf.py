@@ -136,6 +136,7 @@ class Importer:
             {"of": "run", **queue},
             outcome,
             reason,
+            is_resource_at_fault=False,  # it may be the program
         )
         return [wait_run, compute_run]
 

@@ -31,6 +31,21 @@ def test_a_result_is_shown_as_fresh_as_it_is(age: timedelta, probe: str, words: 
     browser.force_login(builders.user())
     overview = browser.get("/").content.decode()
     assert words in overview.lower()
-    assert ("All passing" in overview) == (not words.startswith("stale"))
+    assert ("All passing" in overview) == (words == "all passing")
+    assert ("No current results" in overview) == (words != "all passing")
     page = browser.get("/series/circle-ring/?range=all").content.decode()
     assert (f'class="chip state s-{words.partition(",")[0]}"' in page) == (words != "all passing")
+
+
+@pytest.mark.django_db
+def test_the_head_counts_current_and_stale_series_apart() -> None:
+    now = timezone.now()
+    fresh, *old = builders.circles(["fresh", "old-1", "old-2"], builders.sites(2))
+    builders.passed(fresh, now)
+    for series in old:
+        builders.passed(series, now - timedelta(days=1))
+    browser = Client()
+    browser.force_login(builders.user())
+    overview = browser.get("/").content.decode()
+    assert "1 passing, 2 stale" in overview
+    assert 'data-announce="2 series stale"' in overview

@@ -72,7 +72,7 @@ def test_a_proposal_is_accepted_in_the_browser(visitors: Visitors, unnamed: None
 
 
 @pytest.mark.nightly
-def test_forms_of_settings_fit_every_screen_and_show_runs_in_local_time(
+def test_forms_of_settings_fit_every_screen_and_show_the_next_runs(
     visitors: Visitors, depot: FilledDepot
 ) -> None:
     rights = ("add_series", "change_series", "change_suite", "change_alertrule", "manage_webhooks")
@@ -87,8 +87,7 @@ def test_forms_of_settings_fit_every_screen_and_show_runs_in_local_time(
     ):  # fmt: skip
         page.goto(f"{visit.base}/settings/{path}")
         fits_every_screen(page)
-    expect(page.locator("time[data-local]")).to_have_count(5)
-    expect(page.locator("time[data-local]").first).not_to_be_empty()
+    expect(page.locator(".slots time")).to_have_count(5)
     page.get_by_label("Limit").fill("soon")
     page.get_by_role("button", name="Save").first.press("Enter")
     page.get_by_role("link", name="Limit").press("Enter")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Group
@@ -10,6 +11,7 @@ from django.test import Client
 
 from monitor.models import Series, Site
 from monitor.models.run import State
+from monitor.pages.http.time_search import time_hits
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -58,6 +60,32 @@ def test_what_a_reader_may_not_see_is_not_found(grid: Grid, client: Client, now:
     assert "/series/secret-ring/" not in found(client, "secret")
     assert f"/runs/{run.pk}/" not in found(client, str(run.pk))
     assert "secret-ring" not in client.get("/series/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("14:00", "2026-03-01T14:00"),  # now is 15:30 in Berlin
+        (" 9:05 ", "2026-03-01T09:05"),
+        ("16:00", "2026-02-28T16:00"),
+        ("2026-01-31 16:00", "2026-01-31T16:00"),
+        ("2027-01-31T16:00", "2027-01-31T16:00"),
+        ("25:00", None),
+        ("2026-02-30 14:00", None),
+        ("14:00:00", None),
+    ],
+)
+def test_a_time_leads_to_what_ran_then_in_the_zone_of_the_reader(text: str, at: str | None) -> None:
+    hits = time_hits(text, ZoneInfo("Europe/Berlin"), datetime(2026, 3, 1, 14, 30, tzinfo=UTC)).hits
+    assert [hit.url for hit in hits] == ([f"/schedule/?at={at}"] if at else [])
+
+
+def test_a_time_in_the_search_is_answered_by_the_schedule(grid: Grid, client: Client, now: datetime) -> None:
+    builders.passed(grid.gather, now)
+    answer = client.get("/search/", {"q": f"{now:%Y-%m-%d %H:%M}"}, follow=True)
+    assert answer.redirect_chain == [(f"/schedule/?at={now:%Y-%m-%dT%H:%M}", 302)]
+    assert "Runs at" in answer.content.decode()
+    assert "What ran at" in found(client, f"{now:%H:%M}")
 
 
 def test_suggestions_are_only_the_list(grid: Grid, client: Client) -> None:
