@@ -103,10 +103,11 @@ def write(plan: Plan, *, who: str = GRID_FILE) -> None:
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
             names = [change.name for change in removed if _follows(change.before) == is_follower]
+            if not names:
+                continue
             if noun == "sites":
                 _delete_announced(names)
-            if names:
-                _TABLES[noun].filter(name__in=names).delete()
+            _TABLES[noun].filter(name__in=names).delete()
     if any(change.noun == "availability_profiles" for change in changes):
         record_versions(timezone.now())
     _record_signatures([change for change in changes if change.noun == "signatures"])
