@@ -11,7 +11,8 @@ from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, whole_number
 from forecasting.reading import sweeps
 from forecasting.sweeps import effects
-from forecasting.sweeps.effects import SweepEffects, TermEffect
+from forecasting.sweeps.design import TooManyLevels
+from forecasting.sweeps.effects import FlaggedValue, SweepEffects, TermEffect
 
 DESCRIPTION = """\
 Estimates the effect of each factor and of each pair of factors on a measured value, in per cent, with 95 %
@@ -27,6 +28,7 @@ criterion stay; they have little influence, because a combination is represented
 all pairs of its values. Effects are ratios: +10 % means 1.10 times the mean over all levels of the
 factor."""
 SHOWN_LEVELS = 8
+SHOWN_FLAGGED = 10
 
 
 def add(subparsers: Subparsers) -> None:
@@ -59,7 +61,7 @@ def run(arguments: Namespace) -> int:
     sweep = sweeps.read(arguments.file, arguments.value, arguments.factors)
     try:
         found = effects.effects_of(sweep, "lower" if arguments.lower_is_better else "higher")
-    except effects.TooFewCells as error:
+    except (effects.TooFewCells, TooManyLevels) as error:
         raise ForecastingError(f"{arguments.file}: {error}") from None
     if arguments.json:
         print(json.dumps(_document(found), indent=2, allow_nan=False))
@@ -77,9 +79,10 @@ def _document(found: SweepEffects) -> dict[str, object]:
 
 
 def _lines(file: str, found: SweepEffects, most_levels: int) -> Iterator[str]:
+    noise = "unknown" if found.noise is None else f"{found.noise:.1%}"
     yield (
         f"{file}: {found.cells} of {found.possible_cells} combinations, {found.passes} passes; "
-        f"noise of one value {found.noise:.1%}"
+        f"noise of one value {noise}"
     )
     yield from _passes(found)
     yield ""
@@ -87,7 +90,7 @@ def _lines(file: str, found: SweepEffects, most_levels: int) -> Iterator[str]:
     for effect in found.terms:
         yield from _of_term(effect, most_levels)
     for term in found.left_out:
-        yield f"{' x '.join(term):<44} {'-':>9}   these combinations do not tell it from other effects"
+        yield f"{' x '.join(term):<44} {'-':>9}   not estimated: too few combinations tell its levels apart"
     yield ""
     combination = ", ".join(f"{factor} {level}" for factor, level in found.choice.levels.items())
     measured = "" if found.choice.is_measured else " (not measured)"
@@ -107,8 +110,18 @@ def _passes(found: SweepEffects) -> Iterator[str]:
         )
     flags = found.flags
     yield f"outliers: {flags.flagged} of {flags.values} values; noise alone gives {flags.expected:.0f}"
+    yield from _flagged(flags.flagged_values)
     if found.unsteady_cells is not None:
         yield f"not in a steady state: {found.unsteady_cells} combinations"
+
+
+def _flagged(values: Sequence[FlaggedValue]) -> Iterator[str]:
+    if len(values) > SHOWN_FLAGGED:
+        yield "  (--json lists them)"
+        return
+    for flagged in values:
+        levels = ", ".join(f"{factor} {level}" for factor, level in flagged.levels.items())
+        yield f"  pass {flagged.pass_number}, {levels}: {flagged.value:.6g}"
 
 
 def _of_term(effect: TermEffect, most_levels: int) -> Iterator[str]:

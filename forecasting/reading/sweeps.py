@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from forecasting.reading.tables import CsvRow, UnreadableFile, rows
+from forecasting.reading.tables import CsvRow, UnreadableFile, rows, shown
 
 PASS = "pass"  # noqa: S105 - a column
 # Columns with what is known about a value (0 or 1); they are no factors.
@@ -50,7 +51,8 @@ def read(file: str, value: str = "value", factors: Sequence[str] | None = None) 
 
     Raises:
         UnreadableFile: the file is no CSV; a column is missing; a value is no positive number; a combination
-            of levels occurs twice in one pass; there is one pass only; or a factor has one level only.
+            of levels occurs twice in one pass; there is one pass only; or a factor has one level only, or a
+            level of its own for most values.
     """
     cells: dict[Levels, dict[int, float]] = {}
     names: tuple[str, ...] = ()
@@ -98,11 +100,25 @@ def _check(file: str, sweep: Sweep) -> None:
     passes = {measured.number for values in sweep.cells.values() for measured in values}
     if len(passes) < 2:
         raise UnreadableFile(f"{file}: expected at least two passes, got pass {passes.pop()} only")
-    for factor in sweep.factors:
-        if len(levels := sweep.levels(factor)) < 2:
-            raise UnreadableFile(
-                f"{file}, {factor}: expected a factor with at least two levels, got {levels[0]!r} in each row"
-            )
+    for place, factor in enumerate(sweep.factors):
+        counts: Counter[str] = Counter()
+        for levels, values in sweep.cells.items():
+            counts[levels[place]] += len(values)
+        if reason := _no_factor(counts):
+            raise UnreadableFile(f"{file}, {factor}: {reason}")
+
+
+def _no_factor(counts: Counter[str]) -> str:
+    """Return why a column with these *counts* of values by level is no factor, or nothing if it is one."""
+    if len(counts) == 1:
+        return f"expected a factor with at least two levels, got {shown(next(iter(counts)))} in each row"
+    alone = sum(count == 1 for count in counts.values())
+    if 2 * alone > counts.total():
+        return (
+            f"{alone} of {counts.total()} rows have a level of their own: leave the column out (--factors "
+            "names the others), or measure each level in every pass"
+        )
+    return ""
 
 
 @dataclass(frozen=True)

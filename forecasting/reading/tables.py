@@ -11,6 +11,7 @@ import io
 import math
 import os
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,8 +89,8 @@ def rows(file: str, needed: Collection[str]) -> Iterator[CsvRow]:
     """Yield the rows of *file* in the order of the file, without empty lines.
 
     Raises:
-        UnreadableFile: *file* cannot be opened, is not text, or has no rows; a column of *needed* is missing
-            or occurs twice; or a row has more or fewer cells than the header.
+        UnreadableFile: *file* cannot be opened, is not text, or has no rows; a column of *needed* is missing;
+            a column occurs twice; or a row has more or fewer cells than the header.
     """
     with _opened(file) as stream:
         table = csv.reader(_lines(file, stream), strict=True)
@@ -118,7 +119,8 @@ def lines(file: str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
 
 
 def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[str]:
-    """Return the names of the columns. Raises UnreadableFile unless the header *cells* have *needed*."""
+    """Return the names of the columns. Raises UnreadableFile unless the header *cells* have *needed*, and
+    each column once."""
     header = [name.strip() for name in cells]
     if not any(header):
         raise UnreadableFile(
@@ -128,10 +130,10 @@ def _header(file: str, cells: Sequence[str], needed: Collection[str]) -> list[st
     if missing:
         columns = ", ".join(map(shown, header[:_SHOWN_COLUMNS]))
         raise UnreadableFile(f"{file}, line 1: expected a column {missing[0]}, got {columns}")
-    repeated = [name for name in needed if header.count(name) > 1]
-    if repeated:
-        count = header.count(repeated[0])
-        raise UnreadableFile(f"{file}, line 1: the column {repeated[0]} occurs {count} times")
+    name, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        column = shown(name) if name else "without a name"
+        raise UnreadableFile(f"{file}, line 1: the column {column} occurs {count} times")
     return header
 
 

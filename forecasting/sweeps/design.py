@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -9,12 +10,19 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from forecasting.base import ForecastingError
 from forecasting.reading.sweeps import Levels
 
 Matrix = NDArray[np.float64]
 Term = tuple[str, ...]  # one factor, or two
 
-_SMALLEST_SINGULAR = 1e-9  # relative: smaller means that the cells do not tell the effects of a term apart
+_SMALLEST_PART = 1e-9  # relative: smaller means that the cells do not tell the effects of a term apart
+_MOST_COLUMNS = 1_000  # limits the time for a model,
+_MOST_NUMBERS = 20_000_000  # and the memory: cells x columns
+
+
+class TooManyLevels(ForecastingError):
+    """The factors of a sweep have more levels than can be estimated in reasonable time and memory."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class Design:
     levels: Mapping[str, Sequence[str]]
     matrix: Matrix  # cells x columns
     columns: Mapping[Term, slice]
-    left_out: Sequence[Term]  # pairs that the cells do not tell apart from other terms
+    left_out: Sequence[Term]  # not told apart from other terms, or too many levels for the cells
 
     def rows(self, combinations_of_levels: Sequence[Levels]) -> Matrix:
         """Return the row of the model matrix of each combination of levels."""
@@ -40,35 +48,56 @@ class Design:
         )
 
 
-def design_of(levels: Mapping[str, Sequence[str]], cells: Sequence[Levels]) -> Design:
+def design_of(levels: Mapping[str, Sequence[str]], cells: Sequence[Levels], pair_columns: int) -> Design:
     """Return the design of *cells* with each factor, and each pair of factors that can be told apart.
 
-    Pairs that leave no cell to estimate the error from are left out, too.
+    Pairs are left out that would give the design more than *pair_columns* columns.
+
+    Raises:
+        TooManyLevels: the factors alone have too many levels.
     """
-    factors: list[Term] = [(factor,) for factor in levels]
+    most_columns = _most_columns(levels, len(cells))
     blocks: list[Matrix] = [np.ones((len(cells), 1))]
     columns: dict[Term, slice] = {}
     left_out: list[Term] = []
     basis = blocks[0] / np.sqrt(len(cells))
+    factors: list[Term] = [(factor,) for factor in levels]
     for term in [*factors, *combinations(levels, 2)]:
-        block = _block(term, cells, levels)
-        new = _independent_part(block, basis)
-        if new.shape[1] < block.shape[1] or basis.shape[1] + new.shape[1] > len(cells):
-            left_out.append(term)
-            continue
-        start = sum(part.shape[1] for part in blocks)
-        columns[term] = slice(start, start + block.shape[1])
-        blocks.append(block)
-        basis = np.column_stack([basis, new])
+        start = basis.shape[1]
+        stop = start + math.prod(len(levels[factor]) - 1 for factor in term)
+        if stop <= min(most_columns, len(cells) if len(term) == 1 else pair_columns):
+            block = _block(term, cells, levels)
+            new = _independent_part(block, basis)
+            if new is not None:
+                columns[term] = slice(start, stop)
+                blocks.append(block)
+                basis = np.column_stack([basis, new])
+                continue
+        left_out.append(term)
     return Design(levels, np.column_stack(blocks), columns, left_out)
 
 
-def _independent_part(block: Matrix, basis: Matrix) -> Matrix:
-    """Return an orthonormal basis of what *block* adds to the orthonormal columns of *basis*."""
+def _most_columns(levels: Mapping[str, Sequence[str]], cells: int) -> int:
+    """Return how many columns a design may have. Raises TooManyLevels if the factors alone need more."""
+    most = min(_MOST_COLUMNS, _MOST_NUMBERS // cells)
+    needed = 1 + sum(len(names) - 1 for names in levels.values())
+    if needed > most:
+        factor = max(levels, key=lambda name: len(levels[name]))
+        raise TooManyLevels(
+            f"{needed - 1 + len(levels)} levels are too many for a model of {cells} combinations; {factor} "
+            f"has the most, {len(levels[factor])}: put its levels into groups, or leave the column out"
+        )
+    return most
+
+
+def _independent_part(block: Matrix, basis: Matrix) -> Matrix | None:
+    """Return an orthonormal basis of what *block* adds to the orthonormal columns of *basis*; None if some of
+    its columns add nothing."""
     rest = block - basis @ (basis.T @ block)
     rest -= basis @ (basis.T @ rest)  # again: the first difference has lost digits
-    left, singular, _ = np.linalg.svd(rest, full_matrices=False)
-    return np.asarray(left[:, singular > _SMALLEST_SINGULAR * np.linalg.norm(block)], dtype=np.float64)
+    orthonormal, triangle = np.linalg.qr(rest)
+    parts = np.abs(np.diag(triangle))  # of each column, beyond the ones before it
+    return orthonormal if (parts > _SMALLEST_PART * np.linalg.norm(block)).all() else None
 
 
 def _block(term: Term, cells: Sequence[Levels], levels: Mapping[str, Sequence[str]]) -> Matrix:
@@ -93,5 +122,5 @@ def contrasts(
 ) -> Iterator[tuple[Levels, NDArray[np.float64]]]:
     """Yield the levels of each effect of *term*, and its weights on the coefficients of the term."""
     own = {factor: levels[factor] for factor in term}
-    for cell in product(*own.values()):
-        yield cell, _block(term, [cell], own)[0]
+    cells = list(product(*own.values()))
+    yield from zip(cells, _block(term, cells, own), strict=True)

@@ -13,7 +13,7 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from forecasting.base import ForecastingError
-from forecasting.reading.sweeps import Levels, Sweep
+from forecasting.reading.sweeps import Levels, Sweep, SweepValue
 from forecasting.sweeps.design import Design, Matrix, Term, contrasts, design_of
 from forecasting.sweeps.passes import (
     ROUNDS,
@@ -72,12 +72,22 @@ class TermEffect:
 
 
 @dataclass(frozen=True)
+class FlaggedValue:
+    """A *value* that stands out among those of its combination of *levels*."""
+
+    pass_number: int
+    levels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
 class Flags:
-    """How many of *values* Chauvenet's criterion flags, and how many it would flag in noise alone."""
+    """How many of *values* Chauvenet's criterion flags, how many it would flag in noise alone, and which."""
 
     values: int
     flagged: int
     expected: float
+    flagged_values: Sequence[FlaggedValue]
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class SweepEffects:
     first_pass: PassEffect | None
     flags: Flags
     unsteady_cells: int | None  # None: no cell has enough passes to tell
-    noise: float  # of one value: relative standard deviation within the cells
+    noise: float | None  # of one value: relative standard deviation within the cells; None: no cell has two
     terms: Sequence[TermEffect]
     left_out: Sequence[Term]
     choice: Choice
@@ -110,17 +120,22 @@ def effects_of(sweep: Sweep, better: Better = "higher") -> SweepEffects:
     The first pass is compared with the others and set aside. A cell is represented by the Hodges-Lehmann
     location of its other values, so that flagged values stay but have little influence.
 
+    Pairs of factors whose effects would leave nothing to estimate the error from are left out.
+
     Raises:
         TooFewCells: no error can be estimated.
+        TooManyLevels: the factors have too many levels.
     """
-    cells = {
-        levels: np.array([measured.value for measured in values if measured.number > 1])
+    later = {
+        levels: [measured for measured in values if measured.number > 1]
         for levels, values in sweep.cells.items()
         if any(measured.number > 1 for measured in values)
     }
+    cells = {levels: np.array([measured.value for measured in values]) for levels, values in later.items()}
     levels = {factor: sweep.levels(factor) for factor in sweep.factors}
     logarithms = [np.log(values) for values in cells.values()]
-    design = design_of(levels, list(cells))
+    is_repeated = any(len(values) > 1 for values in logarithms)
+    design = design_of(levels, list(cells), len(cells) if is_repeated else len(cells) - 1)
     fit = _fit(design, logarithms)
     sign = 1.0 if better == "higher" else -1.0
     return SweepEffects(
@@ -128,9 +143,9 @@ def effects_of(sweep: Sweep, better: Better = "higher") -> SweepEffects:
         possible_cells=math.prod(len(names) for names in levels.values()),
         passes=max(map(len, sweep.cells.values())),
         first_pass=first_pass(_with_first_pass(sweep)),
-        flags=_flags(list(cells.values())),
+        flags=_flags(sweep.factors, later),
         unsteady_cells=_unsteady(list(cells.values())),
-        noise=math.sqrt(_within(logarithms)[0]),
+        noise=math.sqrt(_within(logarithms)[0]) if is_repeated else None,
         terms=_terms(design, fit, sign),
         left_out=design.left_out,
         choice=_choice(design, fit, sign, cells),
@@ -266,13 +281,22 @@ def _with_first_pass(sweep: Sweep) -> list[list[float]]:
     ]
 
 
-def _flags(cells: Sequence[NDArray[np.float64]]) -> Flags:
-    sizes = [len(values) for values in cells]
+def _flags(factors: Sequence[str], cells: Mapping[Levels, Sequence[SweepValue]]) -> Flags:
+    sizes = [len(values) for values in cells.values()]
     shares = {size: outlier_share(size) for size in set(sizes)}
+    flagged = [
+        FlaggedValue(measured.number, dict(zip(factors, levels, strict=True)), measured.value)
+        for levels, values in cells.items()
+        for measured, is_flagged in zip(
+            values, outliers(np.array([measured.value for measured in values])), strict=True
+        )
+        if is_flagged
+    ]
     return Flags(
         values=sum(sizes),
-        flagged=sum(int(outliers(values).sum()) for values in cells),
+        flagged=len(flagged),
         expected=sum(shares[size] * size for size in sizes),
+        flagged_values=flagged,
     )
 
 

@@ -6,8 +6,9 @@
  * not used it for the linger. A process that ends gives back its tokens, as its connection ends.
  *
  * Environment: GRIDCAST_TOKENS_SOCKET (of the server), GRIDCAST_TOKENS_AREA (an absolute directory),
- * GRIDCAST_TOKENS_QUANTUM (bytes), GRIDCAST_TOKENS_LINGER (seconds). If the server cannot be reached, or ends,
- * the process goes on without limits, after one warning.
+ * GRIDCAST_TOKENS_QUANTUM (bytes), GRIDCAST_TOKENS_LINGER (seconds), GRIDCAST_TOKENS_RUN (a file that the
+ * processes below `tokens run` share). If the server cannot be reached, or ends, programs go on without limits,
+ * after one warning of them all; if `tokens run` was killed, of each process that was connected.
  *
  * Messages are single characters. To the server: r, w ask for a token; R, W give it back. From it: r, w grant a
  * token; x, y: a process waits for a token to read, to write.
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,6 +49,13 @@ typedef struct {
 } Token;
 
 typedef enum { UNKNOWN, CONNECTED, OFF } State;
+
+#define LABEL "gridcast-tokens"
+typedef struct {
+    char label[sizeof LABEL], has_asked, has_warned;
+} RunFlags;
+
+static RunFlags *run; /* of `tokens run`; NULL without */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below */
 static pthread_cond_t granted = PTHREAD_COND_INITIALIZER;
@@ -86,11 +95,14 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static int may_warn(void) { /* the lock is held */
+    return run != NULL ? !__atomic_exchange_n(&run->has_warned, 1, __ATOMIC_RELAXED) : state == CONNECTED;
+}
+
 static void turn_off(const char *why) { /* the lock is held */
-    if (state != OFF && *why) {
+    if (state != OFF && *why && may_warn()) {
         char line[256];
-        int length = snprintf(line, sizeof line, "gridcast tokens: %s: process %ld goes on without limits\n", why,
-                              (long)getpid());
+        int length = snprintf(line, sizeof line, "gridcast tokens: %s: programs go on without limits\n", why);
         ssize_t written = REAL(write)(STDERR_FILENO, line, (size_t)length);
         (void)written;
     }
@@ -221,6 +233,19 @@ static void connect_to_server(const char *path) { /* the lock is held */
         turn_off("no thread can be started");
 }
 
+/* Map the flags at *path*; return NULL if `tokens run` has ended, and *path* is no file or another one. */
+static RunFlags *mapped_flags(const char *path) {
+    RunFlags found, *flags = MAP_FAILED;
+    int descriptor = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return NULL;
+    if (REAL(pread)(descriptor, &found, sizeof found, 0) == sizeof found &&
+        memcmp(found.label, LABEL, sizeof LABEL) == 0)
+        flags = mmap(NULL, sizeof *flags, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    return flags == MAP_FAILED ? NULL : flags;
+}
+
 static void set_up(void) { /* the lock is held */
     static int has_handler;
     const char *path = getenv("GRIDCAST_TOKENS_SOCKET"), *directory = getenv("GRIDCAST_TOKENS_AREA");
@@ -233,6 +258,8 @@ static void set_up(void) { /* the lock is held */
     linger_seconds = linger ? strtod(linger, NULL) : linger_seconds;
     snprintf(area, sizeof area, "%s", directory);
     area_length = strlen(area);
+    if (run == NULL)
+        run = mapped_flags(getenv("GRIDCAST_TOKENS_RUN"));
     if (!has_handler)
         pthread_atfork(NULL, NULL, forget);
     has_handler = 1;
@@ -280,6 +307,8 @@ static int begin(int direction, int descriptor) {
         while (state == CONNECTED && !token->is_held) {
             if (!token->is_asked) {
                 token->is_asked = 1;
+                if (run != NULL)
+                    run->has_asked = 1;
                 tell(ASK[direction]);
             } else
                 pthread_cond_wait(&granted, &lock);

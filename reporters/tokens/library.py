@@ -13,9 +13,11 @@ def library(cache: Path) -> Path:
     """Return the library for this machine, compiled into *cache* unless it is there.
 
     Raises:
-        TokensUnavailable: there is no C compiler, or it fails.
+        TokensUnavailable: there is no C compiler, or it fails; or *cache* cannot be written.
     """
     try:
         return preloaded(cache, "iotokens")
     except CannotCompile as error:
         raise TokensUnavailable(str(error)) from None
+    except OSError as error:
+        raise TokensUnavailable(f"cannot keep the library in {cache}: {error.strerror}") from None

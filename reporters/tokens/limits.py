@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from reporters.fields import Fields, Unfit, parse_object
 
 MIB = 1 << 20
+_MOST_BYTES = MIB  # of a verdict: thousands of settings
+_WORDED = {"does not help": "does not help", "undecided": "may or may not help"}
 
 
 @dataclass(frozen=True)
@@ -32,25 +34,23 @@ def from_sweep(file: Path) -> tuple[int, int, str]:
         BadVerdict: *file* cannot be read, or is no verdict.
     """
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        return _limits(document)
+        with file.open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+        return _limits(Fields(parse_object(data, max_bytes=_MOST_BYTES)))
     except OSError as error:
         raise BadVerdict(f"cannot read {file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise BadVerdict(f"{file}: expected the output of python -m forecasting sweet-spot --json") from None
+    except Unfit as error:
+        raise BadVerdict(
+            f"{file}: expected the output of python -m forecasting sweet-spot --json: {error}"
+        ) from None
 
 
-def _limits(document: Any) -> tuple[int, int, str]:
-    verdict, gain = document["verdict"], document["gain"]
-    low, high = float(gain["low"]), float(gain["high"])
+def _limits(document: Fields) -> tuple[int, int, str]:
+    verdict = document.choice("verdict", ("helps", *_WORDED))
+    gain = document.fields("gain")
+    low, high = gain.number("low"), gain.number("high")
     if verdict == "helps":
-        readers, writers = int(gain["streams"]["readers"]), int(gain["streams"]["writers"])
-        if readers < 1 or writers < 1:
-            raise ValueError(gain)
-        return readers, writers, ""
-    why = f"the sweep's verdict is that a limit {_worded(verdict)}"
+        streams = gain.fields("streams")
+        return streams.integer("readers", minimum=1), streams.integer("writers", minimum=1), ""
+    why = f"the sweep's verdict is that a limit {_WORDED[verdict]}"
     return 0, 0, f"{why}: it changes the time by {-high:+.1%} to {-low:+.1%}"
-
-
-def _worded(verdict: str) -> str:
-    return {"does not help": "does not help", "undecided": "may or may not help"}[verdict]

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from reporters.remote.errors import UsageFault
 from reporters.tokens import server
 from reporters.tokens.library import library
 from reporters.tokens.limits import BadVerdict, TokenLimits, from_sweep
+from reporters.tokens.run import run_limited
 from reporters.tokens.server import Area, TokensUnavailable
 
+_LONGEST_LINGER = 3600  # seconds
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
@@ -65,7 +67,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--linger-seconds",
-        type=float,
+        type=_seconds,
         default=defaults.linger_seconds,
         help="or when it has not used it so long (%(default)s)",
     )
@@ -105,20 +107,39 @@ async def _serve_until_signal(area: Area, mode: int) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Replace this process by the program. It runs without limits where none can be had, after a warning."""
+    """Run the program. It runs without limits where none can be had, after a warning."""
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         raise UsageFault("give the program to run: tokens run -- PROGRAM ...")
     try:
-        environment = _environment(server.status(options.socket), options.socket, program[0])
+        limits = _environment(server.status(options.socket), options.socket, program[0])
+        if limits:
+            return _run_limited(program, limits)
     except TokensUnavailable as error:
         _warn(f"{error}; {program[0]} runs without limits")
-        environment = {}
-    try:
-        os.execvpe(program[0], program, {**os.environ, **environment})  # noqa: S606 - what the user gave
     except OSError as error:
-        _warn(f"cannot run {program[0]}: {error.strerror}")
-        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        return _cannot_run(program[0], error)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
+    try:
+        os.execvp(program[0], program)  # noqa: S606 - what the user gave
+    except OSError as error:
+        return _cannot_run(program[0], error)
+
+
+def _run_limited(program: Sequence[str], limits: Mapping[str, str]) -> int:
+    run = run_limited(program, {**os.environ, **limits})
+    if not (run.has_asked or run.has_warned):
+        _warn(
+            f"no process of {program[0]} asked for a token: none read or wrote a file below "
+            f"{limits['GRIDCAST_TOKENS_AREA']}, or those that did are static, change their user, or use "
+            "io_uring or memory-mapped files"
+        )
+    return run.status
+
+
+def _cannot_run(program: str, error: OSError) -> int:
+    _warn(f"cannot run {program}: {error.strerror}")
+    return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
 
 
 def _environment(status: Mapping[str, Any], socket: Path, program: str) -> dict[str, str]:
@@ -168,6 +189,16 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= _LONGEST_LINGER:
+        raise argparse.ArgumentTypeError(f"expected seconds from 0 to {_LONGEST_LINGER}, got {text!r}")
+    return seconds
 
 
 def _octal(text: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from forecasting.__main__ import main
 from forecasting.reading.sweeps import StreamRow, Sweep
 from tests.forecasting.sweeps.planted import planted
-from tests.forecasting.sweeps.stream_profiles import swept
+from tests.forecasting.sweeps.stream_profiles import FLAT, PUBLISHED, swept
 
 
 def sweep_file(directory: Path, sweep: Sweep) -> str:
@@ -69,8 +69,32 @@ def test_effects_prints_the_same_as_a_document(tmp_path: Path, capsys: pytest.Ca
     assert {"is_claimed", "q_value", "size", "levels", "best"} <= document["terms"][0].keys()
 
 
+def test_effects_names_the_values_that_stand_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        f"{stripe},{width},{number},{900 if (stripe, width, number) == (2, 4, 5) else 100 + number % 3}"
+        for stripe, width, number in product((1, 2), (1, 2, 4), range(1, 9))
+    ]
+    file = written(tmp_path, ["stripe,width,pass,value", *lines])
+    text = printed(capsys, "effects", file).splitlines()
+    assert text[2].startswith("outliers: 1 of 42 values; ")
+    assert text[3] == "  pass 5, stripe 2, width 4: 900"
+    flags = json.loads(printed(capsys, "effects", file, "--json"))["flags"]
+    assert flags["flagged_values"] == [
+        {"pass_number": 5, "levels": {"stripe": "2", "width": "4"}, "value": 900.0}
+    ]
+
+
+def test_many_values_that_stand_out_are_left_to_the_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sweep_file(tmp_path, planted(seed=1).sweep)
+    assert printed(capsys, "effects", file).splitlines()[3] == "  (--json lists them)"
+    flags = json.loads(printed(capsys, "effects", file, "--json"))["flags"]
+    assert len(flags["flagged_values"]) == flags["flagged"] > 10
+
+
 def test_sweet_spot_prints_settings_and_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = streams_file(tmp_path, swept("xeon-eide", seed=1))
+    file = streams_file(tmp_path, swept(PUBLISHED["xeon-eide"], seed=1))
     *_, headings, first, _, _, last, _, verdict = printed(capsys, "sweet-spot", file).splitlines()
     assert headings.split() == ["readers", "writers", "seconds", "slower", "barrier", "s"]
     assert first.split()[:2] == ["1", "1"]
@@ -93,14 +117,14 @@ def test_sweet_spot_says_by_how_much_a_limit_is_slower(
 
 
 def test_sweet_spot_prints_what_to_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = streams_file(tmp_path, swept("xeon-eide", seed=1))
+    file = streams_file(tmp_path, swept(PUBLISHED["xeon-eide"], seed=1))
     text = printed(capsys, "sweet-spot", file, "--advice")
     assert "tokens serve AREA --readers 1 --writers 1" in text
     assert "Licenses=AREA:1" in text
 
 
 def test_sweet_spot_prints_the_same_as_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = streams_file(tmp_path, swept("flash", seed=1))
+    file = streams_file(tmp_path, swept(FLAT, seed=1))
     document = json.loads(printed(capsys, "sweet-spot", file, "--json"))
     assert document["unlimited"] == {"readers": 8, "writers": 8}
     assert document["verdict"] in {"does not help", "undecided"}
@@ -130,7 +154,17 @@ STREAMS = "readers,writers,pass,seconds"
             [EFFECTS, "a,1,1", "a,2,2"],
             "stripe: expected a factor with at least two levels, got 'a'",
         ),
-        ("effects", [EFFECTS, "a,1,1", "b,2,2"], "1 combinations of levels"),
+        ("effects", [EFFECTS, "a,1,1", "b,2,2"], "stripe: 2 of 2 rows have a level of their own: leave the"),
+        (
+            "effects",
+            ["size,started_at,pass,value", *(f"{row % 2},{row},{row % 3 + 1},9" for row in range(12))],
+            "started_at: 12 of 12 rows have a level of their own: leave the column out (--factors names",
+        ),
+        (
+            "effects",
+            [EFFECTS, *(f"{level},{number},9" for level in range(1001) for number in (1, 2))],
+            "1001 levels are too many for a model of 1001 combinations; stripe has the most, 1001: put its",
+        ),
         ("effects", [EFFECTS], "expected rows below the header, got none"),
         (
             "sweet-spot",

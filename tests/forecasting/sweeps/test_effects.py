@@ -9,7 +9,8 @@ import pytest
 import scipy  # submodules load when used: scipy.stats takes a second
 
 from forecasting.reading.sweeps import Sweep, SweepValue
-from forecasting.sweeps.effects import SweepEffects, TooFewCells, effects_of
+from forecasting.sweeps.design import TooManyLevels, design_of
+from forecasting.sweeps.effects import FlaggedValue, SweepEffects, TooFewCells, effects_of
 from tests.forecasting.sweeps.planted import FACTORS, planted
 
 
@@ -108,12 +109,34 @@ def test_an_outlier_is_flagged_and_moves_its_combination_little() -> None:
     assert isinstance(values, list)
     values[3] = SweepValue(4, 1000.0)
     effects = effects_of(sweep)
-    assert effects.flags.flagged >= 1
+    flagged = effects.flags.flagged_values
+    assert effects.flags.flagged == len(flagged)
+    assert FlaggedValue(4, {"letter": "a", "axis": "x", "number": "1"}, 1000.0) in flagged
     assert effects.flags.expected == pytest.approx(8 * 5 * 0.027, rel=0.1)
     assert max(abs(level.ratio - 1) for effect in effects.terms for level in effect.levels) < 0.01
 
 
-def test_one_value_for_each_combination_and_no_combination_to_spare_is_refused() -> None:
-    cells = dict.fromkeys(product("ab", "xy"), 100.0)
-    with pytest.raises(TooFewCells, match="4 combinations of levels"):
-        effects_of(swept(cells, ("letter", "axis"), passes=2))
+def test_one_value_for_each_combination_leaves_pairs_out_to_estimate_the_error_from() -> None:
+    cells = dict.fromkeys(product("abc", "xy"), 100.0)
+    effects = effects_of(swept(cells, ("letter", "axis"), passes=2))
+    assert effects.left_out == [("letter", "axis")]
+    assert effects.noise is None  # of one value
+    assert {effect.term for effect in effects.terms} == {("letter",), ("axis",)}
+
+
+def test_one_value_for_each_level_of_the_only_factor_is_refused() -> None:
+    with pytest.raises(TooFewCells, match="3 combinations of levels"):
+        effects_of(swept({("a",): 100.0, ("b",): 101.0, ("c",): 102.0}, ("letter",), passes=2))
+
+
+def test_a_pair_with_too_many_levels_is_left_out() -> None:
+    cells = dict.fromkeys(product(map(str, range(40)), map(str, range(30))), 100.0)
+    effects = effects_of(swept(cells, ("depth", "size"), passes=3))
+    assert effects.left_out == [("depth", "size")]  # 39 x 29 columns
+
+
+def test_the_levels_of_all_factors_are_limited_by_the_memory_of_a_model() -> None:
+    levels = {"run": [str(number) for number in range(900)], "size": ["1", "2"]}
+    cells = [(str(number % 900), str(number % 2 + 1)) for number in range(30_000)]
+    with pytest.raises(TooManyLevels, match=r"902 levels are too many .* 30000 combinations; run has"):
+        design_of(levels, cells, len(cells))

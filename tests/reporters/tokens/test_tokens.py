@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from reporters.preloaded import unreachable
+from reporters.remote.main import main
 from reporters.tokens.library import library
 from reporters.tokens.server import TokensUnavailable, status
 from tests.waiting import eventually
@@ -32,6 +33,8 @@ while True:
     if not sys.stdin.readline():
         break
 """
+
+ENDED = "gridcast tokens: the server has ended: programs go on without limits\n"
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +99,11 @@ class Tokens:
         file = self.area / "file"
         file.touch()
         return self.limited(sys.executable, "-c", READS, str(file), **times)
+
+    def run(self, *command: str) -> subprocess.Popen[str]:
+        """Start *command* below ``tokens run``."""
+        tokens = [sys.executable, "-m", "reporters", "tokens", "run", "--socket", str(self.socket)]
+        return self._start([*tokens, "--", *command], {})
 
     def figures(self, direction: str) -> dict[str, Any]:
         figures: dict[str, Any] = status(self.socket)["tokens"][direction]
@@ -191,9 +199,47 @@ def test_programs_go_on_without_limits_when_the_server_is_killed(start: Start) -
     has_read(holder)
     for process in (holder, waiting):
         _, warnings = process.communicate()
-        assert warnings == (
-            f"gridcast tokens: the server has ended: process {process.pid} goes on without limits\n"
-        )
+        assert warnings == ENDED
+
+
+def test_one_process_of_a_run_warns_that_the_server_was_killed(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    file = tokens.area / "file"
+    file.write_text("text\n", encoding="ascii")
+    closes = f"import subprocess; subprocess.run(['cat', '{file}'])"  # descriptors, as Python does
+    run = tokens.run(
+        "sh", "-c", f'cat {file}; read line; cat {file}; cat {file} | cat; {sys.executable} -c "{closes}"'
+    )
+    assert run.stdout
+    assert run.stdout.readline() == "text\n"
+    tokens.server.kill()
+    tokens.server.wait()
+    output, warnings = run.communicate("\n")
+    assert output == "text\n" * 3
+    assert warnings.splitlines() in (
+        [ENDED.strip()],
+        [ENDED.strip().replace("has ended", "cannot be reached")],
+    )
+
+
+def test_a_program_ends_with_its_run_and_gives_back_its_token(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tokens.area / "file").touch()
+    run = tokens.run(sys.executable, "-c", READS, str(tokens.area / "file"))
+    has_read(run)
+    run.kill()
+    assert run.stdout
+    assert run.stdout.read() == ""  # no process has it open
+    assert eventually(lambda: tokens.figures("read")["held_seconds"] == [])
+
+
+def test_a_signal_is_passed_on_to_the_program(start: Start) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tokens.area / "file").touch()
+    run = tokens.run(sys.executable, "-c", READS, str(tokens.area / "file"))
+    has_read(run)
+    run.terminate()
+    assert run.wait() == 128 + signal.SIGTERM
 
 
 def test_the_parts_of_a_pipeline_and_forked_children_ask_for_themselves(start: Start) -> None:
@@ -332,6 +378,26 @@ def test_a_second_server_is_refused_and_the_socket_of_a_killed_one_is_replaced(s
     assert not tokens.socket.exists()
 
 
+@pytest.mark.parametrize("seconds", ["nan", "-1", "inf", "3601", "soon"])
+def test_a_linger_that_is_no_time_is_refused(
+    seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "tokens",
+                "serve",
+                str(tmp_path),
+                "--readers",
+                "1",
+                "--writers",
+                "1",
+                f"--linger-seconds={seconds}",
+            ]
+        )
+    assert f"expected seconds from 0 to 3600, got '{seconds}'" in capsys.readouterr().err
+
+
 def test_without_a_server_the_program_runs_and_a_line_says_so(tmp_path: Path) -> None:
     run = tokens_run(tmp_path / "none", "echo", "text")
     assert (run.returncode, run.stdout) == (0, "text\n")
@@ -355,14 +421,63 @@ def test_without_a_compiler_the_program_runs_and_a_line_says_so(
     )
 
 
-def test_a_static_program_cannot_be_limited(tmp_path: Path) -> None:
+def test_without_a_place_for_the_library_the_program_runs_and_a_line_says_so(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    (tmp_path / "cache").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = tokens_run(tokens.socket, "echo", "text")
+    assert (run.returncode, run.stdout) == (0, "text\n")
+    assert run.stderr == (
+        f"gridcast tokens: cannot keep the library in {tmp_path}/cache/gridcast: Not a directory; "
+        "echo runs without limits\n"
+    )
+
+
+def test_without_room_for_a_temporary_file_the_program_runs_and_a_line_says_so(
+    start: Start, tmp_path: Path
+) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    program = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'none')!r}; " + (
+        f"from reporters.remote.main import main; main(['tokens', 'run', '--socket', {str(tokens.socket)!r}, "
+        "'--', 'echo', 'text'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "text\n"
+    assert run.stderr == (
+        "gridcast tokens: cannot write a temporary file: No such file or directory; "
+        "echo runs without limits\n"
+    )
+
+
+@pytest.fixture
+def static_program(tmp_path: Path) -> Path:
     source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text("int main(void) { return 0; }\n", encoding="ascii")
+    source.write_text("int main(void) { return 7; }\n", encoding="ascii")
     built = subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, check=False)
     if built.returncode:
         pytest.skip("no static libraries here")
-    assert unreachable(str(program)) == "it is a static program"
+    return program
+
+
+def test_a_static_program_cannot_be_limited(static_program: Path) -> None:
+    assert unreachable(str(static_program)) == "it is a static program"
     assert unreachable("sh") == ""
+
+
+def test_a_run_of_which_no_process_asks_for_a_token_says_why_that_may_be(
+    start: Start, static_program: Path
+) -> None:
+    tokens = start("--readers", "1", "--writers", "1")
+    run = tokens_run(tokens.socket, "sh", "-c", str(static_program))
+    assert run.returncode == 7
+    assert run.stderr == (
+        f"gridcast tokens: no process of sh asked for a token: none read or wrote a file below {tokens.area}"
+        ", or those that did are static, change their user, or use io_uring or memory-mapped files\n"
+    )
 
 
 def test_no_server_is_an_error_that_names_the_socket(tmp_path: Path) -> None:

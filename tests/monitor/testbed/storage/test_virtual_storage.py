@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,14 @@ def test_the_published_totals_are_met_within_15_per_cent_and_the_best_is_the_bes
         setting: pytest.approx(1.0, abs=0.15) for setting in published
     }
     assert min(found, key=found.__getitem__) == min(published, key=published.__getitem__)
+
+
+@pytest.mark.parametrize("name", ["ram", "flash", "flash-raid0-16"])
+def test_no_limit_saves_time_where_no_head_moves(name: str, opened: Open) -> None:
+    times = {}
+    for writers, readers in product((1, 4, 16), repeat=2):
+        with opened(profiles.load(name)) as storage:
+            times[writers, readers] = io_seconds(
+                storage, Load(16, 2 * MIB, 1), writers=writers, readers=readers
+            )
+    assert min(times.values()) > 0.97 * times[16, 16]
