@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probes.base import InvalidParameters, Measurement, Parameter, ProbeFailed, Role, RunPlan, Stage
-from probes.common import checks, copies, files, jobs, kernels
+from probes.common import checks, copies, files, jobs, kernels, tracing
 from probes.grid import Grid, Location
 
 TILT_DEGREES = 60
@@ -27,19 +27,22 @@ MAX_PIXELS_PER_PROJECTION = 34  # with more, streaks alone spoil the correlation
 HEADER_BYTES = 1024  # of the MRC format
 VALUE_BYTES = 4
 
-# Arguments: scratch directory, both executables, thickness, tilt, and each task's end slice (exclusive).
-JOB = """\
+# Arguments: scratch directory, both executables, tracer or nothing, thickness, tilt, and each task's end
+# slice (exclusive).
+JOB = f"""\
 cd "$1" || exit 1
-backproject=$2 phantom=$3 thickness=$4 tilt=$5
-shift 5
+backproject=$2 phantom=$3 trace=$4 thickness=$5 tilt=$6
+shift 6
+[ -z "$trace" ] || {{ {tracing.BEGIN}; }} || exit 1
 task=0 first=0 running=
 for end; do
-  "$backproject" input.mrc "slab.$task" "$first" "$end" "$thickness" "$tilt" > "task.$task" &
+  ${{trace:+env "LD_PRELOAD=$trace" "GRIDCAST_IOTRACE_TASK=$task"}} \\
+    "$backproject" input.mrc "slab.$task" "$first" "$end" "$thickness" "$tilt" > "task.$task" &
   running="$running $!" first=$end task=$((task + 1))
 done
 status=0 task=0
 for process in $running; do
-  wait "$process" || { status=$?; echo "task $task of backproject failed with status $status" >&2; }
+  wait "$process" || {{ status=$?; echo "task $task of backproject failed with status $status" >&2; }}
   task=$((task + 1))
 done
 [ "$status" -eq 0 ] || exit "$status"
@@ -97,6 +100,7 @@ class Probe:
         "thickness": Parameter(0, "extent of the volume along the beam, voxels; 0 is the size", 0, 2048),
         "tasks": Parameter(2, "processes that share the slices", 1, 256),
         "native": Parameter(True, "compile for the processor of the host that compiles"),
+        "trace": tracing.TRACE,
         **copies.COPY_PARAMETERS,
         "wall_seconds": jobs.WALL_SECONDS,
     }
@@ -127,6 +131,7 @@ class Probe:
             )
         self.ends = slab_ends(self.size, plan.integer("tasks"))
         self.native = bool(plan.parameters["native"])
+        self.is_traced = bool(plan.parameters["trace"])
         self.copy_options = copies.copy_options(plan)
         self.wall_seconds = jobs.wall_seconds(grid, plan)
 
@@ -148,6 +153,7 @@ class Probe:
 
     def build_executable(self) -> None:
         self.executables = [self._build(self.compute_resource, name) for name in ("backproject", "phantom")]
+        self.tracer = tracing.build_tracer(self.grid, self.compute_resource) if self.is_traced else ""
 
     def transfer_data(self) -> list[Measurement]:
         copy = self.grid.copy(self._series(), self._at_compute("input.mrc"), self.copy_options)
@@ -156,7 +162,7 @@ class Probe:
     def queue_wait(self) -> list[Measurement]:
         directory = self.grid.scratch(self.compute_resource)
         numbers = [str(number) for number in (self.thickness, TILT_DEGREES, *self.ends)]
-        argv = ["sh", "-c", JOB, "preco", directory, *self.executables, *numbers]
+        argv = ["sh", "-c", JOB, "preco", directory, *self.executables, self.tracer, *numbers]
         tasks = len(self.ends)
         self.job = self.grid.submit(self.compute_resource, argv, cpus=tasks, wall_seconds=self.wall_seconds)
         return [Measurement("queue.seconds", self.job.wait_started(), "seconds")]
@@ -171,6 +177,7 @@ class Probe:
             *self._task_metrics([task.seconds for task in tasks]),
             Measurement("preco.correlation", correlations.without_wedge, "ratio"),
             Measurement("preco.correlation.plain", correlations.plain, "ratio"),
+            *(tracing.traced_metrics(self.grid, self.compute_resource) if self.is_traced else []),
         ]
 
     def transfer_results(self) -> list[Measurement]:

@@ -72,6 +72,20 @@ def written_counters(
     return b"".join([head, *counters]).ljust(HEADER_BYTES, b"\0")
 
 
+def shortened(header: bytes) -> bytes:
+    """Return *header* without the bytes that it leaves unused."""
+    fields = list(_HEAD.unpack_from(header))
+    fields[2] = COUNTERS_BYTES
+    return _HEAD.pack(*fields) + header[_HEAD.size : COUNTERS_BYTES]
+
+
+def with_all_lost(header: bytes) -> bytes:
+    """Return *header* as that of a process that has no records, only counters."""
+    fields = _HEAD.unpack_from(header)
+    lost = parse_counters(header).all_calls
+    return _HEAD.pack(*fields[:-1], lost) + header[_HEAD.size :]
+
+
 def task_times(processes: Iterable[ProcessCounters]) -> TaskTimes:
     """Return the sums over the *processes* of one task. Thinking is what the calls leave of their lives."""
     calls, moved, nanoseconds, lives = dict[str, int](), dict[str, int](), dict[str, int](), 0

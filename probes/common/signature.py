@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from probes.common.file_space import FileSpace
 from probes.common.io_classes import IO_CLASSES, OPERATIONS, WAITS
 
 FORMAT = "gridcast-io-signature"
@@ -42,6 +43,7 @@ class IoSignature:
     digest: str
     plan: str
     calls: int
+    needed_bytes: int  # of the disk: what the files have, as the signature says or as its calls fill them
 
     @property
     def tasks(self) -> int:
@@ -54,13 +56,6 @@ class IoSignature:
     @property
     def bytes_written(self) -> int:
         return int(self.document["bytes"]["write"])
-
-    @property
-    def needed_bytes(self) -> int:
-        """The disk space that a replay needs."""
-        return sum(
-            file["count"] * max(file["initial_bytes"], file["final_bytes"]) for file in self.document["files"]
-        )
 
 
 def digest(text: str) -> str:
@@ -83,7 +78,9 @@ def parse(text: str) -> IoSignature:
     document = _object(text)
     try:
         checked = _Checked(document)
-        return IoSignature(document, _digest(document), checked.plan(), checked.calls)
+        plan = checked.plan()
+        needed_bytes = max(checked.declared_bytes, checked.space.needed_bytes())
+        return IoSignature(document, _digest(document), plan, checked.calls, needed_bytes)
     except KeyError as error:
         raise BadSignature(f"the signature has no {error.args[0]}") from None
     except (TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -143,6 +140,8 @@ class _Checked:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self.calls = 0
+        self.declared_bytes = 0
+        self.space = FileSpace()
         self.tasks = _whole(document["tasks"], "tasks", 1, MAX_TASKS)
         self._check_figures()
 
@@ -164,7 +163,7 @@ class _Checked:
     def plan(self) -> str:
         """Return the lines of the plan. Counts the calls on the way."""
         files = [*self._files()]
-        programs = [line for program in self._document["programs"] for line in self._program(program)]
+        programs = [*self._programs()]
         first = (
             f"plan {VERSION} {self.tasks} {self._file_count} {len(files)} {len(self._document['programs'])}"
         )
@@ -185,16 +184,37 @@ class _Checked:
             names.add(name)
             count = _whole(family["count"], "files", 1, MAX_FILES)
             initial = _whole(family["initial_bytes"], "initial_bytes", 0, _LARGEST)
-            _whole(family["final_bytes"], "final_bytes", 0, _LARGEST)
+            final = _whole(family["final_bytes"], "final_bytes", 0, _LARGEST)
             cached = _number(family["cached"], "cached", 1.0)
             self._file_count = _whole(self._file_count + count, "files", 1, MAX_FILES)
+            self.declared_bytes += count * max(initial, final)
+            self.space.add_family(self._file_count, initial)
             yield f"files {name} {count} {initial} {cached:.6f} {int(family['direct'] is True)}"
 
-    def _program(self, program: Mapping[str, Any]) -> Iterator[str]:
+    def _programs(self) -> Iterator[str]:
+        first, barriers = 0, -1
+        for program in self._document["programs"]:
+            yield from self._program(program, first)
+            first += self._program_tasks
+            if barriers not in (-1, self._barriers):
+                raise BadSignature(
+                    f"the signature has tasks with {barriers:,} and with {self._barriers:,} barriers: "
+                    "they would wait for each other without end"
+                )
+            barriers = self._barriers
+        if first != self.tasks:
+            raise BadSignature(f"the signature has {self.tasks:,} tasks and programs for {first:,}")
+
+    def _program(self, program: Mapping[str, Any], expected: int) -> Iterator[str]:
         first = _whole(program["tasks"][0], "the first task", 0, self.tasks - 1)
         count = _whole(program["tasks"][1], "tasks of a program", 1, self.tasks - first)
+        if first != expected:
+            raise BadSignature(
+                f"the signature has a program for the tasks from {first:,}, expected {expected:,}"
+            )
         yield f"program {first} {count} {len(program['files'])}"
-        self._slots, self._program_tasks = 0, count
+        self._slots, self._program_tasks, self._barriers = 0, count, 0
+        self._runs: list[Sequence[int]] = []
         for run in program["files"]:
             yield self._run_of_files(*run)
         yield from self._body(program["body"], count, [])
@@ -208,6 +228,7 @@ class _Checked:
         last_task, last_slot = numbers[1] * (self._program_tasks - 1), numbers[3] * (numbers[2] - 1)
         for file in (0, last_task, last_slot, last_task + last_slot):
             _whole(numbers[0] + file, "a file", 0, self._file_count - 1)
+        self._runs.append([self._slots, *numbers])
         self._slots = _whole(self._slots + numbers[2], "files of a program", 1, MAX_FILES)
         return " ".join(["slots", *map(str, numbers)])
 
@@ -217,34 +238,39 @@ class _Checked:
         for instruction in body:
             if "body" in instruction:
                 times = _whole(instruction["times"], "times", 1, MAX_CALLS)
+                if not instruction["body"]:
+                    raise BadSignature("the signature has a loop without calls")
                 _whole(executions * times, "calls", 1, MAX_CALLS)
                 yield f"loop {times}"
                 yield from self._body(instruction["body"], executions * times, [*loops, times])
                 yield "end"
             elif instruction["op"] == "barrier":
+                self._barriers += executions // self._program_tasks
+                _whole(self._barriers, "barriers", 1, MAX_CALLS)
                 yield "barrier"
             else:
                 self.calls = _whole(self.calls + executions, "calls", 1, MAX_CALLS)
-                yield self._call(instruction, loops)
+                yield self._call(instruction, executions, loops)
 
-    def _call(self, call: Mapping[str, Any], loops: Sequence[int]) -> str:
+    def _call(self, call: Mapping[str, Any], executions: int, loops: Sequence[int]) -> str:
         operation = call["op"]
         if operation not in PLAYED:
             raise BadSignature(f"the signature has the operation {operation!r:.40}, which cannot be played")
-        slots = self._slots_of(call["file"], loops)
+        slots, lowest, highest = self._slots_of(call["file"], loops)
         size = _whole(call.get("size", 0), "size", 0, MAX_CALL_BYTES if operation in _MOVING else _LARGEST)
         think = _number(call.get("think", 0.0), "think", 1e6)
         flags = _whole(call.get("flags", 0), "flags", 0, 255)
         by_task = _whole(call.get("by_task", 0), "by_task", -_LARGEST, _LARGEST)
-        where = self._place(call.get("at", [0]), size, by_task, loops)
+        where, end = self._place(call.get("at", [0]), size, by_task, loops)
+        self.space.add_calls(operation, self._files_of(lowest, highest), executions, size, end)
         if operation == "rename":
-            where = f"a {self._slots_of(call['to'], loops)}"  # the kernel's place of a rename is a slot
+            where = f"a {self._slots_of(call['to'], loops)[0]}"  # the kernel's place of a rename is a slot
             by_task = 0
         numbers = [size, math.floor(think * 1e9), flags, by_task]
         return " ".join(["call", str(OPERATIONS.index(operation)), slots, *map(str, numbers), where])
 
-    def _slots_of(self, file: object, loops: Sequence[int]) -> str:
-        """Return a slot, and its steps in the loops around the call."""
+    def _slots_of(self, file: object, loops: Sequence[int]) -> tuple[str, int, int]:
+        """Return a slot with its steps in the loops around the call, the lowest and the highest slot."""
         slots = file if isinstance(file, list) else [file]
         if not 1 <= len(slots) <= 1 + len(loops):
             raise BadSignature(
@@ -252,20 +278,34 @@ class _Checked:
             )
         steps = [_whole(slot, "file", -MAX_FILES, MAX_FILES) for slot in slots]
         reach = [step * (times - 1) for step, times in zip(steps[1:], loops)]
-        for end in (min, max):
+        lowest, highest = (
             _whole(steps[0] + sum(end(part, 0) for part in reach), "file", 0, self._slots - 1)
-        return " ".join(map(str, [len(steps), *steps]))
+            for end in (min, max)
+        )
+        return " ".join(map(str, [len(steps), *steps])), lowest, highest
 
-    def _place(self, at: object, size: int, by_task: int, loops: Sequence[int]) -> str:
+    def _files_of(self, lowest: int, highest: int) -> tuple[int, int]:
+        """Return the first and the last file of slots of the program, of all its tasks."""
+        numbers = [
+            file + by_task * task + by_slot * (slot - begin)
+            for begin, file, by_task, slots, by_slot in self._runs
+            if begin <= highest and lowest < begin + slots
+            for slot in (max(begin, lowest), min(begin + slots - 1, highest))
+            for task in (0, self._program_tasks - 1)
+        ]
+        return min(numbers), max(numbers)
+
+    def _place(self, at: object, size: int, by_task: int, loops: Sequence[int]) -> tuple[str, int | None]:
+        """Return a place in the plan, and the highest end of the calls there, or None: they follow others."""
         if at == "next":
-            return "n"
+            return "n", None
         if isinstance(at, dict):
             low, high, align = (_whole(value, "random", 0, _LARGEST) for value in at["random"])
             if not low <= high or align < 1:
                 raise BadSignature(
                     f"the signature has {at['random']!r:.80} for random, expected [low, high, align]"
                 )
-            return f"r {low} {high} {align}"
+            return f"r {low} {high} {align}", high + size
         if not isinstance(at, list) or not 1 <= len(at) <= 1 + len(loops):
             raise BadSignature(
                 f"the signature has {at!r:.80} for at, expected an offset and the steps of its loops"
@@ -277,4 +317,4 @@ class _Checked:
         highest = steps[0] + sum(max(part, 0) for part in reach[1:]) + size
         if lowest < 0 or highest > _LARGEST:
             raise BadSignature(f"the signature has {at!r:.80} for at, which leaves the file")
-        return " ".join(["a", str(len(steps)), *map(str, steps)])
+        return " ".join(["a", str(len(steps)), *map(str, steps)]), highest

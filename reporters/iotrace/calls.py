@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 # Flags of an open, as in kernels/iotrace.c.
@@ -14,6 +16,17 @@ STREAMED = frozenset(("fread", "fwrite"))
 
 class BadTrace(Exception):
     """A file is no trace that can be read; the message says why, in one line."""
+
+
+def file_bytes(path: Path) -> int:
+    """Return the size of the file *path*. Raises BadTrace if it is none, such as a pipe, which blocks."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise BadTrace(f"cannot read {path}: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadTrace(f"cannot read {path}: it is no regular file")
+    return status.st_size
 
 
 class IoCall(NamedTuple):

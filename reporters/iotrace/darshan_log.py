@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from probes.common.signature import MAX_TASKS
-from reporters.iotrace.calls import CREATED, FOR_READING, FOR_WRITING, BadTrace, IoCall, IoTrace
+from reporters.iotrace.calls import CREATED, FOR_READING, FOR_WRITING, BadTrace, IoCall, IoTrace, file_bytes
 from reporters.iotrace.records import TraceFile, merge, write_part
 
 MAX_BYTES = 256 << 20
 _MOST_CALLS = 2_000_000
+_LONGEST_SECONDS = 1e9
+_LARGEST = 1 << 62
 _REFUSED = 3
 _COMPLAINT = "Error: "  # as a line of the C library begins
 _WARNINGS = {
@@ -48,10 +50,10 @@ def read(path: Path) -> IoTrace:
     """
     with tempfile.TemporaryDirectory(prefix="gridcast-darshan-") as directory:
         copy, trace = Path(directory, "log.darshan"), Path(directory, "trace")
+        size = file_bytes(path)
+        if not 0 < size <= MAX_BYTES:
+            raise BadTrace(f"{path}: {size:,} bytes, expected 1 to {MAX_BYTES:,}")
         try:
-            size = path.stat().st_size
-            if not 0 < size <= MAX_BYTES:
-                raise BadTrace(f"{path}: {size:,} bytes, expected 1 to {MAX_BYTES:,}")
             shutil.copyfile(path, copy)
         except OSError as error:
             raise BadTrace(f"cannot read {path}: {error.strerror}") from None
@@ -74,7 +76,7 @@ def read(path: Path) -> IoTrace:
         if reader.returncode == _REFUSED:
             raise BadTrace(f"{path}: {errors[-1]}")
         if reader.returncode:
-            raise BadTrace(f"{path}: it is damaged: {errors[0] if errors else 'a crash'}")
+            raise BadTrace(f"{path}: it is damaged: {errors[-1] if errors else 'a crash'}")
         read = TraceFile(trace).trace()
         return replace(read, warnings=[_WARNINGS[read.source]])
 
@@ -107,9 +109,17 @@ def _calls(log: Path) -> tuple[str, Mapping[int, list[IoCall]]]:
             raise BadTrace(f"{ranks:,} ranks, a signature has at most {MAX_TASKS:,} tasks")
         if "DXT_POSIX" in report.modules:
             report.mod_read_all_dxt_records("DXT_POSIX", dtype="dict")
-            return "darshan-dxt", _dxt_calls(report.records["DXT_POSIX"])
+            return "darshan-dxt", _dxt_calls(report.records["DXT_POSIX"], ranks)
         return "darshan-counters", _counted_calls(_counters(report), ranks)
-    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (
+        RuntimeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        OSError,
+    ) as error:
         raise BadTrace(f"darshan cannot read it: {_one_line(error)}") from None
 
 
@@ -117,27 +127,48 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _dxt_calls(records: Sequence[Mapping[str, Any]]) -> dict[int, list[IoCall]]:
+def _dxt_calls(records: Sequence[Mapping[str, Any]], ranks: int) -> dict[int, list[IoCall]]:
+    kinds = ("read", "write")
+    _check_number(sum(len(record[f"{kind}_segments"]) for record in records for kind in kinds))
     calls: dict[int, list[IoCall]] = defaultdict(list)
     for record in records:
         moved = [
-            IoCall(
-                round(segment["start_time"] * 1e9),
-                max(round((segment["end_time"] - segment["start_time"]) * 1e9), 0),
+            _call(
+                kind,
                 int(record["id"]),
-                int(segment["offset"]),
-                int(segment["length"]),
-                int(segment["length"]),
-                1,
-                0,
-                operation,
+                (segment["start_time"], segment["end_time"] - segment["start_time"]),
+                (int(segment["offset"]), int(segment["length"])),
             )
-            for operation in ("read", "write")
-            for segment in record[f"{operation}_segments"]
+            for kind in kinds
+            for segment in record[f"{kind}_segments"]
         ]
         if moved:
-            calls[int(record["rank"])] += [_open(moved), *moved]
+            calls[_rank(record, 0, ranks)] += [_open(moved), *moved]
     return calls
+
+
+def _check_number(calls: int) -> None:
+    if not 0 <= calls <= _MOST_CALLS:
+        raise BadTrace(f"{calls:,} calls, the limit is {_MOST_CALLS:,}")
+
+
+def _rank(record: Mapping[str, Any], lowest: int, ranks: int) -> int:
+    rank = int(record["rank"])
+    if not lowest <= rank < ranks:
+        raise BadTrace(f"it is damaged: a record of rank {rank} in a log of {ranks:,} ranks")
+    return rank
+
+
+def _call(operation: str, file: int, times: tuple[float, float], place: tuple[int, int]) -> IoCall:
+    """Return a call. *times* are its begin and its seconds, *place* is its offset and its bytes."""
+    begin, seconds = times
+    offset, size = place
+    if not (abs(begin) <= _LONGEST_SECONDS and seconds <= _LONGEST_SECONDS):
+        raise BadTrace(f"it is damaged: a {operation} of {seconds:g} s at {begin:g} s")
+    if not (0 <= offset <= _LARGEST and 0 <= size <= _LARGEST):
+        raise BadTrace(f"it is damaged: a {operation} of {size:,} bytes at {offset:,}")
+    duration = max(round(seconds * 1e9), 0)
+    return IoCall(round(begin * 1e9), duration, file, offset, size, size, 1, 0, operation)
 
 
 def _open(moved: Sequence[IoCall]) -> IoCall:
@@ -166,12 +197,13 @@ def _counters(report: Any) -> list[dict[str, Any]]:
 
 def _counted_calls(records: Sequence[Mapping[str, Any]], ranks: int) -> dict[int, list[IoCall]]:
     calls: dict[int, list[IoCall]] = defaultdict(list)
-    number = sum(int(record["READS"]) + int(record["WRITES"]) for record in records)
-    if number > _MOST_CALLS:
-        raise BadTrace(f"{number:,} calls, the limit is {_MOST_CALLS:,}")
+    counts = [int(record[f"{operation}S"]) for record in records for operation in ("READ", "WRITE")]
+    for number in (min(counts, default=0), sum(counts)):
+        _check_number(number)
     for record in records:
-        shared = int(record["rank"]) < 0
-        for rank in range(ranks) if shared else [int(record["rank"])]:
+        own_rank = _rank(record, -1, ranks)
+        shared = own_rank < 0
+        for rank in range(ranks) if shared else [own_rank]:
             moved = [
                 call
                 for operation, bytes_moved in (("READ", "BYTES_READ"), ("WRITE", "BYTES_WRITTEN"))
@@ -198,17 +230,8 @@ def _of_one_kind(
     first = (rank % ranks) * count if ranks > 1 else 0
     for number in range(count):
         place = first + (number if is_sequential else number * _SCATTER % count)
-        yield IoCall(
-            round((begin + number * pause) * 1e9),
-            round(spent * 1e9),
-            int(record["id"]),
-            place * size,
-            size,
-            size,
-            1,
-            0,
-            operation.lower(),
-        )
+        times, offset = (begin + number * pause, spent), place * size
+        yield _call(operation.lower(), int(record["id"]), times, (offset, size))
 
 
 if __name__ == "__main__":

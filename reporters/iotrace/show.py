@@ -7,17 +7,13 @@ from collections.abc import Iterator, Sequence
 from probes.common.io_counters import ProcessCounters
 
 
-def lines(processes: Sequence[ProcessCounters], lost: int) -> Iterator[str]:
+def lines(processes: Sequence[ProcessCounters]) -> Iterator[str]:
     """Yield the lines of a table."""
     totals: dict[str, tuple[int, int, int]] = {}
     for process in processes:
         for name, counts in process.operations.items():
             number, moved, spent = totals.get(name, (0, 0, 0))
             totals[name] = (number + counts[0], moved + counts[1], spent + counts[2])
-    calls = sum(number for number, _, _ in totals.values())
-    yield f"{calls:,} calls of {len(processes):,} processes" + (
-        f", {lost:,} of them only counted" if lost else ""
-    )
     yield f"{'operation':<12}{'calls':>14}{'bytes':>20}{'seconds':>14}{'mean us':>12}"
     for name, (number, moved, spent) in totals.items():
         if number:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -74,6 +76,26 @@ _RESUMED = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
 _DESCRIPTOR = re.compile(r"(\d+)<(/[^>]*)>")
 
 RunProgram = Callable[[Sequence[str], Mapping[str, str]], int]
+
+
+def refusal(program: str) -> str:
+    """Return why *program* cannot be traced by strace here, or nothing if it can."""
+    path = shutil.which(program)
+    if path and Path(path).stat().st_mode & 0o6000 and os.geteuid() != 0:
+        return "strace would prevent the change"
+    try:
+        done = subprocess.run(
+            ["strace", "-o", os.devnull, "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        return f"strace cannot be run: {error.strerror}"
+    lines = done.stderr.splitlines() or ["no reason given"]
+    return f"strace is refused: {lines[0].removeprefix('strace: ')}" if done.returncode else ""
 
 
 def run(program: Sequence[str], directory: Path, areas: Sequence[Path], run_program: RunProgram) -> int:

@@ -230,6 +230,19 @@ def test_a_run_measures_tasks_transfers_and_correlations(built: Path, tmp_path: 
     assert {"transfer.seconds", "transfer.results.seconds", "queue.seconds"} <= set(values)
 
 
+def test_a_traced_run_has_the_seconds_of_its_tasks_by_class(built: Path, tmp_path: Path) -> None:
+    assert not [name for name in metrics(run_preco(tmp_path, built)) if name.startswith("io.")]
+    parameters = {"size": 32, "projections": 41, "trace": True}
+    report = run_locally("preco", tmp_path / "traced", parameters, *ROLES)
+    assert report.outcome == "passed", report.reason
+    values = metrics(report)
+    slab_bytes = 4 * 32 * 32 * 32
+    assert values["io.write.bytes"] >= slab_bytes  # and the times that the tasks print
+    assert values["io.read.bytes"] >= 4 * 32 * 32 * 41
+    assert values["io.seconds"] > 0
+    assert values["io.think.seconds"] > 0
+
+
 def test_the_number_of_tasks_is_limited_to_the_slices(built: Path, tmp_path: Path) -> None:
     report = run_preco(tmp_path, built, tasks=40)
     assert report.outcome == "passed", report.reason

@@ -208,6 +208,7 @@ def test_a_file_that_only_its_new_name_shows_is_there(tmp_path: Path, kernel: Pa
 def test_a_rename_that_cannot_be_made_fails_the_replay_with_the_names(tmp_path: Path, kernel: Path) -> None:
     document = json.loads(TEXT)
     body = [{"op": "write", "file": 0, "size": 1}, {"op": "mkdir", "file": 1}]
+    document["tasks"] = 1
     document["programs"] = [
         {"tasks": [0, 1], "files": [[0, 0, 2, 1]], "body": [*body, {"op": "rename", "file": 0, "to": 1}]}
     ]

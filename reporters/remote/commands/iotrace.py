@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from reporters.iotrace import darshan_log, show
 from reporters.iotrace.build import build
 from reporters.iotrace.calls import BadTrace, IoTrace
 from reporters.iotrace.records import TraceFile
-from reporters.iotrace.run import CannotTrace, TraceOptions, run_traced
+from reporters.iotrace.run import CannotTrace, TraceOptions, limitation, run_traced
 from reporters.preloaded import unreachable
 from reporters.remote import local_run
 from reporters.remote.errors import UsageFault
@@ -81,22 +81,31 @@ def _run(options: argparse.Namespace) -> int:
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         raise UsageFault("give the program to run: iotrace run -o FILE -- PROGRAM ...")
-    reason = unreachable(program[0])
-    if reason:
-        _warn(f"{program[0]} is traced by strace, as {reason}: each call takes about 70 us longer")
-    status = run_traced(
-        program, options.output, TraceOptions(options.area, options.only, options.limit_bytes)
-    )
+    source, line = limitation(program[0])
+    if line:
+        _warn(line)
+    wanted = TraceOptions(options.area, options.only, options.limit_bytes)
+    status = run_traced(program, options.output, wanted, source)
     trace = TraceFile(options.output)
-    calls = sum(part.counters.all_calls for part in trace.parts)
-    lost = f"; {trace.lost:,} of them are only counted: raise --limit-bytes" if trace.lost else ""
-    _warn(f"{options.output}: {calls:,} calls of {len(trace.parts):,} processes{lost}")
+    _warn(f"{options.output}: {trace.summary}{'' if line else _unseen(program, bool(trace.parts))}")
     return status
+
+
+def _unseen(program: Sequence[str], has_processes: bool) -> str:
+    """Return which programs of the command are not seen; if no process was recorded, which kinds are not."""
+    for word in program[1:]:
+        reason = unreachable(word)
+        if reason:
+            return f"; {word} is not seen: {reason}"
+    if has_processes:
+        return ""
+    return "; static programs, those that change their user, and those with another loader are not seen"
 
 
 def _show(options: argparse.Namespace) -> int:
     trace = TraceFile(options.file)
-    for line in show.lines([part.counters for part in trace.parts], trace.lost):
+    sys.stdout.write(f"{trace.summary}\n")
+    for line in show.lines([part.counters for part in trace.parts]):
         sys.stdout.write(f"{line}\n")
     return 0
 

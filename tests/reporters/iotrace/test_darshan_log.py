@@ -47,6 +47,48 @@ def test_a_log_without_segments_is_labelled_as_counters() -> None:
     )
 
 
+DAMAGED_SEGMENTS = [
+    ({"start_time": 1e300}, "a write of -1e.300 s at 1e.300 s"),
+    ({"start_time": float("nan")}, "a write of nan s at nan s"),
+    ({"end_time": float("inf")}, "a write of inf s at 1 s"),
+    ({"offset": -1}, "a write of 10 bytes at -1"),
+    ({"length": 1 << 63}, "a write of 9,223,372,036,854,775,808 bytes at 0"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGED_SEGMENTS)
+def test_a_segment_that_cannot_be_is_named(damage: Mapping[str, float], message: str) -> None:
+    segment = {"start_time": 1.0, "end_time": 2.0, "offset": 0, "length": 10, **damage}
+    record = {"id": 7, "rank": 0, "read_segments": [], "write_segments": [segment]}
+    with pytest.raises(BadTrace, match=f"^it is damaged: {message}$"):
+        darshan_log._dxt_calls([record], 1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"rank": 4}, "it is damaged: a record of rank 4 in a log of 4 ranks"),
+        ({"rank": -2}, "it is damaged: a record of rank -2 in a log of 4 ranks"),
+        ({"READS": -1}, "-1 calls, the limit is 2,000,000"),
+        ({"READS": 1 << 60}, "1,152,921,504,606,846,976 calls, the limit is 2,000,000"),
+        ({"BYTES_READ": -10}, "it is damaged: a read of -1 bytes at 0"),
+        ({"F_READ_TIME": float("inf")}, "it is damaged: a read of inf s at nan s"),
+    ],
+)
+def test_counters_that_cannot_be_are_named(damage: Mapping[str, float], message: str) -> None:
+    with pytest.raises(BadTrace, match=f"^{message}$"):
+        darshan_log._counted_calls([{**counters(rank=-1), **damage}], ranks=4)
+
+
+@needs_darshan
+def test_the_line_of_a_damaged_log_says_what_is_damaged(tmp_path: Path) -> None:
+    data = bytearray((LOGS / "examples/example_logs/dxt.darshan").read_bytes())
+    data[33513] = 191  # in the compressed segments
+    (tmp_path / "job.darshan").write_bytes(data)
+    with pytest.raises(BadTrace, match=r"job.darshan: it is damaged: a read of [\d,]+ bytes at -"):
+        darshan_log.read(tmp_path / "job.darshan")
+
+
 def counters(rank: int) -> Mapping[str, float]:
     return {
         "rank": rank, "id": 7, "READS": 10, "BYTES_READ": 1000, "F_READ_START_TIMESTAMP": 1.0,

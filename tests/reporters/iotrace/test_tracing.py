@@ -3,132 +3,45 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
-import struct
 import subprocess
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import probes
-from reporters.iotrace.calls import BadTrace, IoCall
-from reporters.iotrace.records import MAX_BYTES, TraceFile
-from reporters.preloaded import preloaded
+from reporters.iotrace import strace
+from reporters.iotrace.calls import BadTrace
+from reporters.iotrace.records import MAX_BYTES
 from reporters.shells.local import Shell
+from tests.reporters.iotrace.conftest import ROOT, Traced, calls_of, needs_compiler, trace_of
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (Debian: gcc, libc6-dev)")
+pytestmark = needs_compiler
 
-ROOT = Path(__file__).parents[3]
-# Calls of each kind, from threads and a forked child; stdio with calls smaller than its buffer.
-PROGRAM = r"""
-#define _GNU_SOURCE
+# The records of two of its three processes fit in a trace.
+CALLS_OF_MANY = 1_400_000
+MANY_CALLS = f"""
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char buffer[4096];
-static int file;
-
-static void *in_a_thread(void *argument) {
-    for (int call = 0; call < 100; call++)
-        if (pread(file, buffer, 100, 100 * call) != 100)
-            abort();
-    return argument;
-}
-
-int main(int argc, char **argv) {
-    pthread_t threads[2];
-    struct stat status;
-    file = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
-    for (int call = 0; call < 50; call++)
-        if (write(file, buffer, 1000) != 1000)
-            abort();
-    fsync(file), fdatasync(file);
-    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-    lseek(file, 2000, SEEK_SET);
-    if (read(file, buffer, 500) != 500)
-        abort();
-    for (int thread = 0; thread < 2; thread++)
-        pthread_create(&threads[thread], NULL, in_a_thread, NULL);
-    for (int thread = 0; thread < 2; thread++)
-        pthread_join(threads[thread], NULL);
-    if (fork() == 0) {
-        if (read(file, buffer, 300) != 300)
-            abort();
-        _exit(0);
-    }
-    wait(NULL);
-    if (read(file, buffer, 200) != 200) /* after the child's read: they share the position */
-        abort();
-    FILE *stream = fdopen(file, "r+");
-    fseek(stream, 0, SEEK_SET);
-    for (int call = 0; call < 9000; call++)
-        fgetc(stream);
-    fseek(stream, 0, SEEK_END);
-    for (int call = 0; call < 10; call++)
-        fprintf(stream, "%04d\n", call);
-    fflush(stream);
-    stat(argv[1], &status);
-    fclose(stream);
-    unlink(argv[1]);
-    printf("%ld bytes\n", (long)status.st_size);
-    return argc == 2 ? 0 : 1;
-}
+int main(int argc, char **argv) {{
+    char byte;
+    for (int process = 0; process < 3; process++)
+        if (fork() == 0) {{
+            int file = open(argv[1], O_RDWR | O_CREAT, 0600);
+            for (int call = 1; call < {CALLS_OF_MANY}; call++)
+                pread(file, &byte, 1, 0);
+            _exit(0);
+        }}
+    while (wait(NULL) > 0)
+        ;
+    return 6 + argc / 2;
+}}
 """
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("program")
-    (directory / "program.c").write_text(PROGRAM, encoding="ascii")
-    subprocess.run(["cc", "-o", directory / "program", directory / "program.c", "-lpthread"], check=True)
-    return directory / "program"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of compiled libraries, which all workers share; the library is there."""
-    cache = tmp_path_factory.getbasetemp().parent / "compiled"
-    preloaded(cache / "gridcast", "iotrace")
-    return cache
-
-
-Traced = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def traced(tmp_path: Path, cache: Path) -> Traced:
-    def run(
-        *command: str, options: tuple[str, ...] = (), cache: Path = cache
-    ) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "reporters", "iotrace", "run", "-o", str(tmp_path / "trace")]
-        return subprocess.run(
-            [*argv, *options, "--", *command],
-            cwd=ROOT,
-            env={**os.environ, "XDG_CACHE_HOME": str(cache)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
-
-
-def trace_of(directory: Path) -> TraceFile:
-    return TraceFile(directory / "trace")
-
-
-def calls_of(directory: Path) -> list[IoCall]:
-    return [call for stream in trace_of(directory).trace().streams for call in stream.calls]
 
 
 def test_each_call_of_a_program_its_threads_and_children_is_recorded(
@@ -201,8 +114,39 @@ def test_calls_beyond_the_limit_are_counted_and_no_signature_is_made(traced: Tra
                  options=("--area", str(tmp_path), "--limit-bytes", "100000"))  # fmt: skip
     assert "only counted: raise --limit-bytes" in run.stderr
     assert sum(part.counters.operations["write"][0] for part in trace_of(tmp_path).parts) == 3000
-    with pytest.raises(BadTrace, match=r"calls 1,978 are only counted"):
+    with pytest.raises(BadTrace, match=r"1,978 of them only counted: raise --limit-bytes"):
         trace_of(tmp_path).trace()
+
+
+def test_processes_that_do_not_fit_in_a_trace_are_counted_and_the_program_keeps_its_status(
+    traced: Traced, tmp_path: Path
+) -> None:
+    (tmp_path / "many.c").write_text(MANY_CALLS, encoding="ascii")
+    subprocess.run(["cc", "-O2", "-o", tmp_path / "many", tmp_path / "many.c"], check=True)
+    run = traced(
+        str(tmp_path / "many"),
+        str(tmp_path / "data"),
+        options=("--area", str(tmp_path), "--limit-bytes", str(MAX_BYTES)),
+    )
+    assert run.returncode == 7
+    assert f"4,200,000 calls of 3 processes, {CALLS_OF_MANY:,} of them only counted: record" in run.stderr
+    assert (tmp_path / "trace").stat().st_size < MAX_BYTES
+    trace = trace_of(tmp_path)
+    for part in trace.parts:
+        assert part.counters.all_calls == CALLS_OF_MANY
+    with pytest.raises(
+        BadTrace, match=r"only counted: record fewer by --area or --only, or trace a shorter run"
+    ):
+        trace.trace()
+
+
+def test_chunks_have_no_room_left_in_a_trace(traced: Traced, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text", encoding="ascii")
+    traced(
+        "sh", "-c", f"for n in 1 2 3 4 5 6 7 8; do cat {tmp_path}/a; done", options=("--area", str(tmp_path))
+    )
+    assert len(trace_of(tmp_path).parts) == 8
+    assert (tmp_path / "trace").stat().st_size < 8 * 4096
 
 
 def test_only_named_programs_are_recorded(traced: Traced, tmp_path: Path) -> None:
@@ -255,19 +199,18 @@ def test_without_a_compiler_there_is_no_trace_and_a_line_says_so(
     )
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace (Debian: strace)")
-def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp_path: Path) -> None:
-    static = tmp_path / "static"
-    built = subprocess.run(
-        ["cc", "-static", "-o", static, program.with_suffix(".c"), "-lpthread"],
-        capture_output=True,
-        check=False,
-    )
-    if built.returncode:
+@pytest.fixture
+def static(program: Path) -> Path:
+    static = program.with_name("static")
+    command = ["cc", "-static", "-o", str(static), str(program.with_suffix(".c")), "-lpthread"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("no static libraries here")
+    return static
+
+
+@pytest.mark.skipif(bool(strace.refusal("true")), reason=strace.refusal("true"))
+def test_a_static_program_is_traced_by_strace(traced: Traced, static: Path, tmp_path: Path) -> None:
     run = traced(str(static), str(tmp_path / "data"), options=("--area", str(tmp_path)))
-    if "ptrace" in run.stderr:
-        pytest.skip("strace is not permitted here")
     assert "is traced by strace, as it is a static program: each call takes about 70 us longer" in run.stderr
     assert run.stdout == "50050 bytes\n"
     calls = calls_of(tmp_path)
@@ -276,67 +219,71 @@ def test_a_static_program_is_traced_by_strace(traced: Traced, program: Path, tmp
     assert trace_of(tmp_path).trace().source == "strace"
 
 
+REFUSING = """#!/bin/sh
+echo 'strace: test_ptrace_get_syscall_info: PTRACE_TRACEME: Operation not permitted' >&2
+exit 1
+"""
+
+
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("script", "why"),
     [
-        (lambda data: b"", "it is empty"),
-        (lambda data: b"\x7fELF" + data, "it is no trace of iotrace"),
         (
-            lambda data: data.replace(b'"version":1', b'"version":2', 1),
-            "it has version 2, this gridcast reads 1: update it$",
+            REFUSING,
+            "strace is refused: test_ptrace_get_syscall_info: PTRACE_TRACEME: Operation not permitted",
         ),
-        (lambda data: data.replace(b'"version":1,', b"", 1), "it has version None"),
-        (lambda data: data.replace(b'"source":"trace"', b'"source":"gossip"', 1), "it is damaged: its"),
-        (lambda data: data.replace(b'"memory_bytes"', b'"memory_words"', 1), "it is damaged: it"),
-        (lambda data: data[:-4096], "it is damaged"),
-        (
-            lambda data: data.replace(b"GRIDIOT", b"GRIDXXX"),
-            "it is damaged: the header of a process is damaged",
-        ),
+        (None, "strace cannot be run: No such file or directory"),
     ],
 )
-def test_a_file_that_is_no_trace_is_refused_by_name(
-    traced: Traced, tmp_path: Path, spoil: Callable[[bytes], bytes], message: str
+def test_a_static_program_runs_untraced_without_strace(
+    traced: Traced,
+    static: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str | None,
+    why: str,
 ) -> None:
-    (tmp_path / "a").write_text("text", encoding="ascii")
-    traced("cat", str(tmp_path / "a"), options=("--area", str(tmp_path)))
-    (tmp_path / "trace").write_bytes(spoil((tmp_path / "trace").read_bytes()))
-    with pytest.raises(BadTrace, match=f"trace: {message}"):
-        trace_of(tmp_path)
+    (tmp_path / "bin").mkdir()
+    if script:
+        (tmp_path / "bin" / "strace").write_text(script, encoding="ascii")
+        (tmp_path / "bin" / "strace").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    run = traced(str(static), str(tmp_path / "data"), "fail")
+    assert (run.returncode, run.stdout) == (1, "50050 bytes\n")
+    assert run.stderr.splitlines() == [
+        f"gridcast iotrace: {static} runs untraced: it is a static program, and {why}",
+        f"gridcast iotrace: {tmp_path}/trace: 0 calls of 0 processes",
+    ]
 
 
-def test_a_trace_of_a_gigabyte_is_refused(tmp_path: Path) -> None:
-    with (tmp_path / "trace").open("wb") as file:
-        file.write(
-            json.dumps({"format": "gridcast-io-trace", "version": 1, "processes": []}).encode() + b"\n"
-        )
-        file.truncate(1 << 30)  # sparse
-    with pytest.raises(
-        BadTrace, match=f"1,073,741,824 bytes, the limit is {MAX_BYTES:,}: trace a shorter run"
-    ):
-        trace_of(tmp_path)
+def test_a_static_program_below_another_is_named(traced: Traced, static: Path, tmp_path: Path) -> None:
+    run = traced("env", str(static), str(tmp_path / "data"), options=("--area", str(tmp_path)))
+    assert (run.returncode, run.stdout) == (0, "50050 bytes\n")
+    unseen = f"; {static} is not seen: it is a static program\n"
+    assert run.stderr.endswith(f"trace: 0 calls of 0 processes{unseen}")
+    script = f'cat {static} > {tmp_path}/copy; "$@"'
+    run = traced(
+        "sh", "-c", script, "sh", str(static), str(tmp_path / "data"), options=("--area", str(tmp_path))
+    )
+    assert run.stderr.endswith(f" calls of 2 processes{unseen}")
 
 
-def test_a_record_with_an_unknown_operation_is_refused(traced: Traced, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("text", encoding="ascii")
-    traced("cat", str(tmp_path / "a"), options=("--area", str(tmp_path)))
-    data = bytearray((tmp_path / "trace").read_bytes())
-    first_record = data.index(b"\n") + 1 + 4096 + 64
-    data[first_record + 60 : first_record + 64] = struct.pack("<I", 99)
-    (tmp_path / "trace").write_bytes(data)
-    command = [sys.executable, "-m", "reporters", "iotrace", "signature", str(tmp_path / "trace")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.endswith(f"{tmp_path}/trace: it is damaged: it has the operation 99\n")
-    assert done.stderr.count("\n") == 1
+def test_programs_that_may_not_have_been_seen_are_described(traced: Traced, tmp_path: Path) -> None:
+    run = traced("true", options=("--area", str(tmp_path)))
+    assert run.stderr.endswith("that change their user, and those with another loader are not seen\n")
+    assert run.stderr.count("\n") == 1
 
 
-def test_a_damaged_chunk_is_refused(traced: Traced, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("text", encoding="ascii")
-    traced("cat", str(tmp_path / "a"), options=("--area", str(tmp_path)))
-    data = bytearray((tmp_path / "trace").read_bytes())
-    chunk = data.index(b"\n") + 1 + 4096
-    data[chunk : chunk + 8] = struct.pack("<Q", 1 << 40)
-    (tmp_path / "trace").write_bytes(data)
-    with pytest.raises(BadTrace, match="damaged at byte"):
-        calls_of(tmp_path)
+def test_strace_is_not_used_where_it_prevents_a_change_of_the_user() -> None:
+    script = (
+        "import os, sys; from reporters.iotrace.strace import refusal\n"
+        "os.geteuid() or os.seteuid(65534); sys.stdout.write(refusal(sys.argv[1]))"
+    )
+    with tempfile.TemporaryDirectory() as directory:  # that of pytest is closed to other users
+        Path(directory).chmod(0o755)
+        program = Path(directory, "program")
+        program.touch()
+        program.chmod(0o4755)
+        command = [sys.executable, "-c", script, str(program)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "strace would prevent the change"
