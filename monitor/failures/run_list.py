@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from django.db.models import BooleanField, OuterRef, Q
 from django.db.models.expressions import RawSQL
 
-from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.models import Binding, FailureSignature, Run, Series
 from monitor.models.run import DID_NOT_PASS, ENDED, IN_FLIGHT, WITH_SIGNATURE
 from monitor.models.selected_time import SelectedTime

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
-from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.ledger.attribution import outcome_label
 from monitor.models import FailureSignature, Incident, Resource, Run, Series, Site, Suite
 from monitor.models.natural_order import UNINDEXED_ORDER

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 import probes
-from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.models import Series

@@ -18,6 +18,7 @@ from monitor.reports.published_storage import (
     ONE_DRIVE,
     PREDICTION_ERRATA,
     PREDICTION_ERRORS,
+    RAID_READERS,
     RATES,
     SPECIFIED_RANDOM_READ,
     SWEEP_BEST,
@@ -284,6 +285,7 @@ def _throttling_paragraphs(report: StorageReport) -> list[str]:
 def _throttling(report: StorageReport) -> Iterator[Block]:
     for table in THROTTLING:
         yield _throttling_block(table, report.emulated.get(table.profile, {}))
+    yield _readers_block(report.emulated.get(RAID_READERS.profile, {}))
     rows = [
         [
             f"{OURS}: {series}",
@@ -321,6 +323,25 @@ def _throttling_block(table: ThrottlingTable, emulated: Mapping[tuple[int, int],
     if table.scheduler_seconds:
         title += f"; the best scheduler instead: {table.scheduler_seconds:g} s"
     return table_block(title, headings, rows)
+
+
+def _readers_block(emulated: Mapping[tuple[int, int], float]) -> Block:
+    rows = []
+    for readers, slower in RAID_READERS.slower.items():
+        own = emulated.get((RAID_READERS.tasks, readers))
+        rows.append(
+            [
+                str(readers),
+                f"{slower:+.1%}",
+                NOTHING if own is None else f"{own - 1:+.1%}",
+                NOTHING if own is None else f"{own / (1 + slower) - 1:+.1%}",
+            ]
+        )
+    title = (
+        f"{RAID_READERS.system}: time by readers, against {RAID_READERS.best} "
+        "(published: 1 reader over 13 %, 2 below 2 %)"
+    )
+    return table_block(title, ["Readers", "Published", "Emulated", "Difference"], rows)
 
 
 def _values(area: StorageArea) -> dict[str, float]:

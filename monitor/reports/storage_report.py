@@ -12,7 +12,8 @@ from monitor.models import Forecast, Resource, StorageVerdict
 from monitor.storage.areas import SeriesVerdict, StorageArea, areas_of, verdicts_at
 
 ELSEWHERE = "elsewhere"
-EmulatedSeconds = Mapping[str, Mapping[tuple[int, int], float]]  # by profile, then by writers and readers
+# By profile, then by writers and readers: seconds, or times over that of the best readers.
+EmulatedValues = Mapping[str, Mapping[tuple[int, int], float]]
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,16 @@ class ElsewhereErrors:
 
 @dataclass(frozen=True)
 class StorageReport:
-    """*verdicts* of sweeps by resource; *emulated* seconds of MADbench, empty without a compiler."""
+    """*verdicts* of sweeps by resource; *emulated* times of MADbench, empty without a compiler."""
 
     made_at: datetime
     areas: Sequence[StorageArea]
     verdicts: Mapping[str, Sequence[SeriesVerdict]]
     elsewhere: Sequence[ElsewhereErrors]
-    emulated: EmulatedSeconds = field(default_factory=dict)
+    emulated: EmulatedValues = field(default_factory=dict)
 
 
-def storage_report(now: datetime, emulated: EmulatedSeconds) -> StorageReport:
+def storage_report(now: datetime, emulated: EmulatedValues) -> StorageReport:
     """Return what all series of the depot say about storage."""
     areas = areas_of(StorageVerdict.objects.all(), Resource.objects.all())
     verdicts = {

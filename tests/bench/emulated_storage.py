@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import mmap
 import os
+import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from monitor.testbed.errors import MissingProgram
 from monitor.testbed.storage import build, profiles
 from monitor.testbed.storage.mount import mounted
 from monitor.testbed.storage.profile import KIB, MIB
-from monitor.testbed.storage.published import TABLES, virtual_seconds
+from monitor.testbed.storage.published import TABLES, virtual_values
 from monitor.testbed.storage.virtual import VirtualStorage
 from tests.bench.base import Result, seconds
 
-CALL_BYTES = 128 * KIB
-FILE_BYTES = 48 * MIB
+CALL_BYTES, FILE_BYTES = 128 * KIB, 16 * MIB
+RANDOM_BYTES, RANDOM_CALLS = 4 * KIB, 150
+PART, ABSOLUTE_SECONDS = 0.05, 1e-3  # how much real time may differ from the model's, for each request
+Durations = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Request:
+    offset: int
+    size: int
+    is_write: bool
 
 
 def measure() -> list[Result]:
@@ -29,18 +41,19 @@ def measure() -> list[Result]:
 def _published(scratch: Path) -> Iterator[Result]:
     library = build.model_library(scratch)
     for name, table in TABLES.items():
-        found = virtual_seconds(name, library)
-        errors = {setting: abs(found[setting] / table.seconds[setting] - 1.0) for setting in found}
+        found = virtual_values(name, library)
+        errors = {setting: abs(found[setting] / table.values[setting] - 1.0) for setting in found}
+        unit = "/ the best" if table.relative_to else "s"
+        figures = {
+            f"{writers} writers, {readers} readers, {unit}": value
+            for (writers, readers), value in found.items()
+        }
         yield Result(
-            f"{name}: largest error of published times",
-            max(errors.values()),
-            0.15,
-            "lower",
-            {
-                f"{writers} writers, {readers} readers, s": found[writers, readers]
-                for writers, readers in found
-            },
+            f"{name}: largest error of published times", max(errors.values()), 0.15, "lower", figures
         )
+        published_best = min(table.values, key=table.values.__getitem__)
+        ratio = found[published_best] / min(found.values())
+        yield Result(f"{name}: time with the published best streams / the best", ratio, 1.0, "lower")
 
 
 def _real(scratch: Path) -> Iterator[Result]:
@@ -51,45 +64,79 @@ def _real(scratch: Path) -> Iterator[Result]:
         return
     directory = scratch / "device"
     directory.mkdir()
-    for name in ("flash", "xeon-eide"):
+    for name in profiles.names():
         with mounted(emulator, directory, profiles.load(name)):
-            file = directory / "file"
-            written = seconds(partial(_calls, file, is_write=True))
-            read = seconds(partial(_calls, file, is_write=False))
-        model = _model_seconds(scratch, name)
-        yield Result(
-            f"{name}: real time / the model's",
-            (written + read) / sum(model),
-            1.05,
-            "lower",
-            {
-                "written, s": written,
-                "read, s": read,
-                "written by the model, s": model[0],
-                "read by the model, s": model[1],
-            },
+            real = {
+                stream: _real_seconds(directory / "file", requests) for stream, requests in _streams().items()
+            }
+        yield from _compared(name, real, _model_seconds(scratch, name))
+
+
+def _streams() -> Mapping[str, Sequence[Request]]:
+    """Return sequential requests that write and read a file, then random ones, in this order."""
+    chance = random.Random(1)
+    offsets = [RANDOM_BYTES * chance.randrange(FILE_BYTES // RANDOM_BYTES) for _ in range(RANDOM_CALLS)]
+    return {
+        f"{pattern} {'writes' if is_write else 'reads'}": [
+            Request(offset, size, is_write) for offset in places
+        ]
+        for pattern, size, places in (
+            ("sequential", CALL_BYTES, range(0, FILE_BYTES, CALL_BYTES)),
+            ("random", RANDOM_BYTES, offsets),
         )
+        for is_write in (True, False)
+    }
 
 
-def _calls(file: Path, *, is_write: bool) -> None:
+def _real_seconds(file: Path, requests: Sequence[Request]) -> list[float]:
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_DIRECT)
     buffer = mmap.mmap(-1, CALL_BYTES)  # aligned, as direct calls need it
     try:
-        for offset in range(0, FILE_BYTES, CALL_BYTES):
-            if is_write:
-                os.pwritev(descriptor, [buffer], offset)
-            else:
-                os.preadv(descriptor, [buffer], offset)
+        return [
+            seconds(
+                partial(
+                    os.pwritev if request.is_write else os.preadv,
+                    descriptor,
+                    [memoryview(buffer)[: request.size]],
+                    request.offset,
+                )
+            )
+            for request in requests
+        ]
     finally:
         os.close(descriptor)
 
 
-def _model_seconds(scratch: Path, name: str) -> tuple[float, float]:
-    ends = [0.0]
+def _model_seconds(scratch: Path, name: str) -> Durations:
+    end = 0.0
+    found: dict[str, list[float]] = {}
     with VirtualStorage(build.model_library(scratch), profiles.load(name)) as storage:
-        for is_write in (True, False):
-            end = ends[-1]
-            for offset in range(0, FILE_BYTES, CALL_BYTES):
-                end = storage.serve(1, offset, CALL_BYTES, is_write=is_write, arrival_seconds=end)
-            ends.append(end)
-    return ends[1], ends[2] - ends[1]
+        for stream, requests in _streams().items():
+            found[stream] = []
+            for request in requests:
+                arrival = end
+                end = storage.serve(
+                    1, request.offset, request.size, is_write=request.is_write, arrival_seconds=arrival
+                )
+                found[stream].append(end - arrival)
+    return found
+
+
+def _compared(name: str, real: Durations, model: Durations) -> Iterator[Result]:
+    """Compare the mean request of each stream, and each request."""
+    means = {stream: (fmean(real[stream]), fmean(model[stream])) for stream in model}
+    figures = {}
+    for stream, (real_mean, model_mean) in means.items():
+        figures[f"{stream}, ms a request"] = 1e3 * real_mean
+        figures[f"{stream} by the model, ms"] = 1e3 * model_mean
+    worst = max(_difference(*pair) for pair in means.values())
+    yield Result(f"{name}: |real - model| / (5 % + 1 ms), mean requests", worst, 1.0, "lower", figures)
+    single = [
+        _difference(*pair) for stream in model for pair in zip(real[stream], model[stream], strict=True)
+    ]
+    share = sum(difference > 1.0 for difference in single) / len(single)
+    yield Result(f"{name}: share of requests off by more than 5 % + 1 ms", share, 0.01, "lower")
+
+
+def _difference(real_seconds: float, model_seconds: float) -> float:
+    return abs(real_seconds - model_seconds) / (PART * model_seconds + ABSOLUTE_SECONDS)

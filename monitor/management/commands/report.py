@@ -34,7 +34,7 @@ from monitor.serving.depot_server import depot_server
 from monitor.supervisor import NotUp
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.storage import build
-from monitor.testbed.storage.published import TABLES, virtual_seconds
+from monitor.testbed.storage.published import TABLES, virtual_values
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -136,13 +136,13 @@ def _storage(now: datetime) -> MadeReport:
 
 
 def _emulated() -> dict[str, dict[tuple[int, int], float]]:
-    """Return the seconds of MADbench on emulated devices, in virtual time; empty without a compiler."""
+    """Return the times of MADbench on emulated devices, in virtual time; empty without a compiler."""
     with tempfile.TemporaryDirectory(prefix="gridcast-model-") as directory:
         try:
             library = build.model_library(Path(directory))
         except TestbedError:
             return {}
-        return {profile: virtual_seconds(profile, library) for profile in TABLES}
+        return {profile: virtual_values(profile, library) for profile in TABLES}
 
 
 def _days_ago(days: float | None) -> timedelta | None:

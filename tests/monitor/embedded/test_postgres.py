@@ -8,8 +8,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
-import sysconfig
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -23,13 +21,12 @@ from monitor.embedded.binaries import PostgresPrograms, postgres_programs, valke
 from monitor.embedded.clean import clean
 from monitor.embedded.postgres import PostgreSQL
 from monitor.supervisor import read_status
+from tests.ordinary_user import NOBODY, environment_for_nobody, only_root, python_for_nobody
 from tests.waiting import eventually
 
 from .conftest import execute, supervised
 
 ROOT = Path(__file__).resolve().parents[3]
-NOBODY = 65534
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="requires root")
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +190,7 @@ def test_an_ordinary_user_runs_it_under_the_same_account() -> None:
         done = subprocess.run(
             [python_for_nobody(), "-c", textwrap.dedent(AS_ORDINARY_USER), str(Path(home) / "var")],
             cwd=ROOT,
-            env={"HOME": "/nonexistent", "PATH": os.defpath, "PYTHONPATH": sysconfig.get_path("purelib")},
+            env=environment_for_nobody(),
             capture_output=True,
             text=True,
             check=False,
@@ -202,16 +199,6 @@ def test_an_ordinary_user_runs_it_under_the_same_account() -> None:
             extra_groups=[],
         )
     assert done.stdout.split() == [str(NOBODY), "False"], done.stderr
-
-
-def python_for_nobody() -> str:
-    """Return an interpreter of this version that ``NOBODY`` can run, or skip: homes may be closed."""
-    for candidate in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        argv = [candidate, "-c", "import json"]
-        with contextlib.suppress(OSError):
-            if subprocess.run(argv, user=NOBODY, cwd="/", capture_output=True, check=False).returncode == 0:
-                return candidate
-    pytest.skip("no Python that an ordinary user can execute")
 
 
 def test_data_of_another_major_version_are_refused_with_both_versions(used_var: Path) -> None:

@@ -25,6 +25,7 @@ from monitor.reports.published_storage import (
 from monitor.storage.compute import refresh_verdicts
 from tests.monitor.pages import builders
 from tests.monitor.storage import measured
+from tests.reporters.needs import needs
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -73,6 +74,18 @@ def test_without_storage_areas_there_are_published_tables_and_emulated_ones() ->
     assert "16,800 runs of 10 s" in text
     assert "Einstein: the share of reads" in text
     assert "Difference" in text
+
+
+@pytest.mark.django_db
+def test_the_published_times_by_readers_of_a_raid_stand_beside_emulated_ones() -> None:
+    needs("cc")
+    document = json.loads(output("--json"))
+    tables = {table["title"]: table for section in document["sections"] for table in section["tables"]}
+    (rows,) = (table["rows"] for title, table in tables.items() if title.startswith("p690, RAID 5 of six"))
+    assert [row[:2] for row in rows] == [["1", "+13.0%"], ["2", "+2.0%"], ["4", "+0.0%"], ["16", "+40.0%"]]
+    emulated = [float(row[2].removesuffix("%")) for row in rows]
+    assert min(emulated) == emulated[2] == 0.0
+    assert all(abs(float(row[3].removesuffix("%"))) <= 15.0 for row in rows)
 
 
 @pytest.mark.usefixtures("areas")

@@ -1,10 +1,11 @@
-"""Two emulated areas, real runs: *Storage* answers, and MADbench is ranked where it never ran, and scored."""
+"""Three emulated areas, real runs: *Storage* answers; MADbench is ranked where it never ran, and scored."""
 
 from __future__ import annotations
 
-import contextlib
+import json
+import os
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -24,45 +25,27 @@ from monitor.models import ApiToken, Forecast, Series
 from monitor.models.run import State
 from monitor.models.token import READ
 from monitor.storage.compute import refresh_verdicts
-from monitor.testbed.storage import profiles
-from monitor.testbed.storage.mount import mounted
 from monitor.worker.run_claimed import run_claimed
+from tests.monitor.testbed.storage.area_runs import (
+    MADBENCH,
+    PROFILES,
+    ROOT,
+    STREAMS,
+    SWEEP,
+    mounted_areas,
+    signature,
+)
+from tests.ordinary_user import NOBODY, environment_for_nobody, only_root, python_for_nobody
+from tests.reporters.needs import needs
 
 pytestmark = [pytest.mark.nightly, pytest.mark.django_db(transaction=True)]
-ROOT = Path(__file__).parents[4]
-MADBENCH = {"no_pix": 512, "no_bin": 4, "tasks": 2}
-SWEEP: dict[str, object] = {"request_bytes": "4096,1048576", "pattern": "sequential", "queue_depth": "1"}
-SWEEP |= {"direction": "read", "file_bytes": 4_194_304, "seconds": 0.05, "tool": "own"}
-STREAMS = {"tasks": 2, "file_bytes": 1_048_576, "bins": 2}
-AREAS = {"disk": "p690-scsi", "flash": "flash"}
 
 
 @pytest.fixture
 def areas(emulator: Path, tmp_path: Path) -> Iterator[dict[str, Path]]:
     """The scratch directory on each emulated device."""
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for name, profile in AREAS.items():
-            directory = tmp_path / name
-            directory.mkdir()
-            stack.enter_context(mounted(emulator, directory, profiles.load(profile)))
-            found[name] = directory / "scratch"
-            found[name].mkdir(mode=0o700)
+    with mounted_areas(emulator, tmp_path) as found:
         yield found
-
-
-def reporter(*arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "reporters", *arguments], cwd=ROOT, check=True, capture_output=True)
-
-
-def signature(scratch: Path, directory: Path) -> str:
-    """Trace MADbench at *scratch* by hand, as docs/storage.md says, and return its signature."""
-    settings = [f"--set={name}={value}" for name, value in MADBENCH.items()]
-    probe = [sys.executable, "-m", "reporters", "once", "madbench", f"--scratch={scratch}", *settings]
-    trace, file = str(directory / "trace"), directory / "madbench.json"
-    reporter("iotrace", "run", "-o", trace, "--area", str(scratch), "--only", "madbench", "--", *probe)
-    reporter("iotrace", "signature", trace, "-o", str(file), "--application", "madbench", *settings)
-    return file.read_text(encoding="utf-8").strip()
 
 
 def grid_file(areas: dict[str, Path], text: str) -> str:
@@ -129,13 +112,48 @@ def test_an_application_is_ranked_where_it_never_ran_and_its_next_run_scores_the
     assert verdicts["storage_sweep"]["effects"] is not None
     assert verdicts["streams"]["streams"] is not None
 
-    question = {"application": "madbench", "candidates": [{"roles": {"compute": ["flash"]}}]}
+    never_run = ["flash", "raid"]
+    candidates = [{"roles": {"compute": [area]}} for area in never_run]
+    question = {"application": "madbench", "candidates": candidates}
     answer = client.post("/api/v1/forecasts/rank", question, content_type="application/json").json()
     assert answer["unranked"] == []
-    (first,) = answer["ranked"]
-    assert (first["series"], first["method"], first["n"]) == ("madbench-flash", "elsewhere", 0)
-    assert (first["basis"]["reference"], first["basis"]["replay"]) == ("madbench-disk", "replay-flash")
-    run("madbench-flash")
-    forecast = Forecast.objects.get(pk=first["forecast"])
-    assert forecast.truth is not None
-    assert forecast.median / 3 < forecast.truth < forecast.median * 3
+    ranked = {prediction["series"]: prediction for prediction in answer["ranked"]}
+    assert ranked.keys() == {f"madbench-{area}" for area in never_run}
+    for area in never_run:
+        prediction = ranked[f"madbench-{area}"]
+        assert (prediction["method"], prediction["n"]) == ("elsewhere", 0)
+        basis = prediction["basis"]
+        assert (basis["reference"], basis["replay"]) == ("madbench-disk", f"replay-{area}")
+        run(f"madbench-{area}")
+        forecast = Forecast.objects.get(pk=prediction["forecast"])
+        assert forecast.truth is not None
+        assert forecast.median / 3 < forecast.truth < forecast.median * 3
+
+
+# Whether or not the host lets ordinary users mount: a device file that does, in a mount namespace of its own.
+WITH_FUSE = """
+mknod "$0/fuse" c 10 229 && chmod 666 "$0/fuse" && mount --bind "$0/fuse" /dev/fuse || exit 77
+exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+"""
+
+
+@only_root
+@pytest.mark.usefixtures("emulator")
+def test_an_ordinary_user_sweeps_traces_and_replays_on_each_area() -> None:
+    needs("unshare", "setpriv")
+    with tempfile.TemporaryDirectory(prefix="gridcast-test-") as home:
+        os.chown(home, NOBODY, NOBODY)
+        program = [python_for_nobody(), "-B", "-m", "tests.monitor.testbed.storage.area_runs", home]
+        done = subprocess.run(
+            ["unshare", "--mount", "--propagation=private", "sh", "-c", WITH_FUSE, home, *program],
+            cwd=ROOT,
+            env=environment_for_nobody(Path(home)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode == 77 or done.stderr.startswith("unshare: "):
+        pytest.skip(f"no mount namespace with a device file: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    outcomes = dict.fromkeys(("storage_sweep", "streams", "replay"), "passed")
+    assert json.loads(done.stdout) == {"user": NOBODY, "outcomes": dict.fromkeys(PROFILES, outcomes)}

@@ -10,7 +10,7 @@ import pytest
 from monitor.testbed.storage import profiles
 from monitor.testbed.storage.madbench_virtual import Load, io_seconds
 from monitor.testbed.storage.profile import KIB, MIB, StorageProfile
-from monitor.testbed.storage.published import TABLES, virtual_seconds
+from monitor.testbed.storage.published import TABLES, virtual_values
 from monitor.testbed.storage.virtual import VirtualStorage
 
 Open = Callable[[StorageProfile], VirtualStorage]
@@ -70,6 +70,16 @@ def test_more_streams_than_segments_fall_off_a_cliff(readers: int, is_slow: bool
         io_seconds(storage, Load(1, 4 * MIB, 1), writers=1, readers=1)  # used before
         writing = io_seconds(storage, Load(readers, 4 * MIB, 2), writers=1, readers=readers)
     assert (readers * 24 * MIB / writing < 40e6) is is_slow
+
+
+def test_a_stream_that_is_read_ahead_keeps_several_spindles_busy(opened: Open) -> None:
+    wide = replace(DISK, spindles=4, stripe_bytes=64 * KIB, prefetch_bytes=0)
+    times = {}
+    for in_flight in (1, 4):
+        load = Load(1, 16 * MIB, 2, read_bytes=64 * KIB, reads_in_flight=in_flight)
+        with opened(wide) as storage:
+            times[in_flight] = io_seconds(storage, load, writers=1, readers=1)
+    assert times[4] < 0.6 * times[1]
 
 
 def test_files_written_at_once_are_read_more_slowly(opened: Open) -> None:
@@ -162,10 +172,10 @@ def test_each_profile_serves_a_file(name: str, opened: Open) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_published_totals_are_met_within_15_per_cent_and_the_best_is_the_best(
+def test_the_published_times_are_met_within_15_per_cent_and_the_best_is_the_best(
     name: str, model_library: Path
 ) -> None:
-    published, found = TABLES[name].seconds, virtual_seconds(name, model_library)
+    published, found = TABLES[name].values, virtual_values(name, model_library)
     assert {setting: found[setting] / published[setting] for setting in published} == {
         setting: pytest.approx(1.0, abs=0.15) for setting in published
     }
