@@ -30,7 +30,7 @@ test: .venv/.development ## check, and run the tests: the verdict on a change, i
 
 # Beside the checks: that of types keeps one processor busy. The + has its output shown as it comes.
 tests:
-	+$(PY) -m pytest -n 4 --dist loadscope --no-loadscope-reorder -m "not nightly"
+	+$(PY) -m pytest -n 5 --dist loadscope --no-loadscope-reorder -m "not nightly"
 
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
