@@ -1,4 +1,4 @@
-"""The user ``nobody``, for tests that root runs: what an ordinary user can do, and how it is started."""
+"""Start programs as the user ``nobody``, in tests that root runs."""
 
 from __future__ import annotations
 
