@@ -27,7 +27,7 @@ from typing import Callable, ClassVar, Protocol, TypeVar, Union
 from probes.grid import Grid
 
 Value = Union[int, float, str, bool]
-_IN_WORDS = {bool: "true or false", float: "a number", int: "an integer", str: "a text"}
+TYPES_IN_WORDS = {bool: "true or false", float: "a number", int: "an integer", str: "a text"}
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -132,7 +132,7 @@ class Parameter:
         if expected is float and type(value) is int:
             value = float(value)
         if type(value) is not expected:
-            raise InvalidParameters(f"{name}: expected {_IN_WORDS[expected]}, got {value!r}")
+            raise InvalidParameters(f"{name}: expected {TYPES_IN_WORDS[expected]}, got {value!r}")
         if isinstance(value, (int, float)) and not self.minimum <= value <= self.maximum:
             raise InvalidParameters(f"{name}: expected {self._range()}, got {value!r}")
         if self.choices and value not in self.choices:

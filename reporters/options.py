@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from probes.base import TYPES_IN_WORDS
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -23,11 +25,8 @@ _HAS_TYPE: Mapping[str, Callable[[Any], bool]] = {
     "Sequence[str]": lambda value: isinstance(value, (list, tuple)) and all(map(_HAS_TYPE["str"], value)),
 }
 _IN_WORDS: Mapping[str, str] = {
+    **{kind.__name__: words for kind, words in TYPES_IN_WORDS.items()},
     "None": "null",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "an integer",
-    "str": "a text",
     "Sequence[str]": "a list of texts",
 }
 
