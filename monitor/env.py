@@ -43,7 +43,7 @@
                             HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
-This module knows no server and imports nothing of gridcast: ``monitor.embedded`` derives the defaults of
+This module knows no server: ``monitor.embedded`` derives the defaults of
 DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 """
 
@@ -61,6 +61,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from reporters.path_chain import unsafe_reason
+
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
@@ -72,7 +74,16 @@ class InvalidVariable(ValueError):
 
 
 def var_directory() -> Path:
-    return Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").resolve()
+    """Return the state directory, without symbolic links.
+
+    Raises:
+        InvalidVariable: another user could replace it, and with it secrets, programs and reports. Of a path
+            below our code, the directories above the code are not examined: they could replace the code.
+    """
+    named = Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").absolute()
+    if reason := unsafe_reason(named, trusted=ROOT if named.is_relative_to(ROOT) else None):
+        raise InvalidVariable(f"GRIDCAST_VAR: cannot use the state directory {named}: {reason}")
+    return named.resolve()
 
 
 def make_var_directory(var: Path) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reporters.error_lines import decisive_line
+from reporters.path_chain import unsafe_reason
 
 _SECONDS = 120.0
 
@@ -26,12 +27,15 @@ class NoCompiler(CannotCompile):
 def compiled(cache: Path, name: str, sources: Mapping[str, str], options: Sequence[str]) -> Path:
     """Return *name*, compiled from *sources* (texts by file name) into *cache* unless it is there.
 
-    It is kept under the hash of all that it depends on. Concurrent callers may each compile it.
+    It is kept under the hash of all that it depends on. Concurrent callers may each compile it. It is
+    executed, so a *cache* into which another user could have put it is refused.
 
     Raises:
         NoCompiler: it must be compiled, and there is no ``cc``.
-        CannotCompile: ``cc`` fails.
+        CannotCompile: ``cc`` fails, or another user could replace *cache*.
     """
+    if reason := unsafe_reason(cache.absolute()):
+        raise CannotCompile(f"cannot use the compiled {name} in {cache}: {reason}")
     parts = [os.uname().machine, *options, *(part for item in sources.items() for part in item)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = cache / f"{digest[:16]}-{name}"

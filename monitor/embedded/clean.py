@@ -79,7 +79,11 @@ def _stop_supervisor(run: Path) -> None:
 
 
 def main() -> int:
-    var = env.var_directory()
+    try:
+        var = env.var_directory()
+    except env.InvalidVariable as error:
+        sys.stderr.write(f"cannot clean: {error}\n")
+        return 1
     try:
         if var == env.ROOT / "var":  # ours by its location, with or without marker
             _refuse_measurements(var)

@@ -8,6 +8,8 @@ import os
 import stat
 from pathlib import Path
 
+from reporters.path_chain import unsafe_reason
+
 from . import NotOurs
 
 SOCKETS = Path("/tmp")  # noqa: S108 - short, on every machine; ``make_socket_directory`` checks owner and mode
@@ -43,6 +45,7 @@ def make_socket_directory(var: Path) -> Path:
             f"{directory} is not a directory that only this user can write to (owner {status.st_uid}, "
             f"mode {stat.filemode(status.st_mode)}); remove it"
         )
+    _refuse_replaceable(directory)
     directory.chmod(mode)
     return directory
 
@@ -59,8 +62,14 @@ def make_relocation(var: Path) -> Path:
         level.mkdir(mode=0o755, exist_ok=True)
         if level.lstat().st_uid != os.geteuid() or level.is_symlink():
             raise NotOurs(f"{level} belongs to another user; remove it")
+        _refuse_replaceable(level)
         level.chmod(0o711)
     return directory
+
+
+def _refuse_replaceable(directory: Path) -> None:
+    if reason := unsafe_reason(directory):
+        raise NotOurs(f"cannot use {directory}: {reason}")
 
 
 def _hash(var: Path) -> str:

@@ -1,4 +1,7 @@
-"""Read the files of credentials: at most ``LONGEST_BYTES`` each, and never blocked by a pipe or device."""
+"""Read the files of credentials: at most ``LONGEST_BYTES`` each, and never blocked by a pipe or device.
+
+A file that another user could replace is not read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import stat
 from pathlib import Path
 
+from reporters.path_chain import unsafe_reason
+
 LONGEST_BYTES = 1024 * 1024
 
 
@@ -14,8 +19,11 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
     """Return the file's status and its first ``LONGEST_BYTES``.
 
     Raises:
-        OSError: *file* is no regular file or cannot be read; *strerror* of the error is always set.
+        OSError: *file* is no regular file, cannot be read, or another user could replace it; *strerror* of
+            the error is always set.
     """
+    if reason := unsafe_reason(file.absolute()):
+        raise PermissionError(errno.EPERM, reason)
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)

@@ -21,6 +21,7 @@ from typing import Any
 from probes.common.signature import MAX_TASKS
 from reporters.iotrace.calls import CREATED, FOR_READING, FOR_WRITING, BadTrace, IoCall, IoTrace, file_bytes
 from reporters.iotrace.records import TraceFile, merge, write_part
+from reporters.path_chain import unsafe_reason
 
 MAX_BYTES = 256 << 20
 _MOST_CALLS = 2_000_000
@@ -48,6 +49,9 @@ def read(path: Path) -> IoTrace:
     Raises:
         BadTrace: the log or the package cannot be read, or the log has no file I/O or too many ranks.
     """
+    # Python imports modules from the directory that it runs in.
+    if reason := unsafe_reason(Path(tempfile.gettempdir())):
+        raise BadTrace(f"cannot copy {path} to the directory of temporary files: {reason}")
     with tempfile.TemporaryDirectory(prefix="gridcast-darshan-") as directory:
         copy, trace = Path(directory, "log.darshan"), Path(directory, "trace")
         size = file_bytes(path)

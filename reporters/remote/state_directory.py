@@ -1,7 +1,7 @@
 """The files of a reporter between two starts: its identity, keys, assignment, spool and status.
 
-The directory belongs to the user of the reporter; no other user can write to it. Files are replaced
-atomically, also on NFS: a reader finds the old content or the new one.
+The directory belongs to the user of the reporter; no other user can write to it, or replace a directory
+above it. Files are replaced atomically, also on NFS: a reader finds the old content or the new one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from reporters.fields import Unfit, parse_object
+from reporters.path_chain import unsafe_reason
 
 IDENTITY = "identity.json"
 ASSIGNMENT = "assignment.json"  # the signed document in force
@@ -42,8 +43,9 @@ class StateDirectory:
         """Return the directory, made with mode 700 if it is missing.
 
         Raises:
-            StateError: it cannot be made, or other users can write to it.
+            StateError: it cannot be made, or other users can write to it or replace it.
         """
+        _refuse_replaceable(path)  # before anything is made there
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -55,7 +57,7 @@ class StateDirectory:
         """Return the existing directory.
 
         Raises:
-            StateError: it is missing or other users can write to it.
+            StateError: it is missing, or other users can write to it or replace it.
         """
         try:
             state = path.stat()
@@ -70,6 +72,7 @@ class StateDirectory:
             raise StateError(
                 f"cannot use the state directory {path}: other users can write to it; run: chmod 700 {path}"
             )
+        _refuse_replaceable(path)
         return cls(path)
 
     @property
@@ -173,6 +176,11 @@ class StateDirectory:
             return
         except OSError as error:
             raise StateError(f"cannot remove {self.path / name}: {error.strerror}") from None
+
+
+def _refuse_replaceable(path: Path) -> None:
+    if reason := unsafe_reason(path):
+        raise StateError(f"cannot use the state directory {path}: {reason}")
 
 
 def _sync_entries(directory: Path) -> None:

@@ -12,6 +12,7 @@ import stat
 import sys
 from pathlib import Path
 
+from reporters.path_chain import unsafe_reason
 from reporters.remote import this_archive
 from reporters.trees import remove_tree
 
@@ -33,7 +34,7 @@ def use(state: Path) -> Path | None:
     if archive is None or not (state / DIRECTORY).is_dir():
         return None
     directory = _directory(state)
-    if not all(_is_private(each) for each in (state, directory.parent, directory)):
+    if not all(_is_private(each) for each in (state, directory.parent, directory)) or unsafe_reason(state):
         return None
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _PACKAGES and hasattr(module, "__path__"):

@@ -29,6 +29,7 @@ from reporters.credentials.files import exists
 from reporters.credentials.ssh_configuration import parse_configuration
 from reporters.credentials.ssh_key import SshKey
 from reporters.error_lines import decisive_line, tail
+from reporters.path_chain import unsafe_reason
 
 # A stalled connection is detected after the product of these.
 SERVER_ALIVE_SECONDS = 5
@@ -194,7 +195,10 @@ class Shell(ResourceShell):
         if self._config_file and not exists(Path(self._config_file)):
             raise self._cannot_connect(f"there is no {self._config_file}", "")
         try:
-            directory = tempfile.mkdtemp(prefix="gridcast-", dir=_short_directory())
+            place = _short_directory()
+            if reason := unsafe_reason(Path(place)):  # ssh executes what the file of configuration says
+                raise self._cannot_connect(f"temporary files at the reporter: {reason}", "")
+            directory = tempfile.mkdtemp(prefix="gridcast-", dir=place)
         except OSError as error:
             raise self._cannot_connect(f"{error.filename} at the reporter: {error.strerror}", "") from None
         self._socket = Path(directory, "master")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reporters.path_chain import unsafe_reason
 from reporters.preloaded import unreachable, user_cache
 from reporters.remote.errors import UsageFault
 from reporters.tokens import server
@@ -36,7 +37,7 @@ class Command:
         shown = actions.add_parser("status", help="show which tokens are held, and how many processes wait")
         shown.add_argument("--json", action="store_true")
         for action in (run, shown):
-            action.add_argument("--socket", type=Path, default=_default_socket())
+            action.add_argument("--socket", type=Path)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ class Command:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     defaults = TokenLimits()
     parser.add_argument("area", type=Path, help="the directory of the storage area")
-    parser.add_argument("--socket", type=Path, default=_default_socket(), help="(default: %(default)s)")
+    parser.add_argument("--socket", type=Path, help=f"(default: {_default_socket()})")
     parser.add_argument("--mode", type=_octal, default=0o600, help="permissions of the socket (600)")
     parser.add_argument("--readers", type=_count, help="processes that may read at once")
     parser.add_argument("--writers", type=_count, help="processes that may write at once")
@@ -76,7 +77,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace) -> int:
     if not options.area.is_dir():
         raise UsageFault(f"{options.area}: it is not a directory")
-    area = Area(options.area.resolve(), options.socket, _limits(options))
+    area = Area(options.area.resolve(), _socket(options), _limits(options))
     asyncio.run(_serve_until_signal(area, options.mode))
     return 0
 
@@ -112,7 +113,8 @@ def _run(options: argparse.Namespace) -> int:
     if not program:
         raise UsageFault("give the program to run: tokens run -- PROGRAM ...")
     try:
-        limits = _environment(server.status(options.socket), options.socket, program[0])
+        socket = _socket(options)
+        limits = _environment(server.status(socket), socket, program[0])
         if limits:
             return _run_limited(program, limits)
     except TokensUnavailable as error:
@@ -159,7 +161,7 @@ def _environment(status: Mapping[str, Any], socket: Path, program: str) -> dict[
 
 
 def _status(options: argparse.Namespace) -> int:
-    status = server.status(options.socket)
+    status = server.status(_socket(options))
     if options.json:
         sys.stdout.write(json.dumps(status, indent=2) + "\n")
         return 0
@@ -179,6 +181,20 @@ def _status(options: argparse.Namespace) -> int:
 
 def _warn(text: str) -> None:
     sys.stderr.write(f"gridcast tokens: {text}\n")
+
+
+def _socket(options: argparse.Namespace) -> Path:
+    """Return the socket that *options* name, or the default.
+
+    Raises:
+        TokensUnavailable: another user could put an own socket at the place of the default.
+    """
+    if options.socket is not None:
+        return Path(options.socket)
+    default = _default_socket()
+    if reason := unsafe_reason(default):
+        raise TokensUnavailable(f"cannot use the socket {default}: {reason}, or name one with --socket")
+    return default
 
 
 def _default_socket() -> Path:

@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 
 from reporters.fields import Unfit, parse_object
+from reporters.path_chain import unsafe_reason
 from reporters.remote.files import write_atomically
 from reporters.remote.policy.site_policy import ABSENT, MAX_BYTES, SitePolicy, UnreadablePolicy, unreadable
 
@@ -47,17 +48,17 @@ def _read(file: Path) -> bytes:
     """Return the content of *file*, of at most MAX_BYTES and one byte.
 
     Raises:
-        UnreadablePolicy: *file* is no regular file, is too large, or every user of the host may write it.
+        UnreadablePolicy: *file* is no regular file, is too large, or another user could change it.
         OSError: *file* cannot be read.
     """
+    if reason := unsafe_reason(file.absolute()):
+        raise _same(reason)
     # O_NONBLOCK: the opening of a pipe would wait for a writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise _same("expected a regular file")
-        if status.st_mode & stat.S_IWOTH:
-            raise _same("every user of this host may write it; remove that right: chmod o-w")
         if status.st_size > MAX_BYTES:
             raise _same(f"expected at most {MAX_BYTES} bytes, got {status.st_size}")
         return opened.read(MAX_BYTES + 1)

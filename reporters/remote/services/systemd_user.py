@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from reporters.credentials.files import exists
+from reporters.path_chain import unsafe_reason
 from reporters.remote.files import write_atomically
 from reporters.remote.service import AgentService, ask, demand, failure, lacks
 
@@ -52,7 +53,7 @@ class SiteService(AgentService):
             return f"no systemd user manager: {failure(done)}"
         if not exists(_LINGERING / getpass.getuser()):
             return "lingering is off, so units end with the last login; `loginctl enable-linger` may allow it"
-        return ""
+        return unsafe_reason(self.file.absolute())
 
     def text(self) -> str:
         return _UNIT.format(

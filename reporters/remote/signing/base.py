@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import errno
 import hashlib
 import os
 import uuid
@@ -14,6 +15,7 @@ from typing import Protocol
 
 from probes.grid import Completed
 from reporters import process
+from reporters.path_chain import unsafe_reason
 from reporters.trees import remove_tree
 
 PROGRAM_SECONDS = 30.0
@@ -103,10 +105,15 @@ def _new_directory() -> Path:
     *others, last = (Path(place, f"gridcast-{uuid.uuid4().hex}") for place in places if place)
     for directory in others:
         with contextlib.suppress(OSError):
-            directory.mkdir(mode=0o700)
-            return directory
-    last.mkdir(mode=0o700)
-    return last
+            return _made(directory)
+    return _made(last)
+
+
+def _made(directory: Path) -> Path:
+    if reason := unsafe_reason(directory.absolute()):
+        raise PermissionError(errno.EPERM, reason, str(directory.parent))
+    directory.mkdir(mode=0o700)
+    return directory
 
 
 def run(argv: Sequence[str], text: str = "") -> Completed:
