@@ -22,8 +22,6 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
         OSError: *file* is no regular file, cannot be read, or another user could replace it; *strerror* of
             the error is always set.
     """
-    if reason := unsafe_reason(file.absolute()):
-        raise PermissionError(errno.EPERM, reason)
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -31,6 +29,8 @@ def read(file: Path) -> tuple[os.stat_result, bytes]:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
+        if reason := unsafe_reason(file.absolute()):
+            raise PermissionError(errno.EPERM, reason)
         return status, os.read(descriptor, LONGEST_BYTES)
     finally:
         os.close(descriptor)

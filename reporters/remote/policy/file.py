@@ -51,14 +51,14 @@ def _read(file: Path) -> bytes:
         UnreadablePolicy: *file* is no regular file, is too large, or another user could change it.
         OSError: *file* cannot be read.
     """
-    if reason := unsafe_reason(file.absolute()):
-        raise _same(reason)
     # O_NONBLOCK: the opening of a pipe would wait for a writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise _same("expected a regular file")
+        if reason := unsafe_reason(file.absolute()):
+            raise UnreadablePolicy(reason, "another user of this host could replace it")
         if status.st_size > MAX_BYTES:
             raise _same(f"expected at most {MAX_BYTES} bytes, got {status.st_size}")
         return opened.read(MAX_BYTES + 1)
