@@ -37,7 +37,9 @@ def test_once_prints_the_report_as_it_would_be_sent(
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_once_that_is_ended_by_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "reporters", "once", "disk", "--set=tool=own", f"--scratch={tmp_path}"]
+    # So many files take minutes: it has not ended when the signal comes, however late that is.
+    settings = ["--set=tool=own", "--set=files=10000000", "--set=limit_seconds=3600"]
+    command = [sys.executable, "-m", "reporters", "once", "disk", *settings, f"--scratch={tmp_path}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert eventually(lambda: any(file.is_file() for file in tmp_path.rglob("*")))
         process.send_signal(number)
