@@ -49,6 +49,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "monitor.accounts.browsers.MessageMiddleware",
     "monitor.accounts.browsers.HtmxMiddleware",
+    "monitor.pages.http.read_form.FormMiddleware",
     "monitor.accounts.remote_user.RemoteUserMiddleware",
     "monitor.accounts.sessions.SessionUseMiddleware",
     "allauth.account.middleware.AccountMiddleware",
