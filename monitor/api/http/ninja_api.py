@@ -10,6 +10,8 @@ from ninja import NinjaAPI
 
 from monitor.api.http.conventions import conventional
 from monitor.api.http.openapi import complete
+from monitor.api.http.problems import InvalidFields
+from monitor.clipping import MOST_ERRORS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -46,11 +48,22 @@ class Api(NinjaAPI):
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
-        """Return one error for all, and release pydantic's errors.
+        """Return one error for all, with the first of pydantic's errors, and release pydantic's.
 
         The garbage collector does not see the ValueErrors within a pydantic error, and the traceback of each
         leads to the frame of Ninja that holds *error_contexts*: the process would keep the request for good.
         """
-        error = super().validation_error_from_error_contexts(error_contexts)
+        fields: list[dict[str, Any]] = []
+        count = 0
+        for context in error_contexts:
+            errors = context.pydantic_validation_error.errors(include_url=False, include_input=False)
+            count += len(errors)
+            places = context.model.__ninja_flatten_map_reverse__
+            for error in errors[: MOST_ERRORS - len(fields)]:
+                field = dict(error)
+                field["loc"] = (context.model.__ninja_param_source__, *places.get(error["loc"], error["loc"]))
+                if isinstance(cause := error.get("ctx", {}).get("error"), Exception):
+                    field["ctx"] = error["ctx"] | {"error": str(cause)}
+                fields.append(field)
         error_contexts.clear()
-        return error
+        return InvalidFields(fields, count - len(fields))

@@ -13,6 +13,7 @@ from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
 from monitor.api.http.conditional import NotModified, not_modified
+from monitor.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, clipped_texts
 from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
 from monitor.log import request_id
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ninja import NinjaAPI
 
 METHOD_NOT_ALLOWED = 405
+MOST_DETAIL = 1_900  # characters of the errors of all fields; less than of a message
+MOST_ERROR = 300  # characters of a text of one of several errors
 _CODES = {400: "malformed", 403: "not_allowed", 429: "too_many_requests"}  # of errors that Ninja raises
 
 
@@ -41,9 +44,18 @@ class Refused(Exception):
         self.retry_seconds = retry_seconds
 
 
+class InvalidFields(ValidationError):
+    """The first errors of a request that is not valid; *more*: how many errors are left out."""
+
+    def __init__(self, errors: list[dict[str, Any]], more: int) -> None:
+        super().__init__(errors)
+        self.more = more
+
+
 def problem(status: int, code: str, detail: str, **extra: Any) -> HttpResponse:
+    """Return a problem. What its texts repeat of the request is clipped here."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
-    body |= {"detail": detail, "request": request_id.get(), **extra}
+    body |= {"detail": clipped(detail, MOST_MESSAGE), "request": request_id.get(), **clipped_texts(extra)}
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
 
@@ -63,7 +75,8 @@ def too_many_requests(retry_seconds: int) -> HttpResponse:
 def not_allowed(request: HttpRequest, allow: Collection[str]) -> HttpResponse:
     """Return a 405 problem; *allow* has the methods of the path."""
     methods = ", ".join(sorted(allow))
-    detail = f"{request.path} does not take {request.method}; it takes {methods}"
+    method = clipped(str(request.method))
+    detail = f"{clipped(request.path)} does not take {method}; it takes {methods}"
     answer = problem(METHOD_NOT_ALLOWED, "method_not_allowed", detail)
     answer["Allow"] = methods
     return answer
@@ -76,7 +89,7 @@ def register(api: NinjaAPI) -> None:
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
         NotModified: lambda error: not_modified(error.tag),
         AuthenticationError: lambda _: not_authenticated(),
-        ValidationError: lambda error: _invalid([_as_sent(each) for each in error.errors]),
+        ValidationError: _invalid,
         Throttled: lambda error: too_many_requests(math.ceil(error.wait or 1)),
         HttpError: _of_ninja,
         TooManyFieldsSent: lambda _: problem(
@@ -138,14 +151,25 @@ def _most_fields() -> str:
     return f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
 
 
-def _invalid(errors: list[dict[str, Any]]) -> HttpResponse:
-    return problem(422, "invalid", "; ".join(_field_message(each) for each in errors), errors=errors)
+def _invalid(error: ValidationError) -> HttpResponse:
+    errors = [_as_sent(each) for each in error.errors[:MOST_ERRORS]]
+    more = len(error.errors) - len(errors) + (error.more if isinstance(error, InvalidFields) else 0)
+    detail = "; ".join(_field_message(each) for each in errors)
+    return problem(422, "invalid", f"{clipped(detail, MOST_DETAIL)}{_and_more(more)}", errors=errors)
+
+
+def _and_more(count: int) -> str:
+    return f"; and {count:,} more" if count else ""
 
 
 def _as_sent(error: dict[str, Any]) -> dict[str, Any]:
     """Return *error* with the location in the request; ninja adds the name of our Python parameter."""
     kind, *place = error["loc"]
-    return {**error, "loc": [kind, *(place[1:] if kind == "body" else place)]}
+    place = [clipped(part) if isinstance(part, str) else part for part in place[:MOST_PARTS]]
+    return {
+        **clipped_texts(error, MOST_ERROR),
+        "loc": [kind, *(place[1:] if kind == "body" else place)],
+    }
 
 
 def _field_message(error: dict[str, Any]) -> str:

@@ -4,12 +4,14 @@ where none is expected or of another type than JSON."""
 from __future__ import annotations
 
 import json
+import re
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from ninja.parser import Parser
 
 from monitor.api.http.problems import Refused
+from monitor.clipping import MOST_NAME, clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from django.utils.datastructures import MultiValueDict
     from ninja.operation import Operation
 
+MOST_KEYS = 1_000  # of an object
+MOST_ITEMS = 20_000  # of all objects and arrays of a body together: each may be an error of its own
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BODY_SOURCES = frozenset({"body", "form", "file"})
 _OTHER_NAMES = "_takes_other_parameters"
 
@@ -27,9 +32,10 @@ class StrictParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> Any:
         if request.content_type not in {"application/json", "", None}:
-            kind = (request.content_type or "")[:100]
+            kind = clipped(request.content_type or "")
             raise Refused(415, "unsupported", f"expected a body of the type application/json, got {kind!r}")
         text = request.body
+        _check_items(text)
         parsed = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
         if rb"\u0000" in text:
             _refuse_nul("the body", parsed)
@@ -40,7 +46,7 @@ class StrictParser(Parser):
     ) -> dict[str, Any]:
         for name, values in data.lists():
             if len(values) > 1 and name not in list_fields:
-                raise Refused(422, "invalid", f"{name[:100]}: expected one value, got {len(values)}")
+                raise Refused(422, "invalid", f"{clipped(name)}: expected one value, got {len(values)}")
             _refuse_nul("parameters", [name])
             _refuse_nul(name, values)
         parsed: dict[str, Any] = super().parse_querydict(data, list_fields, request)
@@ -85,7 +91,7 @@ def _query_names(operation: Operation) -> frozenset[str]:
 def _check_names(request: HttpRequest, names: frozenset[str]) -> None:
     unknown = next((name for name in request.GET if name not in names), None)
     if unknown is not None:
-        raise Refused(422, "invalid", f"there is no parameter {unknown[:100]!r}", known=sorted(names))
+        raise Refused(422, "invalid", f"there is no parameter {unknown[:MOST_NAME]!r}", known=sorted(names))
 
 
 def _has_body(request: HttpRequest) -> bool:
@@ -96,20 +102,34 @@ def _has_body(request: HttpRequest) -> bool:
     return request.body.strip() not in {b"", b"{}"}
 
 
+def _check_items(text: bytes) -> None:
+    """Raise Refused if the JSON *text* has too many items: to validate and to name each costs memory."""
+    if text.count(b",") < MOST_ITEMS:
+        return  # nearly all bodies
+    if _TEXT.sub(b"", text).count(b",") >= MOST_ITEMS:
+        raise Refused(
+            413, "too_large", f"expected at most {MOST_ITEMS:,} items of objects and arrays, got more"
+        )
+
+
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return *pairs* as an object. Raises ValueError if a key is repeated."""
+    """Return *pairs* as an object. Raises ValueError if a key is repeated, Refused if there are too many."""
+    if len(pairs) > MOST_KEYS:
+        raise Refused(
+            413, "too_large", f"expected at most {MOST_KEYS:,} keys in an object, got {len(pairs):,}"
+        )
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated[:100]!r} is repeated")
+        raise ValueError(f"the key {repeated[:MOST_NAME]!r} is repeated")
     return found
 
 
 def _refuse_nul(name: str, value: Any) -> None:
     """Raise Refused if a text in *value* has a NUL character, which PostgreSQL does not store."""
     if isinstance(value, str) and "\x00" in value:
-        raise Refused(422, "invalid", f"{name}: expected text, got a NUL character")
+        raise Refused(422, "invalid", f"{clipped(name)}: expected text, got a NUL character")
     if isinstance(value, dict):
         _refuse_nul(name, [*value])
         for key, inner in value.items():
