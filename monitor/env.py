@@ -20,6 +20,8 @@
 ``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
 ``GRIDCAST_API_REQUESTS``         API requests that one token, user, reporter or address may send within ten
                                   seconds (default: 20000)
+``GRIDCAST_WEB_MAX_BYTES``        memory of a web process, beyond which it is replaced between requests
+                                  (default: 512 MiB more than after its start)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
@@ -318,6 +320,11 @@ def api_requests() -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
         raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999999, got {text!r}")
     return int(text)
+
+
+def web_max_bytes() -> int | None:
+    """Return the memory in bytes beyond which a web process is replaced; None is the default."""
+    return _bytes("GRIDCAST_WEB_MAX_BYTES", None)
 
 
 def _bytes(name: str, default: int | None) -> int | None:

@@ -41,6 +41,7 @@ class Limits:
         most_buffered_bytes: of all connections together; the oldest are ended beyond that.
         lingering_seconds: how long a closed connection reads on, so that the client gets its answer.
         check_seconds: between two checks of the deadlines.
+        grown_seconds: how long a process may exceed its memory before it is replaced.
     """
 
     head_seconds: float = 15.0
@@ -53,3 +54,4 @@ class Limits:
     most_buffered_bytes: int = 256 * MEBIBYTE
     lingering_seconds: float = 5.0
     check_seconds: float = 1.0
+    grown_seconds: float = 10.0

@@ -21,11 +21,13 @@ from typing import Any, ClassVar
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
+from monitor import env
 from monitor.web import liveness
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
 from monitor.web.refusal import Refusal
+from monitor.web.replacement import Replacement, ending_lock
 from monitor.web.request_reader import RequestReader
 
 _RECEIVE_BYTES = 64 * 1024
@@ -47,12 +49,18 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._checked_at = 0.0
         self._received_bytes = 0  # since then
         self._stops_at: float | None = None
+        # Made in the parent, before the fork.
+        self._replacement = Replacement(env.web_max_bytes(), self.limits.grown_seconds, ending_lock())
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
         super().check_config(cfg, log)
         if cfg.is_ssl:
             raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
+        try:
+            env.web_max_bytes()
+        except env.InvalidVariable as error:
+            raise ConfigError(str(error)) from error
 
     # What the event loop of gunicorn calls.
 
@@ -101,6 +109,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if is_due or self._received_bytes > _RECEIVED_BETWEEN_CHECKS:
             self._checked_at, self._received_bytes = now, 0
             self._check(now)
+            self._check_memory(now)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         super().wait_for_and_dispatch_events(min(timeout, self.limits.check_seconds))
@@ -234,6 +243,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             if not holding:
                 return
             self._end_oldest(holding)
+
+    def _check_memory(self, now: float) -> None:
+        """Begin to stop if this process has grown too large: gunicorn starts another when it has ended."""
+        if self.alive and (reason := self._replacement.reason(now)):
+            self.log.warning("web process %d ends and is replaced: %s", self.pid, reason)
+            self.alive = False
 
     def _check_reading(self, connection: Connection, now: float) -> None:
         refusal = connection.late(now, self.cfg.keepalive)

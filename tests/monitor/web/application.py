@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -39,20 +40,36 @@ class CrowdedWorker(BufferedWorker):
     limits = Limits(most_buffered_bytes=2_000_000, check_seconds=0.05)
 
 
+class ReplacedWorker(BufferedWorker):
+    """Is replaced as soon as it has grown."""
+
+    limits = Limits(check_seconds=0.05, grown_seconds=0.0)
+
+
+_held: list[bytes] = []
+
+
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers.
 
-    ``/waits?PORT`` is answered when the listener of the port is closed.
+    ``/waits?PORT`` is answered when the listener of the port is closed. ``/grows?BYTES`` keeps so many.
     """
     path = environ["PATH_INFO"]
     if path == "/waits":
         _wait_for(int(environ["QUERY_STRING"]))
+    if path == "/grows":
+        _held.append(b"x" * int(environ["QUERY_STRING"]))
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     if path in {"/parts", "/fails"}:
         start_response("200 OK", [("Content-Type", "text/plain")])
         return _parts(fails=path == "/fails")
-    received = {"method": environ["REQUEST_METHOD"], "path": path, "body": body.decode("latin-1")}
+    received = {
+        "process": os.getpid(),
+        "method": environ["REQUEST_METHOD"],
+        "path": path,
+        "body": body.decode("latin-1"),
+    }
     answer = BIG if path == "/big" else json.dumps(received).encode()
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
     return [answer]
