@@ -1,4 +1,4 @@
-"""What is repeated of foreign input, in an answer, on a page or in the log: bounded in length and in number."""
+"""What is repeated of foreign input in answers, on pages and in the log: bounded in length and in number."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from monitor.clipping import MOST_MESSAGE, clipped
 # Empty outside of requests. ``monitor.api.http.request_ids`` sets it.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-MOST_TRACEBACK_LINES = 200
+_MOST_LINES, _MOST_LINE = 150, 500  # of a traceback, and the characters of each
 _BUSY = (503, 507)  # answers that ask the client to try again
 _PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
@@ -57,16 +57,16 @@ def without_ping_keys(text: str) -> str:
 class LineFormatter(logging.Formatter):
     """Formats records, tracebacks included, of bounded length and without the ping keys in addresses."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
         record.message = clipped(record.message, MOST_MESSAGE)
         return super().formatMessage(record)
 
-    def formatException(self, ei: Any) -> str:
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
         """Return the traceback: its end, with the exception, if it is too long."""
-        lines = [clipped(line, MOST_MESSAGE) for line in super().formatException(ei).splitlines()]
-        if len(lines) <= MOST_TRACEBACK_LINES:
+        lines = [clipped(line, _MOST_LINE) for line in super().formatException(ei).splitlines()]
+        if len(lines) <= _MOST_LINES:
             return "\n".join(lines)
-        kept = lines[-MOST_TRACEBACK_LINES:]
+        kept = lines[-_MOST_LINES:]
         return "\n".join([lines[0], f"  ... {len(lines) - 1 - len(kept)} lines ...", *kept])
 
     def format(self, record: logging.LogRecord) -> str:

@@ -23,7 +23,6 @@ api = Api(
     version="1",
     description="Predicted runtimes of grid applications with intervals, and the measurements behind them.",
     urls_namespace="api-1",
-    docs_url=None,  # monitor/pages/api_documentation.py
     auth=[TokenAuth(), PersonAuth()],
     parser=StrictParser(),
     throttle=[CallerThrottle()],

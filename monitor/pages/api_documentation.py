@@ -48,7 +48,7 @@ def operation(request: HttpRequest, operation: str) -> HttpResponse:
 @functools.cache
 def operations() -> tuple[DocumentedOperation, ...]:
     """Return the operations of the API; the first call of a process reads the OpenAPI document."""
-    return documented_operations(api.get_openapi_schema())
+    return documented_operations(api.document())
 
 
 def _by_tag(shown: Sequence[DocumentedOperation]) -> dict[str, list[DocumentedOperation]]:

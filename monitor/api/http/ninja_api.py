@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpResponse
-from django.urls import URLPattern
+from django.urls import URLPattern, path
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET
 from ninja import NinjaAPI
+from ninja.responses import Response
 
 from monitor.api.http.conventions import conventional
 from monitor.api.http.openapi import complete
 from monitor.api.http.problems import InvalidFields
+from monitor.api.http.static_answer import StaticAnswer
 from monitor.clipping import MOST_ERRORS
 
 if TYPE_CHECKING:
@@ -26,9 +31,16 @@ _MOST_REQUESTED = ("forecasts", "reports", "reporters/<reporter>/exchange")
 class Api(NinjaAPI):
     """Ninja's API that answers a wrong method with a problem, and declares a problem for every operation."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(openapi_url=None, docs_url=None, **options)  # ``urls`` has the document
+        self._document: OpenAPISchema | None = None
+        self._document_lock = threading.Lock()
+
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app, namespace = super().urls
+        document = StaticAnswer(lambda: Response(self.document()).content, JSON)
+        patterns.insert(0, path("openapi.json", csrf_exempt(require_GET(document)), name="openapi-json"))
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
                 pattern.callback = conventional(pattern.callback)
@@ -39,6 +51,13 @@ class Api(NinjaAPI):
     def create_temporal_response(self, _request: HttpRequest) -> HttpResponse:
         """Return an empty response. Ninja's is empty text, whose encoding is looked up at each request."""
         return HttpResponse(b"", content_type=JSON)
+
+    def document(self) -> OpenAPISchema:
+        """Return the OpenAPI document, which a process makes once: that takes a second of processor time."""
+        with self._document_lock:
+            if self._document is None:
+                self._document = self.get_openapi_schema()
+            return self._document
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)

@@ -1,4 +1,4 @@
-"""Read the form that a browser sends once, before anything else asks for it, and refuse one that is unreadable.
+"""Read the form of a request once, before anything else asks for it, and refuse one that is unreadable.
 
 Django reads a form where something first asks for it: in a view, or in a template of an error page, whose own
 error would end as a 500. A page repeats the fields of a form that it refuses; so their bytes are limited.
