@@ -20,6 +20,9 @@
 ``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
 ``GRIDCAST_API_REQUESTS``         API requests that one token, user, reporter or address may send within ten
                                   seconds (default: 20000)
+``GRIDCAST_PROCESSOR_SECONDS``    processor time that the requests of one user may take within ten seconds,
+                                  half of it on one route (default: 10)
+``GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS``  the same for an address without a login (default: 5)
 ``GRIDCAST_WEB_MAX_BYTES``        memory of a web process, beyond which it is replaced between requests
                                   (default: 512 MiB more than after its start)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
@@ -320,6 +323,27 @@ def api_requests() -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
         raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999999, got {text!r}")
     return int(text)
+
+
+def processor_seconds() -> float:
+    """Return how many seconds of processor time the requests of a user may take within ten seconds."""
+    return _positive_seconds("GRIDCAST_PROCESSOR_SECONDS", "10")
+
+
+def anonymous_processor_seconds() -> float:
+    """Return the same for the requests of an address without a login."""
+    return _positive_seconds("GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS", "5")
+
+
+def _positive_seconds(name: str, default: str) -> float:
+    text = os.environ.get(name) or default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise InvalidVariable(f"{name}: expected seconds above 0, such as {default}, got {text!r}")
+    return seconds
 
 
 def web_max_bytes() -> int | None:

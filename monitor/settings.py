@@ -44,6 +44,7 @@ MIDDLEWARE = [
     "monitor.accounts.browsers.PageCompressionMiddleware",
     "monitor.accounts.browsers.SessionMiddleware",
     "monitor.accounts.browsers.AuthenticationMiddleware",
+    "monitor.api.http.processor_budget.ProcessorBudgetMiddleware",
     "monitor.api.http.token_use.TokenUseMiddleware",
     "monitor.pages.http.audit.AuditMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -272,6 +273,10 @@ GRIDCAST_RECEIVE_WAITING = 64
 
 # The number of API requests within ten seconds by one token, user, reporter or unauthenticated address.
 GRIDCAST_API_REQUESTS = env.api_requests()
+
+# Seconds of processor time within ten seconds for one user, and for one address without a login.
+GRIDCAST_PROCESSOR_SECONDS = env.processor_seconds()
+GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS = env.anonymous_processor_seconds()
 
 # How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
 GRIDCAST_FORECAST_SECONDS = 0.5

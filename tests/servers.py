@@ -18,6 +18,8 @@ import pytest
 # Hundreds of tests empty tables, and each table is a file: on a disk that is slow.
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
+# All workers of a run are one caller, whose budget of processor time is counted by the one Valkey.
+BUDGETS = {"GRIDCAST_PROCESSOR_SECONDS": "1000", "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": "1000"}
 OWN_SERVER = "GRIDCAST_TESTS_OWN_SERVER"  # set if the PostgreSQL of this run is the run's own
 
 
@@ -43,7 +45,7 @@ def _start(stack: contextlib.ExitStack) -> None:
     servers = _directory(stack, MEMORY if _has_room(MEMORY) else None) / "servers"
     urls = stack.enter_context(throwaway(servers))
     own = {OWN_SERVER: "1"} if "DATABASE_URL" in urls else {}
-    stack.enter_context(_exported({**urls, **own}))
+    stack.enter_context(_exported({**urls, **own, **BUDGETS}))
 
 
 def _directory(stack: contextlib.ExitStack, where: Path | None = None) -> Path:

@@ -33,12 +33,21 @@ class Outgoing:
         self._sent_bytes = 0  # since then
         self.unsent_bytes = 0
         self.is_broken = False
+        self._held_until = 0.0
 
     def is_too_slow(self, now: float) -> bool:
         """Return whether the client reads its answer more slowly than permitted."""
         with self._changed:
             waits_seconds = now - self._waits_since if self._unsent else 0.0
             return self._limits.answer.is_too_slow(waits_seconds, self._sent_bytes)
+
+    def hold(self, seconds: float) -> None:
+        """Keep back what is written from now on: a client that is refused asks again only when it has it."""
+        self._held_until = time.monotonic() + seconds
+
+    @property
+    def is_held(self) -> bool:
+        return time.monotonic() < self._held_until
 
     def sendall(self, data: bytes) -> None:
         """Send *data*, or keep it for the event loop to send.
@@ -97,6 +106,8 @@ class Outgoing:
             self._changed.notify_all()
 
     def _send(self) -> None:
+        if self.is_held:
+            return
         try:
             while self._unsent:
                 sent = self._sock.send(self._unsent[0])

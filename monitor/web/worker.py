@@ -183,8 +183,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if connection.sock.is_broken:
             if connection.phase is not Phase.RUNNING:
                 self._close(connection)
-        elif connection.sock.unsent_bytes:
-            self._watch(connection, selectors.EVENT_WRITE)
+        elif connection.sock.unsent_bytes:  # held until ``_check`` finds that its time has come
+            self._watch(connection, 0 if connection.sock.is_held else selectors.EVENT_WRITE)
         elif connection.phase is Phase.SENDING:
             connection.enter(Phase.READING)
             with self._ending_at_errors(connection):
@@ -238,6 +238,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
                 self._check_reading(connection, now)
             elif connection.is_overdue(now):
                 self._end(connection)
+            elif connection.sock.unsent_bytes and not connection.is_watched_for:
+                self._flush(connection)
         while sum(each.held_bytes for each in self._connections) > self.limits.most_buffered_bytes:
             holding = [each for each in self._connections if each.held_bytes and each.can_be_ended]
             if not holding:

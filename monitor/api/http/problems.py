@@ -72,6 +72,11 @@ def too_many_requests(retry_seconds: int) -> HttpResponse:
     return _with_retry(problem(429, "too_many_requests", detail), retry_seconds)
 
 
+def too_much_processor_time(retry_seconds: int) -> HttpResponse:
+    detail = f"the processor time of this caller is used up; try again in {retry_seconds} s"
+    return _with_retry(problem(429, "too_many_requests", detail), retry_seconds)
+
+
 def not_allowed(request: HttpRequest, allow: Collection[str]) -> HttpResponse:
     """Return a 405 problem; *allow* has the methods of the path."""
     methods = ", ".join(sorted(allow))

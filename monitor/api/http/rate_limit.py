@@ -37,7 +37,7 @@ class Totals(Protocol):
     """Counts over all processes."""
 
     def add(self, caller: str, window: int, count: int) -> int:
-        """Add *count* requests of *caller* in *window*; return the sum of all processes.
+        """Add *count* to that of *caller* in *window*; return the sum of all processes.
 
         Raises:
             redis.RedisError: the server cannot be reached.
@@ -46,13 +46,14 @@ class Totals(Protocol):
 
 
 class SharedTotals:
-    """Counts in the server of the broker."""
+    """Counts in the server of the broker, apart from those of other *kinds*."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, kind: str) -> None:
+        self._kind = kind
         self._client = valkey.connect(url, within_seconds=_TIMEOUT_SECONDS)
 
     def add(self, caller: str, window: int, count: int) -> int:
-        key = f"gridcast:rate:{caller}:{window}"
+        key = f"gridcast:{self._kind}:{caller}:{window}"
         with self._client.pipeline(transaction=False) as pipe:
             pipe.incrby(key, count)
             pipe.expire(key, 2 * WINDOW_SECONDS)
@@ -88,25 +89,25 @@ class Standing:
 
 
 class RateLimit:
-    """Counts the requests of callers. *clock* returns seconds since 1970, *limit* requests in a window."""
+    """Counts what callers use. *clock*: seconds since 1970; *limit*: what a caller may use in a window."""
 
     def __init__(
-        self, totals: Totals, limit: Callable[[], int], clock: Callable[[], float] = time.time
+        self, totals: Totals, limit: Callable[[str], int], clock: Callable[[], float] = time.time
     ) -> None:
         self._totals, self._limit, self._clock = totals, limit, clock
         self._counts: dict[str, _Requests] = {}
         self._lock = threading.Lock()
         self._away_until = 0.0
 
-    def count(self, caller: str) -> Standing:
-        """Count a request of *caller*."""
-        limit, now = self._limit(), self._clock()
+    def count(self, caller: str, amount: int = 1) -> Standing:
+        """Count *amount* for *caller*; 0 tells the standing that this process knows."""
+        limit, now = self._limit(caller), self._clock()
         window, position = divmod(int(now), WINDOW_SECONDS)
         with self._lock:
             counted = self._counts.get(caller)
             if counted is None or counted.window != window:
                 counted = self._begin(caller, window)
-            counted.own += 1
+            counted.own += amount
             due = counted.own if counted.own >= max(limit // _BATCHES, 1) else 0
             counted.own -= due
             counted.total += due
@@ -129,7 +130,7 @@ class RateLimit:
             total = self._totals.add(caller, counted.window, due)
         except redis.RedisError as error:
             self._away_until = now + valkey.PAUSE_SECONDS
-            logger.warning("requests are counted by process for %.0f s: %s", valkey.PAUSE_SECONDS, error)
+            logger.warning("callers are counted by process for %.0f s: %s", valkey.PAUSE_SECONDS, error)
             return used
         with self._lock:
             counted.total = max(counted.total, total)
@@ -139,7 +140,9 @@ class RateLimit:
 @cache
 def rate_limit() -> RateLimit:
     """Return the rate limit of this process."""
-    return RateLimit(SharedTotals(settings.CELERY_BROKER_URL), lambda: settings.GRIDCAST_API_REQUESTS)
+    return RateLimit(
+        SharedTotals(settings.CELERY_BROKER_URL, "rate"), lambda _: settings.GRIDCAST_API_REQUESTS
+    )
 
 
 class CallerThrottle(BaseThrottle):

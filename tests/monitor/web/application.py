@@ -53,10 +53,13 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
     """Answer what was received; ``/big``, ``/parts`` and ``/fails`` have other answers.
 
     ``/waits?PORT`` is answered when the listener of the port is closed. ``/grows?BYTES`` keeps so many.
+    ``/held?SECONDS`` is sent so much later.
     """
     path = environ["PATH_INFO"]
     if path == "/waits":
         _wait_for(int(environ["QUERY_STRING"]))
+    if path == "/held":
+        environ["gunicorn.socket"].hold(float(environ["QUERY_STRING"]))
     if path == "/grows":
         _held.append(b"x" * int(environ["QUERY_STRING"]))
     length = int(environ.get("CONTENT_LENGTH") or 0)

@@ -115,3 +115,15 @@ def test_a_certificate_is_refused_instead_of_serving_without_tls() -> None:
     config.set("certfile", __file__)
     with pytest.raises(ConfigError, match="end TLS at a proxy"):
         BufferedWorker.check_config(config, None)
+
+
+def test_an_answer_that_is_held_back_holds_no_thread_and_is_sent_in_the_end() -> None:
+    held = b"GET /held?%s HTTP/1.1\r\nHost: a\r\n\r\n"
+    checks_often = gunicorn_with("tests.monitor.web.application.ReplacedWorker")
+    with serving(checks_often, APPLICATION) as server, slow_clients(server, held % b"3600") as clients:
+        assert server.ask().status == 200
+        for client in clients:
+            client.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                client.recv(1)
+        assert b'"path": "/held"' in server.answers(held % b"0.2")

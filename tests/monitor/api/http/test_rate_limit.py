@@ -41,7 +41,7 @@ def server() -> Server:
 
 
 def process(server: Server, clock: Clock) -> RateLimit:
-    return RateLimit(server, lambda: LIMIT, clock)
+    return RateLimit(server, lambda _: LIMIT, clock)
 
 
 def allowed(limit: RateLimit, requests: int, caller: str = "token:1") -> int:

@@ -1,0 +1,191 @@
+"""The processor time that one caller may use within ten seconds: on pages and the API, of all web processes.
+
+A limit of requests alone lets one caller take all processors with dear requests. The callers are users, by a
+token or by a session, and addresses of clients that did not authenticate. Each has a budget for all requests,
+and half of it for each route: a script that repeats one dear request does not lock its user out of the pages.
+A user is also charged the time of his statements in the database. What agents send is not limited here.
+
+The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
+refusal a second later, so that a client that ignores ``Retry-After`` costs one request a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import render_to_string
+
+from monitor.api.http.client_address import client_address
+from monitor.api.http.problems import too_much_processor_time
+from monitor.api.http.rate_limit import WINDOW_SECONDS, RateLimit, SharedTotals, Standing
+from monitor.models import ApiToken, ReporterKey
+from monitor.models.token import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+HOLD_SECONDS = 1.0  # how long the web server keeps a refusal back
+_MICROSECONDS = 1_000_000
+_MOST_CREDENTIALS = 10_000
+_ADDRESS, _ROUTE = "address:", "|"
+
+
+@cache
+def processor_budget() -> RateLimit:
+    """Return the budgets of this process, in microseconds."""
+    return RateLimit(SharedTotals(settings.CELERY_BROKER_URL, "processor"), _limit)
+
+
+def _limit(caller: str) -> int:
+    is_address, is_route = caller.startswith(_ADDRESS), _ROUTE in caller
+    seconds = (
+        settings.GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS if is_address else settings.GRIDCAST_PROCESSOR_SECONDS
+    )
+    return int(seconds * _MICROSECONDS) // (2 if is_route else 1)
+
+
+class Meter:
+    """The processor time of this thread, and the time of its statements, while it is ``running``."""
+
+    def __init__(self) -> None:
+        self.processor_seconds = self.database_seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        began = time.thread_time()
+        with connection.execute_wrapper(self._statement):
+            try:
+                yield
+            finally:
+                self.processor_seconds += time.thread_time() - began
+
+    def _statement(self, execute: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return execute(*arguments)
+        finally:
+            self.database_seconds += time.perf_counter() - began
+
+
+class ProcessorBudgetMiddleware:
+    """Refuse callers that have used up their budget, and charge the others for each request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self._users: OrderedDict[bytes, str] = OrderedDict()  # by credential
+        self._lock = threading.Lock()
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        credential = _credential(request)
+        known = self._users.get(credential) if credential else None
+        caller = known or f"{_ADDRESS}{client_address(request)}"
+        request.budget_caller = caller  # type: ignore[attr-defined]  # until it has authenticated
+        if known or not credential:
+            standing = processor_budget().count(caller, 0)
+            if standing.is_exceeded:
+                return _refuse(request, standing)
+        meter = Meter()
+        with meter.running():
+            response = self.get_response(request)
+        user = _user(request)
+        if user and credential:
+            self._remember(credential, user)
+        caller = user or caller
+        if response.streaming and not hasattr(response, "file_to_stream"):
+            response.streaming_content = _charged(request, caller, meter, response.streaming_content)  # type: ignore[attr-defined]
+        else:
+            _add_headers(response, _charge(request, caller, meter))
+        return response
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        """Refuse a request of a route for which the caller has used up his budget."""
+        caller: str = request.budget_caller  # type: ignore[attr-defined]
+        standing = processor_budget().count(_of_route(request, caller), 0)
+        return _refuse(request, standing) if standing.is_exceeded else None
+
+    def _remember(self, credential: bytes, user: str) -> None:
+        with self._lock:
+            self._users[credential] = user
+            if len(self._users) > _MOST_CREDENTIALS:
+                self._users.popitem(last=False)
+
+
+def _credential(request: HttpRequest) -> bytes:
+    """Return a digest of the token or session that *request* shows; empty if it shows none."""
+    shown = request.META.get("HTTP_AUTHORIZATION") or request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+    return hashlib.blake2b(shown.encode(errors="replace"), digest_size=16).digest() if shown else b""
+
+
+def _user(request: HttpRequest) -> str:
+    """Return who has authenticated; empty for nobody. A user that nothing has asked for is not looked up."""
+    auth = getattr(request, "auth", None)
+    if isinstance(auth, Sender):
+        return f"user:{auth.user}"
+    if isinstance(auth, ReporterKey):
+        return f"reporter:{auth.reporter_id}"
+    user = auth.user if isinstance(auth, ApiToken) else auth or getattr(request, "_cached_user", None)
+    return f"user:{user.pk}" if isinstance(user, User) and user.is_authenticated else ""
+
+
+def _of_route(request: HttpRequest, caller: str) -> str:
+    match = request.resolver_match
+    return f"{caller}{_ROUTE}{match.route if match else 'none'}"
+
+
+def _charge(request: HttpRequest, caller: str, meter: Meter) -> Standing:
+    """Charge *caller* for what *meter* has measured; return the smaller of both standings."""
+    is_person = caller.startswith("user:") and not isinstance(getattr(request, "auth", None), Sender)
+    seconds = meter.processor_seconds + (meter.database_seconds if is_person else 0.0)
+    amount = int(seconds * _MICROSECONDS)
+    budget = processor_budget()
+    standings = budget.count(_of_route(request, caller), amount), budget.count(caller, amount)
+    return min(standings, key=lambda standing: standing.left)
+
+
+def _charged(request: HttpRequest, caller: str, meter: Meter, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield *chunks*, and charge *caller* for them at the end, whatever ends them."""
+    remaining = iter(chunks)
+    try:
+        while True:
+            with meter.running():
+                chunk = next(remaining, None)
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        _charge(request, caller, meter)
+
+
+def _add_headers(response: HttpResponseBase, standing: Standing) -> None:
+    """Add the budget to the fields of the rate limit, which answers of the API have."""
+    if "RateLimit" in response:
+        left = max(standing.left, 0) // 1000
+        response["RateLimit-Policy"] += (
+            f', "processor";q={standing.limit // 1000};qu="milliseconds";w={WINDOW_SECONDS}'
+        )
+        response["RateLimit"] += f', "processor";r={left};t={standing.reset_seconds}'
+
+
+def _refuse(request: HttpRequest, standing: Standing) -> HttpResponse:
+    seconds = standing.reset_seconds
+    if request.path_info.startswith("/api/"):
+        response = too_much_processor_time(seconds)
+    else:
+        page = render_to_string("too_much.html", {"seconds": seconds})
+        response = HttpResponse(page, status=429)
+        response["Retry-After"] = str(seconds)
+    response["Cache-Control"] = "no-store"
+    hold = getattr(request.META.get("gunicorn.socket"), "hold", None)
+    if hold is not None:
+        hold(HOLD_SECONDS)
+    return response

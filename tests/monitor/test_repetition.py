@@ -1,0 +1,288 @@
+"""What an answer, a page or a line of the log repeats of foreign input is bounded in number and length.
+
+Every operation of the API and every page is sent texts that are very long and very many, wherever it reads
+any: in keys and values of bodies, parameters, fields of forms, paths and headers. An operation or a page that
+is added joins by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.handlers.base import BaseHandler
+from django.db import transaction
+from django.http import QueryDict
+from django.test import Client, RequestFactory
+from pytest_django.plugin import DjangoDbBlocker
+
+from monitor import pages
+from monitor.log import LineFormatter
+from tests.conftest import empty_tables
+from tests.monitor.api.example_grid import SERIES, example_grid
+from tests.monitor.api.operations import ApiOperation, operations
+
+MARK = "Zq7"
+LONG = MARK * 60_000  # a text of a body: 180 kB
+IN_LINE = MARK * 1_200  # of a request line or a header: web servers accept 8 KiB of each
+MANY = 900  # keys, beyond which a body is refused unread
+MOST_MARKS = 4_000  # repeated in an answer: 12 kB
+MOST_MORE_BYTES = 48 * 1024  # of an answer, beyond what the marks take
+MOST_LINE = 2_500  # characters of a line of the log
+ALL = list(operations())
+
+
+class Lines(logging.Handler):
+    """Keeps the lines of the log as they are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(LineFormatter("%(levelname)s %(name)s: %(message)s"))
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines += self.format(record).splitlines()
+
+
+class AskedNames(QueryDict):
+    """The parameters of a request, which notes the names that are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("", mutable=True)
+        self.names: set[str] = set()
+
+    def __getitem__(self, key: Any) -> Any:
+        self.names.add(key)
+        return super().__getitem__(key)
+
+    def getlist(self, key: Any, default: Any = None) -> Any:
+        self.names.add(key)
+        return super().getlist(key, default)
+
+    def __contains__(self, key: Any) -> bool:
+        self.names.add(key)
+        return super().__contains__(key)
+
+
+class Caller:
+    """Calls the service with all its middleware, in a transaction that is rolled back."""
+
+    def __init__(self, token: str, session: str) -> None:
+        self.api = RequestFactory(headers={"authorization": f"Bearer {token}"})
+        self.browser = RequestFactory()
+        self.browser.cookies["sessionid"] = session
+        self._handler = BaseHandler()
+        self._handler.load_middleware()
+        self.lines = Lines()
+
+    def send(self, request: Any) -> Any:
+        request._dont_enforce_csrf_checks = True
+        with transaction.atomic():
+            answer: Any = self._handler.get_response(request)
+            content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            transaction.set_rollback(True)
+        return answer, content
+
+    def complaints(self, what: str, request: Any) -> Iterator[str]:
+        """Yield what the answer and the log repeat too often of a *request* full of marks."""
+        self.lines.lines.clear()
+        answer, content = self.send(request)
+        headers = "".join(f"{name}: {value}\n" for name, value in answer.headers.items())
+        marks = content.count(MARK.encode()) + headers.count(MARK)
+        if marks > MOST_MARKS:
+            yield f"{what}: {answer.status_code}: {marks} marks in {len(content)} bytes"
+        if answer.status_code >= 400 and len(content) > MOST_MORE_BYTES + marks * len(MARK):
+            yield f"{what}: {answer.status_code}: {len(content)} bytes of a refusal"
+        if answer.status_code >= 500:
+            yield f"{what}: {answer.status_code}: {content[:300]!r}"
+        longest = max(map(len, self.lines.lines), default=0)
+        if longest > MOST_LINE:
+            yield f"{what}: a line of {longest} characters in the log"
+
+
+@pytest.fixture(scope="module")
+def grid(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[tuple[str, str]]:
+    """A token and a session of a superuser."""
+    with django_db_blocker.unblock():
+        token = example_grid()
+        browser = Client()
+        browser.force_login(User.objects.get(username="root"))
+        yield token, browser.cookies["sessionid"].value
+        empty_tables()
+
+
+@pytest.fixture
+def caller(grid: tuple[str, str], db: None) -> Iterator[Caller]:
+    calls = Caller(*grid)
+    root = logging.getLogger()
+    others, root.handlers = root.handlers, [calls.lines]
+    yield calls
+    root.handlers = others
+
+
+def bodies(operation: ApiOperation) -> Iterator[tuple[str, Any]]:
+    """Yield bodies that are like the example, with marks."""
+    example = operation.example if isinstance(operation.example, dict) else {}
+    keys = {f"{MARK}{number}": MARK * 20 for number in range(MANY)}
+    yield "many keys", {**example, **keys}
+    yield "a long key", {**example, LONG: 1}
+    yield "long values", _marked(example)
+    yield "long keys within", {key: {LONG: LONG} for key in example} or [LONG]
+    yield "many values", {key: [MARK * 20] * MANY for key in example} or [MARK] * MANY
+
+
+def _marked(value: Any) -> Any:
+    """Return *value* with a long text in the place of each text, however deep."""
+    if isinstance(value, Mapping):
+        return {key: _marked(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_marked(inner) for inner in value]
+    return LONG if isinstance(value, str) else value
+
+
+def test_no_operation_repeats_much_of_a_body(caller: Caller) -> None:
+    complaints = [
+        complaint
+        for each in ALL
+        if "requestBody" in each.definition
+        for what, body in bodies(each)
+        for complaint in caller.complaints(
+            f"{each} {what}",
+            caller.api.generic(each.method, each.path, json.dumps(body).encode(), "application/json"),
+        )
+    ]
+    assert complaints == []
+
+
+def test_no_operation_repeats_much_of_a_request_line_or_a_header(caller: Caller) -> None:
+    complaints = [
+        complaint
+        for each in ALL
+        for what, path in lines_of(each)
+        for complaint in caller.complaints(f"{each} {what}", caller.api.generic(each.method, path))
+    ]
+    assert complaints == []
+
+
+def lines_of(operation: ApiOperation) -> Iterator[tuple[str, str]]:
+    """Yield the paths of requests with marks in the parameters, and in each part that is a parameter."""
+    yield "an unknown parameter", f"{operation.path}?{IN_LINE}={IN_LINE}"
+    names = [parameter["name"] for parameter in operation.parameters]
+    for name in names:
+        yield f"the parameter {name}", f"{operation.path}?{name}={IN_LINE}"
+    parts, routes = operation.path.split("/"), operation.route.split("/")
+    for number, part in enumerate(routes):
+        if part.startswith("{"):
+            yield f"{part} of the path", "/".join([*parts[:number], IN_LINE, *parts[number + 1 :]])
+
+
+def test_no_header_is_repeated_much(caller: Caller) -> None:
+    names = (
+        *(
+            "accept",
+            "accept-encoding",
+            "content-encoding",
+            "content-type",
+            "cookie",
+            "if-none-match",
+            "prefer",
+        ),
+        *("host", "origin", "range", "referer", "user-agent", "x-forwarded-for", "x-request-id"),
+        *("authorization", "hx-current-url", "hx-request", "hx-target", "idempotency-key"),
+    )
+    complaints = [
+        complaint
+        for name in names
+        for path in ("/api/v1/me", "/api/v1/reports", "/nothing/", "/", "/login/", "/metrics")
+        for complaint in caller.complaints(
+            f"{name} of {path}", caller.api.generic("POST", path, b"{}", headers={name: IN_LINE})
+        )
+    ]
+    assert complaints == []
+
+
+def test_no_method_or_unknown_path_is_repeated_much(caller: Caller) -> None:
+    complaints = [
+        complaint
+        for requests in (caller.api, caller.browser)
+        for path in (
+            f"/api/v1/{IN_LINE}",
+            f"/{IN_LINE}/",
+            f"/static/{IN_LINE}",
+            f"/login/?next=/{IN_LINE}",
+            "/",
+        )
+        for method in ("GET", MARK * 100)
+        for complaint in caller.complaints(f"{method[:9]} {path[:20]}", requests.generic(method, path))
+    ]
+    assert complaints == []
+
+
+def page_paths() -> Iterator[str]:
+    """Yield the path of each page, with an object in the place of each argument."""
+    known = {
+        "slug:site": "ncsa",
+        "slug:kind": "site",
+        "slug:operation": "rank_forecasts",
+        "slug:guide": "pages",
+    }
+    for pattern in (each for patterns in pages.load_all().values() for each in patterns):
+        route = f"/{pattern.pattern}"
+        for argument, value in (pattern.pattern.converters or {}).items():
+            kind = type(value).__name__.removesuffix("Converter").lower()
+            text = {"int": "1", "uuid": "0" * 32}.get(kind) or known.get(f"slug:{argument}") or named(route)
+            route = route.replace(f"<{kind}:{argument}>", text)
+        yield route
+
+
+def named(route: str) -> str:
+    nouns = {
+        "series": SERIES,
+        "ping-keys": SERIES,
+        "suites": "main",
+        "alerts": "main-failures",
+        "reports": "2026-03",
+    }
+    nouns |= {"sites": "ncsa", "resources": "ncsa-login", "reporters": "sdsc-agent", "holds": "ncsa"}
+    return next((name for noun, name in nouns.items() if f"/{noun}/" in route), "ncsa")
+
+
+@contextmanager
+def asked_names(caller: Caller, method: str, path: str) -> Iterator[set[str]]:
+    """Yield the names of the parameters, or fields of a form, that a page asks for."""
+    request, names = caller.browser.generic(method, path), AskedNames()
+    if method == "GET":
+        request.GET = names  # type: ignore[assignment]
+    else:
+        request.POST = names  # type: ignore[assignment]
+    caller.send(request)
+    yield names.names
+
+
+def test_no_page_repeats_much_of_a_parameter(caller: Caller) -> None:
+    complaints, asked = [], 0
+    for path in page_paths():
+        with asked_names(caller, "GET", path) as names:
+            asked += len(names)
+            for name in sorted(names):
+                request = caller.browser.get(f"{path}?{name}={IN_LINE}")
+                complaints += caller.complaints(f"GET {path} {name}", request)
+    assert complaints == []
+    assert asked > 100
+
+
+def test_no_page_repeats_much_of_a_form(caller: Caller) -> None:
+    complaints, asked = [], 0
+    for path in page_paths():
+        with asked_names(caller, "POST", path) as names:
+            asked += len(names)
+            fields = {name: LONG[: 200_000 // len(names)] for name in sorted(names)}
+            if fields:
+                complaints += caller.complaints(f"POST {path}", caller.browser.post(path, fields))
+    assert complaints == []
+    assert asked > 100
