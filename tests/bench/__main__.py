@@ -29,6 +29,7 @@ from tests.bench.base import Result
 ROOT = Path(__file__).resolve().parents[2]
 NOT_BENCHMARKS = {
     "__main__",
+    "attackers",
     "backlog_agents",
     "bare",
     "base",

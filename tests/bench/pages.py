@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,12 +162,18 @@ def cost_of(client: Client, address: str, rounds: int = ROUNDS) -> Cost | None:
 
 def _once(client: Client, address: str) -> tuple[float, float]:
     """Return the milliseconds of processor time and of the clock that a request takes."""
+    began = time.perf_counter()
+    used = processor_milliseconds(lambda: client.get(address))
+    return used, 1000 * (time.perf_counter() - began)
+
+
+def processor_milliseconds(work: Callable[[], object]) -> float:
+    """Return the processor time that *work* takes in this process and in its PostgreSQL backend."""
     with connection.cursor() as cursor:
         backend = cursor.connection.info.backend_pid
-    began, used = time.perf_counter(), time.process_time() + _seconds_of(backend)
-    client.get(address)
-    used = time.process_time() + _seconds_of(backend) - used
-    return 1000 * used, 1000 * (time.perf_counter() - began)
+    used = time.process_time() + _seconds_of(backend)
+    work()
+    return 1000 * (time.process_time() + _seconds_of(backend) - used)
 
 
 def _seconds_of(process: int) -> float:

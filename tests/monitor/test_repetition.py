@@ -2,16 +2,20 @@
 
 Every operation of the API and every page is sent texts that are very long and very many, wherever it reads
 any: in keys and values of bodies, parameters, fields of forms, paths and headers. An operation or a page that
-is added joins by itself.
+is added joins by itself. By day some of them are drawn, of another seed each day; by night all are asked.
+``GRIDCAST_REPETITION_SEED`` repeats a draw.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import os
+import random
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import pytest
 from django.contrib.auth.models import User
@@ -23,6 +27,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import pages
 from monitor.log import LineFormatter
+from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.api.example_grid import SERIES, example_grid
 from tests.monitor.api.operations import ApiOperation, operations
@@ -35,6 +40,12 @@ MOST_MARKS = 4_000  # repeated in an answer: 12 kB
 MOST_MORE_BYTES = 48 * 1024  # of an answer, beyond what the marks take
 MOST_LINE = 2_500  # characters of a line of the log
 ALL = list(operations())
+BY_DAY = 8  # operations and pages of a test
+SEED = int(os.environ.get("GRIDCAST_REPETITION_SEED") or datetime.now(UTC).toordinal())
+by_day_and_night = pytest.mark.parametrize("all_of", [pytest.param(False, id=f"seed {SEED}"), by_night(True)])
+
+
+Choice = TypeVar("Choice")
 
 
 class Lines(logging.Handler):
@@ -125,6 +136,12 @@ def caller(grid: tuple[str, str], db: None) -> Iterator[Caller]:
     root.handlers = others
 
 
+def drawn(choices: Iterable[Choice], *, all_of: bool) -> list[Choice]:
+    """Return some of *choices*, or all of them."""
+    everything = list(choices)
+    return everything if all_of else random.Random(SEED).sample(everything, BY_DAY)
+
+
 def bodies(operation: ApiOperation) -> Iterator[tuple[str, Any]]:
     """Yield bodies that are like the example, with marks."""
     example = operation.example if isinstance(operation.example, dict) else {}
@@ -133,7 +150,7 @@ def bodies(operation: ApiOperation) -> Iterator[tuple[str, Any]]:
     yield "a long key", {**example, LONG: 1}
     yield "long values", _marked(example)
     yield "long keys within", {key: {LONG: LONG} for key in example} or [LONG]
-    yield "many values", {key: [MARK * 20] * MANY for key in example} or [MARK] * MANY
+    yield "many values", {key: [MARK * 20] * MANY for key in example} or [MARK] * 20
 
 
 def _marked(value: Any) -> Any:
@@ -145,11 +162,12 @@ def _marked(value: Any) -> Any:
     return LONG if isinstance(value, str) else value
 
 
-def test_no_operation_repeats_much_of_a_body(caller: Caller) -> None:
+@by_day_and_night
+def test_no_operation_repeats_much_of_a_body(caller: Caller, all_of: bool) -> None:
+    with_body = [each for each in ALL if "requestBody" in each.definition]
     complaints = [
         complaint
-        for each in ALL
-        if "requestBody" in each.definition
+        for each in drawn(with_body, all_of=all_of)
         for what, body in bodies(each)
         for complaint in caller.complaints(
             f"{each} {what}",
@@ -159,10 +177,11 @@ def test_no_operation_repeats_much_of_a_body(caller: Caller) -> None:
     assert complaints == []
 
 
-def test_no_operation_repeats_much_of_a_request_line_or_a_header(caller: Caller) -> None:
+@by_day_and_night
+def test_no_operation_repeats_much_of_a_request_line(caller: Caller, all_of: bool) -> None:
     complaints = [
         complaint
-        for each in ALL
+        for each in drawn(ALL, all_of=all_of)
         for what, path in lines_of(each)
         for complaint in caller.complaints(f"{each} {what}", caller.api.generic(each.method, path))
     ]
@@ -181,7 +200,8 @@ def lines_of(operation: ApiOperation) -> Iterator[tuple[str, str]]:
             yield f"{part} of the path", "/".join([*parts[:number], IN_LINE, *parts[number + 1 :]])
 
 
-def test_no_header_is_repeated_much(caller: Caller) -> None:
+@by_day_and_night
+def test_no_header_is_repeated_much(caller: Caller, all_of: bool) -> None:
     names = (
         *(
             "accept",
@@ -197,7 +217,7 @@ def test_no_header_is_repeated_much(caller: Caller) -> None:
     )
     complaints = [
         complaint
-        for name in names
+        for name in drawn(names, all_of=all_of)
         for path in ("/api/v1/me", "/api/v1/reports", "/nothing/", "/", "/login/", "/metrics")
         for complaint in caller.complaints(
             f"{name} of {path}", caller.api.generic("POST", path, b"{}", headers={name: IN_LINE})
@@ -264,25 +284,27 @@ def asked_names(caller: Caller, method: str, path: str) -> Iterator[set[str]]:
     yield names.names
 
 
-def test_no_page_repeats_much_of_a_parameter(caller: Caller) -> None:
+@by_day_and_night
+def test_no_page_repeats_much_of_a_parameter(caller: Caller, all_of: bool) -> None:
     complaints, asked = [], 0
-    for path in page_paths():
+    for path in drawn(page_paths(), all_of=all_of):
         with asked_names(caller, "GET", path) as names:
             asked += len(names)
             for name in sorted(names):
                 request = caller.browser.get(f"{path}?{name}={IN_LINE}")
                 complaints += caller.complaints(f"GET {path} {name}", request)
     assert complaints == []
-    assert asked > 100
+    assert asked > (100 if all_of else 0)
 
 
-def test_no_page_repeats_much_of_a_form(caller: Caller) -> None:
+@by_day_and_night
+def test_no_page_repeats_much_of_a_form(caller: Caller, all_of: bool) -> None:
     complaints, asked = [], 0
-    for path in page_paths():
+    for path in drawn(page_paths(), all_of=all_of):
         with asked_names(caller, "POST", path) as names:
             asked += len(names)
             fields = {name: LONG[: 200_000 // len(names)] for name in sorted(names)}
             if fields:
                 complaints += caller.complaints(f"POST {path}", caller.browser.post(path, fields))
     assert complaints == []
-    assert asked > 100
+    assert asked > (100 if all_of else 0)
