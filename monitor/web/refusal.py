@@ -9,13 +9,15 @@ from http import HTTPStatus
 from gunicorn import SERVER
 from gunicorn.http import errors
 
+from monitor.clipping import MOST_MESSAGE, clipped
+
 
 class Refusal(Exception):
     """Ends a request before the application sees it. The connection is closed after the answer."""
 
     def __init__(self, status: int, code: str, detail: str, *, retry_seconds: int | None = None) -> None:
         super().__init__(detail)
-        self.status, self.code, self.detail = HTTPStatus(status), code, detail
+        self.status, self.code, self.detail = HTTPStatus(status), code, clipped(detail, MOST_MESSAGE)
         self.retry_seconds = retry_seconds
 
     def answer(self) -> bytes:

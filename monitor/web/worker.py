@@ -23,6 +23,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from monitor import env
 from monitor.web import liveness
+from monitor.web.access_log import ClipFields
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
@@ -61,6 +62,10 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             env.web_max_bytes()
         except env.InvalidVariable as error:
             raise ConfigError(str(error)) from error
+
+    def init_process(self) -> None:
+        self.log.access_log.addFilter(ClipFields())
+        super().init_process()  # returns when the process ends
 
     # What the event loop of gunicorn calls.
 

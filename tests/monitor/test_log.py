@@ -74,3 +74,23 @@ def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
     (record,) = [record for record in caplog.records if record.name == logger.name]
     assert (record.levelname, record.exc_info) == ("WARNING", None)
     assert "evil.example" in record.getMessage()
+
+
+def test_a_line_and_a_traceback_are_bounded() -> None:
+    def fails(depth: int) -> None:
+        if depth:
+            fails(depth - 1)
+        raise ValueError("x" * 100_000)
+
+    formatter = LineFormatter("%(message)s")
+    try:
+        fails(200)
+    except ValueError as error:
+        failure = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("a", logging.ERROR, "", 0, "user %s", ("y" * 100_000,), failure)
+    lines = formatter.format(record).splitlines()
+    assert max(map(len, lines)) < 2_100
+    assert lines[0].endswith("... (100,005 characters)")
+    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[-1].startswith("ValueError: xxx")
+    assert len(lines) < 200

@@ -107,9 +107,7 @@ def _check_items(text: bytes) -> None:
     if text.count(b",") < MOST_ITEMS:
         return  # nearly all bodies
     if _TEXT.sub(b"", text).count(b",") >= MOST_ITEMS:
-        raise Refused(
-            413, "too_large", f"expected at most {MOST_ITEMS:,} items of objects and arrays, got more"
-        )
+        raise Refused(413, "too_large", f"expected at most {MOST_ITEMS:,} values in the body, got more")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from django.utils.datastructures import MultiValueDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_BYTES = 256 * 1024
+MOST_BYTES = 64 * 1024
 _FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 
 

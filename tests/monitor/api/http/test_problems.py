@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import uuid
 import weakref
@@ -96,6 +97,40 @@ def test_an_oversized_body_is_refused(client: Client) -> None:
     body = b'{"why": "' + b"x" * 3_000_000 + b'"}'
     problem_body = problem(client.post("/api/v1/holds", body, content_type=JSON), 413, "too_large")
     assert problem_body["detail"] == "expected a body of at most 2,621,440 bytes"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({f"k{number:06}": 1 for number in range(120_000)}, "20,000 values in the body"),
+        (dict.fromkeys(map(str, range(1_001)), 1), "1,000 keys in an object, got 1,001"),
+        ([1] * 700_000, "20,000 values in the body"),
+        ({"a": [{"a": 1}] * 20_001}, "20,000 values in the body"),
+    ],
+    ids=["keys", "more keys than permitted", "values", "objects"],
+)
+def test_a_body_of_too_many_items_is_refused_before_any_is_named(
+    client: Client, value: Any, expected: str
+) -> None:
+    """A stranger's 238,000 unknown keys were answered with 32 MB."""
+    for path in ("/api/v1/reporters/enrol", "/api/v1/holds", "/api/v1/forecasts/rank"):
+        answer = client.post(path, json.dumps(value), content_type=JSON)
+        assert expected in problem(answer, 413, "too_large")["detail"]
+        assert len(answer.content) < 500
+
+
+def test_commas_within_texts_are_no_items(client: Client) -> None:
+    body = json.dumps({"reason": '"\\,' * 30_000})
+    assert problem(client.post("/api/v1/holds", body, content_type=JSON), 422, "invalid")
+
+
+def test_only_the_first_of_many_errors_are_listed_and_their_texts_are_clipped(client: Client) -> None:
+    keys = {f"k{number}" + "x" * 1000: 1 for number in range(900)}
+    answer = client.post("/api/v1/reporters/enrol", json.dumps(keys), content_type=JSON)
+    shown = problem(answer, 422, "invalid")
+    assert len(shown["errors"]) == 20
+    assert shown["detail"].endswith("; and 884 more")  # four fields lack, too
+    assert len(answer.content) < 10_000
 
 
 def test_too_many_parameters_are_refused(client: Client) -> None:
