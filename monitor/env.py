@@ -325,32 +325,6 @@ def api_requests() -> int:
     return int(text)
 
 
-def processor_seconds() -> float:
-    """Return how many seconds of processor time the requests of a user may take within ten seconds."""
-    return _positive_seconds("GRIDCAST_PROCESSOR_SECONDS", "10")
-
-
-def anonymous_processor_seconds() -> float:
-    """Return the same for the requests of an address without a login."""
-    return _positive_seconds("GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS", "5")
-
-
-def _positive_seconds(name: str, default: str) -> float:
-    text = os.environ.get(name) or default
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
-        raise InvalidVariable(f"{name}: expected seconds above 0, such as {default}, got {text!r}")
-    return seconds
-
-
-def web_max_bytes() -> int | None:
-    """Return the memory in bytes beyond which a web process is replaced; None is the default."""
-    return _bytes("GRIDCAST_WEB_MAX_BYTES", None)
-
-
 def _bytes(name: str, default: int | None) -> int | None:
     text = os.environ.get(name)
     if not text:

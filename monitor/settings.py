@@ -5,6 +5,7 @@ from __future__ import annotations
 from monitor import env
 from monitor.accounts import environment
 from monitor.embedded import urls
+from monitor.web import environment as web_environment
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
@@ -275,8 +276,8 @@ GRIDCAST_RECEIVE_WAITING = 64
 GRIDCAST_API_REQUESTS = env.api_requests()
 
 # Seconds of processor time within ten seconds for one user, and for one address without a login.
-GRIDCAST_PROCESSOR_SECONDS = env.processor_seconds()
-GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS = env.anonymous_processor_seconds()
+GRIDCAST_PROCESSOR_SECONDS = web_environment.processor_seconds()
+GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS = web_environment.anonymous_processor_seconds()
 
 # How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
 GRIDCAST_FORECAST_SECONDS = 0.5

@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
-from monitor import env
-from monitor.web import liveness
+from monitor.env import InvalidVariable
+from monitor.web import environment, liveness
 from monitor.web.access_log import ClipFields
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
@@ -51,7 +51,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._received_bytes = 0  # since then
         self._stops_at: float | None = None
         # Made in the parent, before the fork.
-        self._replacement = Replacement(env.web_max_bytes(), self.limits.grown_seconds, ending_lock())
+        self._replacement = Replacement(environment.web_max_bytes(), self.limits.grown_seconds, ending_lock())
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
@@ -59,8 +59,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if cfg.is_ssl:
             raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
         try:
-            env.web_max_bytes()
-        except env.InvalidVariable as error:
+            environment.web_max_bytes()
+        except InvalidVariable as error:
             raise ConfigError(str(error)) from error
 
     def init_process(self) -> None:

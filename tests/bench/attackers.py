@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 
 CONNECTIONS = 12
 ATTACKER, OTHER = "127.0.0.1", "127.0.0.2"  # two addresses of this host
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,36 @@
+"""What environment variables say about the costs of web processes (``monitor.env`` lists them)."""
+
+from __future__ import annotations
+
+import os
+
+from monitor.env import InvalidVariable
+
+
+def processor_seconds() -> float:
+    """Return how many seconds of processor time the requests of a user may take within ten seconds."""
+    return _positive("GRIDCAST_PROCESSOR_SECONDS", 10.0)
+
+
+def anonymous_processor_seconds() -> float:
+    """Return the same for the requests of an address without a login."""
+    return _positive("GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS", 5.0)
+
+
+def web_max_bytes() -> int | None:
+    """Return the memory in bytes beyond which a web process is replaced; None is the default."""
+    name = "GRIDCAST_WEB_MAX_BYTES"
+    return int(_positive(name, 0.0)) if os.environ.get(name) else None
+
+
+def _positive(name: str, default: float) -> float:
+    text = os.environ.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e15:
+        raise InvalidVariable(f"{name}: expected a number above 0, got {text!r}")
+    return value

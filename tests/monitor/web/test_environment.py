@@ -1,0 +1,32 @@
+"""Variables about the costs of web processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.env import InvalidVariable
+from monitor.web import environment
+
+READERS = {
+    "GRIDCAST_PROCESSOR_SECONDS": environment.processor_seconds,
+    "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": environment.anonymous_processor_seconds,
+    "GRIDCAST_WEB_MAX_BYTES": environment.web_max_bytes,
+}
+
+
+def test_defaults_are_generous(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in READERS:
+        monkeypatch.setenv(name, "")  # as docker-compose.yml passes it
+    assert [read() for read in READERS.values()] == [10.0, 5.0, None]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_number_is_read_and_anything_else_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1000000")
+    assert READERS[name]() == 1_000_000
+    for text in ("0", "-1", "much", "nan", "inf"):
+        monkeypatch.setenv(name, text)
+        with pytest.raises(InvalidVariable, match=f"{name}: expected a number above 0"):
+            READERS[name]()
