@@ -42,6 +42,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     """Serves each connection in the event loop but for the time in which a thread computes its answer."""
 
     limits: ClassVar[Limits] = Limits()
+    alive: bool  # gunicorn's: false while the process ends
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

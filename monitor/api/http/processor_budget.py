@@ -3,7 +3,7 @@
 A limit of requests alone lets one caller take all processors with dear requests. The callers are users, by a
 token or by a session, and addresses of clients that did not authenticate. Each has a budget for all requests,
 and half of it for each route: a script that repeats one dear request does not lock its user out of the pages.
-A user is also charged the time of the user's statements in the database. What agents send is not limited here.
+A user is also charged the time of the user's statements in the database. Agents are not limited here.
 
 The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
 refusal a second later, so that a client that ignores ``Retry-After`` costs one request a second.
@@ -127,7 +127,7 @@ def _credential(request: HttpRequest) -> bytes:
 
 
 def _user(request: HttpRequest) -> str:
-    """Return the authenticated caller, or an empty text. A user that nothing has asked for is not looked up."""
+    """Return the authenticated caller, or an empty text. A user whom no view asked for is not looked up."""
     auth = getattr(request, "auth", None)
     if isinstance(auth, Sender):
         return f"user:{auth.user}"
