@@ -9,7 +9,7 @@ from monitor.env import InvalidVariable
 
 def processor_seconds() -> float:
     """Return how many seconds of processor time the requests of a user may take within ten seconds."""
-    return _positive("GRIDCAST_PROCESSOR_SECONDS", 10.0)
+    return _positive("GRIDCAST_PROCESSOR_SECONDS", 15.0)
 
 
 def anonymous_processor_seconds() -> float:
