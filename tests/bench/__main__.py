@@ -41,7 +41,7 @@ NOT_BENCHMARKS = {
     "years",
 }
 NIGHTLY = {"growth"}
-# Each benchmark is one caller, or a few, that use everything. An empty variable is the default of the service.
+# Each benchmark is one caller, or a few, that use everything. An empty variable stands for the default.
 UNLIMITED = {"GRIDCAST_PROCESSOR_SECONDS": "1000000", "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": "1000000"}
 
 

@@ -25,6 +25,7 @@ from tests.monitor.api.operations import operations
 SECONDS = 30.0  # of an attack: three windows of the budget
 ROUNDS = 2
 AS_BY_DEFAULT = {"GRIDCAST_PROCESSOR_SECONDS": "", "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": ""}
+CSRF = "x" * 32  # the same in the form and in the cookie, as browsers send it
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
@@ -36,7 +37,8 @@ def measure() -> list[Result]:
 
 def requests() -> Iterator[HttpRequest]:
     """Yield the requests of strangers: to every page without an argument, and every operation."""
-    yield HttpRequest("/login/", "POST", "login=nobody&password=wrong", {"Content-Type": FORM})
+    form = f"csrfmiddlewaretoken={CSRF}&login=nobody&password=wrong"
+    yield HttpRequest("/login/", "POST", form, {"Content-Type": FORM, "Cookie": f"csrftoken={CSRF}"})
     yield HttpRequest("/nothing/")
     yield HttpRequest("/api/v1/nothing")
     yield HttpRequest("/api/v1/openapi.json")
