@@ -113,6 +113,7 @@ def test_two_processes_do_not_end_at_the_same_time(lock: IO[bytes]) -> None:
     grown = {0.0: START, 1.0: 10 * START, 100.0: 10 * START}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(argv, pass_fds=[lock.fileno()], **pipes) as other:
+        assert other.stdout is not None
         assert other.stdout.readline() == b"1\n"
         assert reasons(lock, grown)[-1] == ""
         other.communicate(b"\n")
