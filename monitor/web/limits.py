@@ -34,6 +34,7 @@ class Limits:
             its headers.
         body: the pace of a request's body.
         answer: the pace of an answer, while the client keeps it waiting.
+        most_line_bytes: the request line.
         most_head_bytes: request line and headers together.
         most_body_bytes: a body, decoded.
         most_chunks: of a chunked body.
@@ -47,6 +48,7 @@ class Limits:
     head_seconds: float = 15.0
     body: TransferPace = TransferPace(20.0, 1024.0, most_seconds=300.0)
     answer: TransferPace = TransferPace(60.0, 1024.0)
+    most_line_bytes: int = 8 * 1024
     most_head_bytes: int = 64 * 1024
     most_body_bytes: int = MOST_BODY_BYTES
     most_chunks: int = 65_536

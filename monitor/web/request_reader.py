@@ -15,7 +15,9 @@ from gunicorn.http.parser import RequestParser
 
 from monitor.web.limits import Limits
 from monitor.web.refusal import Refusal, refusal_of
+from monitor.web.request_rules import check_head
 
+_LINE_END = b"\r\n"
 _HEAD_END = b"\r\n\r\n"
 _FRAMING = ("CONTENT-LENGTH", "TRANSFER-ENCODING", "TRAILER")
 
@@ -90,6 +92,7 @@ class RequestReader:
 
     def _take_head(self) -> bool:
         """Parse the head of the next request if it is complete; return whether it is."""
+        self._check_line()
         end = self._received.find(_HEAD_END, max(self._searched - len(_HEAD_END) + 1, 0))
         most = self._limits.most_head_bytes
         if (len(self._received) if end < 0 else end) > most:
@@ -104,11 +107,20 @@ class RequestReader:
             self._request = next(RequestParser(self._config, [head], self._peer))
         except (ParseException, NoMoreData, StopIteration) as error:
             raise refusal_of(error) from error
+        check_head(self._request)
         self._body = self._body_of(head)
         # gunicorn would send it when the application starts, and then the body is complete.
         self.wants_continue = self._request._expected_100_continue  # noqa: SLF001
         self._request._expected_100_continue = False  # noqa: SLF001
         return True
+
+    def _check_line(self) -> None:
+        """Refuse a request line that is too long before its end arrives."""
+        most = self._limits.most_line_bytes
+        first = len(_LINE_END) if self._received.startswith(_LINE_END) else 0  # an empty line may precede it
+        end = self._received.find(_LINE_END, first, first + most + len(_LINE_END))
+        if end < 0 and len(self._received) >= first + most + len(_LINE_END):
+            raise Refusal(414, "too_large", f"expected a request line of at most {most} bytes, got more")
 
     def _body_of(self, head: bytes) -> UnreadBody:
         headers = dict(self._request.headers)

@@ -34,6 +34,7 @@ from monitor.web.request_reader import RequestReader
 _RECEIVE_BYTES = 64 * 1024
 _RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FAILED = Refusal(500, "our_error", "the application failed; its log says why")
 _BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
 _STOPPING = Refusal(503, "busy", "the web server stops; try again", retry_seconds=1)
 
@@ -46,6 +47,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.cfg.set("limit_request_line", 0)  # the reader limits it: gunicorn accepts at most 8190 bytes
         self._connections: set[Connection] = set()
         self._waiting_threads = threading.Semaphore(max(self.cfg.threads // 2, 1))
         self._checked_at = 0.0
@@ -96,9 +98,10 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             return bool(self.handle_request(conn.request, conn))
         except (OSError, StopIteration):  # the client has gone, or gunicorn has logged the failure
             conn.sock.break_off()
-        except Exception as error:  # noqa: BLE001  # Django answers its own errors
+        except Exception:  # Django answers its own errors; not a header that gunicorn refuses to send
+            self.log.exception("answering %s %s failed", conn.request.method, conn.request.path)
             with contextlib.suppress(OSError):
-                self.handle_error(conn.request, conn.sock, conn.client, error)
+                conn.sock.sendall(_FAILED.answer())
         return False
 
     def finish_request(self, conn: Connection, fs: Any) -> None:

@@ -8,9 +8,10 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from monitor.env import ROOT
 
@@ -67,11 +68,14 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(gunicorn: Sequence[str], application: str) -> Iterator[Server]:
+def serving(
+    gunicorn: Sequence[str], application: str, variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Server]:
     """Run a web server during the block. Its socket accepts connections from the beginning."""
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
         argv = [*gunicorn, application, f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
-        with subprocess.Popen(argv, cwd=ROOT, env=os.environ, pass_fds=[listener.fileno()]) as web:
+        environment = {**os.environ, **variables}
+        with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
             try:
                 yield Server(listener.getsockname())
             finally:
