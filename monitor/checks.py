@@ -8,6 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from monitor import env
+
 SETTINGS = "settings"
 
 
@@ -33,3 +35,15 @@ def not_in_debug(**_: Any) -> list[CheckMessage]:
     if not settings.DEBUG:
         return []
     return [Warning("GRIDCAST_DEBUG shows tracebacks to every visitor.", id="monitor.W001")]
+
+
+@register(deploy=True)
+def proxies_are_named(**_: Any) -> list[CheckMessage]:
+    if not settings.SECURE_PROXY_SSL_HEADER or env.proxies() != env.Proxies((), False):
+        return []
+    message = (
+        "GRIDCAST_TLS is 1 and GRIDCAST_PROXIES is empty: all users connect from the address of the proxy,"
+        f" which may have {env.connections_per_address()} connections in a web process."
+    )
+    hint = "Name the proxy: GRIDCAST_PROXIES=127.0.0.1,::1 for one on this host."
+    return [Warning(message, hint=hint, id="monitor.W002")]

@@ -25,6 +25,9 @@
 ``GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS``  the same for an address without a login (default: 5)
 ``GRIDCAST_WEB_MAX_BYTES``        memory of a web process, beyond which it is replaced between requests
                                   (default: 512 MiB more than after its start)
+``GRIDCAST_CONNECTIONS_PER_ADDRESS``  connections that one address may have in a web process (default: 100)
+``GRIDCAST_PROXIES``              addresses and networks of our proxies, separated by commas, and ``unix`` for
+                                  those that use a Unix socket: that limit is not theirs (default: none)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
@@ -48,8 +51,8 @@
                             HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
-This module knows no server: ``monitor.embedded`` derives the defaults of
-DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
+This module knows no server: ``monitor.embedded`` derives the defaults of DATABASE_URL, REDIS_URL and
+GRIDCAST_DEPOT_DIRECTORY.
 """
 
 from __future__ import annotations
@@ -66,10 +69,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from monitor.networks import is_within
 from reporters.path_chain import unsafe_reason
 
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
+UNIX = "unix"  # in GRIDCAST_PROXIES
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
@@ -325,6 +330,38 @@ def api_requests() -> int:
     return int(text)
 
 
+def connections_per_address() -> int:
+    """Return how many connections one address may have in a web process."""
+    name = "GRIDCAST_CONNECTIONS_PER_ADDRESS"
+    text = os.environ.get(name) or "100"
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text) > 0):
+        raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999, got {text!r}")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """Our own proxies: those of *networks*, and with *is_unix* each that connects to a Unix socket."""
+
+    networks: tuple[IPv4Network | IPv6Network, ...]
+    is_unix: bool
+
+    def includes(self, peer: str) -> bool:
+        """Return whether the *peer* of a connection is one of them; "" is that of a Unix socket."""
+        return is_within(peer, self.networks) if peer else self.is_unix
+
+
+def proxies() -> Proxies:
+    """Return the proxies that stand before the web server.
+
+    Raises:
+        InvalidVariable: an entry of GRIDCAST_PROXIES is neither an address, nor a network, nor ``unix``.
+    """
+    texts = _entries("GRIDCAST_PROXIES")
+    ranges = _parsed("GRIDCAST_PROXIES", [text for text in texts if text != UNIX], f"the word {UNIX}")
+    return Proxies(ranges, UNIX in texts)
+
+
 def _bytes(name: str, default: int | None) -> int | None:
     text = os.environ.get(name)
     if not text:
@@ -370,13 +407,19 @@ def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
     Raises:
         InvalidVariable: an entry is neither an address nor a network.
     """
-    texts = [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
+    return _parsed(name, _entries(name))
+
+
+def _entries(name: str) -> list[str]:
+    return [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
+
+
+def _parsed(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network | IPv6Network, ...]:
     try:
         return tuple(map(ip_network, texts))
     except ValueError as error:
-        raise InvalidVariable(
-            f"{name}: expected addresses and networks, such as 10.1.2.3,10.9.0.0/16: {error}"
-        ) from None
+        expected = " and ".join(["addresses and networks, such as 10.1.2.3,10.9.0.0/16", *others])
+        raise InvalidVariable(f"{name}: expected {expected}: {error}") from None
 
 
 def metrics_max_series() -> int:

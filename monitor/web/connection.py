@@ -28,7 +28,8 @@ class Phase(enum.Enum):
 class Connection:
     """A client and the socket to it, which never blocks.
 
-    gunicorn reads *client*, *server* and *sock*: there it writes the answer.
+    gunicorn reads *client*, *server* and *sock*: there it writes the answer. *is_surplus*: its address has
+    too many connections; only its question for liveness is answered.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Connection:
         self.is_watched_for = 0  # the events of the selector
         self.enter(Phase.READING)
         self.requests = 0
+        self.is_surplus = False
         self._lingered_bytes = 0
 
     @property

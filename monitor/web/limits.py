@@ -40,6 +40,8 @@ class Limits:
         most_chunks: of a chunked body.
         most_waiting_bytes: of an answer in parts. More parts are computed after the client has read.
         most_buffered_bytes: of all connections together; the oldest are ended beyond that.
+        most_surplus: connections of one address beyond its limit that wait to be refused; the newest stay.
+        surplus_seconds: until such a connection is refused though it has sent no request.
         lingering_seconds: how long a closed connection reads on, so that the client gets its answer.
         check_seconds: between two checks of the deadlines.
         grown_seconds: how long a process may exceed its memory before it is replaced.
@@ -54,6 +56,8 @@ class Limits:
     most_chunks: int = 65_536
     most_waiting_bytes: int = 8 * MEBIBYTE
     most_buffered_bytes: int = 256 * MEBIBYTE
+    most_surplus: int = 10
+    surplus_seconds: float = 1.0
     lingering_seconds: float = 5.0
     check_seconds: float = 1.0
     grown_seconds: float = 10.0

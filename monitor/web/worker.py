@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
-from monitor.env import InvalidVariable
+from monitor import env
 from monitor.web import environment, liveness
 from monitor.web.access_log import ClipFields
+from monitor.web.address_limit import AddressLimit, client_of
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
@@ -36,6 +37,7 @@ _RECEIVED_BETWEEN_CHECKS = 32 * 1024 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FAILED = Refusal(500, "our_error", "the application failed; its log says why")
 _BUSY = Refusal(503, "busy", "the web server has too many connections; try again", retry_seconds=1)
+_TOO_MANY = Refusal(503, "busy", "this address has too many connections; try again", retry_seconds=1)
 _STOPPING = Refusal(503, "busy", "the web server stops; try again", retry_seconds=1)
 
 
@@ -49,6 +51,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         super().__init__(*args, **options)
         self.cfg.set("limit_request_line", 0)  # the reader limits it: gunicorn accepts at most 8190 bytes
         self._connections: set[Connection] = set()
+        self._addresses = AddressLimit(env.connections_per_address(), env.proxies(), self.log)
         self._waiting_threads = threading.Semaphore(max(self.cfg.threads // 2, 1))
         self._checked_at = 0.0
         self._received_bytes = 0  # since then
@@ -63,8 +66,10 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
         try:
             environment.web_max_bytes()
-        except InvalidVariable as error:
-            raise ConfigError(str(error)) from error
+            env.connections_per_address()
+            env.proxies()
+        except env.InvalidVariable as error:
+            raise ConfigError(str(error)) from None
 
     def init_process(self) -> None:
         self.log.access_log.addFilter(ClipFields())
@@ -88,6 +93,10 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         outgoing.wake = partial(self.method_queue.defer, self._flush, connection)
         if len(self._connections) >= self.worker_connections - 1:
             self._make_room()
+        surplus = self._addresses.add(connection.host)
+        connection.is_surplus = surplus > 0
+        if surplus > self.limits.most_surplus:
+            self._end_surplus(connection.host)
         self._connections.add(connection)
         self.nr_conns = len(self._connections)
         self._watch(connection, selectors.EVENT_READ)
@@ -145,7 +154,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def _advance(self, connection: Connection) -> None:
         """Start a thread for the next request of *connection*, or wait for the rest of it."""
-        if connection.next_request():
+        is_complete = connection.next_request()
+        if connection.is_surplus and not (is_complete and liveness.is_asked(connection.request)):
+            if is_complete or connection.reader.is_in_body:
+                self._refuse_surplus(connection)
+            return
+        if is_complete:
             self._watch(connection, 0)
             connection.enter(Phase.RUNNING)
             if liveness.is_asked(connection.request):
@@ -161,7 +175,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def _answer_liveness(self, connection: Connection) -> None:
         """Answer here, because all threads may be busy. What follows on the connection waits for its turn."""
-        is_last, stays_open = self._stops_at is not None or not self.cfg.keepalive, False
+        is_last = self._stops_at is not None or not self.cfg.keepalive or connection.is_surplus
+        stays_open = False
         with contextlib.suppress(OSError):
             stays_open = liveness.answer(connection.request, connection.sock, self.cfg, is_last=is_last)
         self.method_queue.defer(self._go_on, connection, stays_open)
@@ -205,6 +220,13 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
         self.log.info("%s %s from %s: %s", refusal.status, refusal.code, connection.host, refusal.detail)
+        self._answer_refusal(connection, refusal)
+
+    def _refuse_surplus(self, connection: Connection) -> None:
+        self._addresses.log_refused(connection.host)
+        self._answer_refusal(connection, _TOO_MANY)
+
+    def _answer_refusal(self, connection: Connection, refusal: Refusal) -> None:
         connection.enter(Phase.CLOSING)
         with contextlib.suppress(OSError):
             connection.sock.sendall(refusal.answer())
@@ -236,6 +258,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._watch(connection, 0)
             connection.close()
             self._connections.remove(connection)
+            self._addresses.remove(connection.host)
             self.nr_conns = len(self._connections)
 
     # Deadlines and limits.
@@ -262,6 +285,9 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self.alive = False
 
     def _check_reading(self, connection: Connection, now: float) -> None:
+        if connection.is_surplus and now - connection.since > self.limits.surplus_seconds:
+            self._refuse_surplus(connection)
+            return
         refusal = connection.late(now, self.cfg.keepalive)
         if refusal is None and (self._stops_at is None or now < self._stops_at):
             return
@@ -277,6 +303,14 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         connection.sock.break_off()
         if connection.phase is not Phase.RUNNING:
             self._close(connection)
+
+    def _end_surplus(self, host: str) -> None:
+        """End the oldest connection that the client at *host* has beyond its limit."""
+        client = client_of(host)
+        ended = [each for each in self._connections if each.is_surplus and client_of(each.host) == client]
+        if ended:
+            self._addresses.log_refused(host)
+            self._end(min(ended, key=lambda each: each.since))
 
     def _make_room(self) -> None:
         """End one connection that no thread works for, if there is one; first those between two requests."""

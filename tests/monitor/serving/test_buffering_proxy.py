@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.monitor.web.clients import Server, gunicorn_with, received_until, ser
 from tests.reporters.needs import needs
 from tests.waiting import eventually
 
+CONNECTIONS = 60  # of one address at the proxy: more than the slow clients of a test
 SLOW = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nsome"
 
 
@@ -51,6 +53,7 @@ def _configuration(directory: Path, proxy: Server, web: Server) -> str:
     for before, after in (
         ("listen 8000", f"listen 127.0.0.1:{proxy.address[1]}"),
         ("http://web:8000", f"http://127.0.0.1:{web.address[1]}"),
+        ("limit_conn addresses 400;", f"limit_conn addresses {CONNECTIONS};"),
         ("access_log /dev/stdout;", f"access_log off; {places}"),
         ("worker_processes auto;", f"worker_processes 1; pid {directory / 'pid'};"),
     ):
@@ -81,3 +84,37 @@ def test_too_large_a_body_is_answered_with_a_problem(servers: tuple[Server, Serv
         answer = received_until(client, b'"code": "too_large"')
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer
+
+
+def test_too_long_a_line_and_too_long_headers_are_answered_with_a_problem(
+    servers: tuple[Server, Server],
+) -> None:
+    """Those of up to 16 KiB by the web server, longer ones by the proxy."""
+    proxy, _ = servers
+    end = b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for length, statuses in ((8000, (200, 200)), (9000, (414, 431)), (20_000, (414, 431))):
+        long = b"a" * length
+        requests = (b"GET /" + long + end + b"\r\n", b"GET /" + end + b"X: " + long + b"\r\n\r\n")
+        for request, status in zip(requests, statuses, strict=True):
+            answer = proxy.answers(request, ends=False)
+            assert answer.startswith(b"HTTP/1.1 %d " % status)
+            assert (b'"code": "too_large"' in answer) == (status != 200)
+
+
+def test_an_address_with_too_many_requests_at_once_is_refused_by_the_proxy(
+    servers: tuple[Server, Server],
+) -> None:
+    """An address: that which a proxy in front names."""
+    proxy, _ = servers
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
+        line = b"GET /waits?%d HTTP/1.1\r\nHost: localhost\r\n" % listener.getsockname()[1]
+        for _ in range(CONNECTIONS):
+            client = stack.enter_context(proxy.connect())
+            client.sendall(line + b"X-Forwarded-For: 192.0.2.1\r\n\r\n")
+        asked = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Forwarded-For: "
+        assert eventually(lambda: b" 503 " in proxy.answers(asked + b"192.0.2.1\r\n\r\n", ends=False))
+        answer = proxy.answers(asked + b"192.0.2.1\r\n\r\n", ends=False)
+        assert b'"code": "busy"' in answer
+        assert b"\r\nRetry-After: 1\r\n" in answer
+        live = asked.replace(b"/ ", b"/healthz ") + b"192.0.2.1\r\n\r\n"
+        assert proxy.answers(live, ends=False).startswith(b"HTTP/1.1 200 ")

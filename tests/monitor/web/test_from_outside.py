@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
 import socket
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -24,6 +26,7 @@ import yaml
 from monitor.env import ROOT
 from monitor.serving.services import GUNICORN
 from tests.monitor.web.clients import SECONDS, Server, received_until, rest, serving
+from tests.waiting import eventually
 
 APPLICATION = "tests.monitor.web.echo:application"
 HOST = b"Host: grid.example.org\r\n"
@@ -415,6 +418,77 @@ def test_every_answer_has_its_date_and_nothing_of_the_request_in_its_head(server
         head = server.answers(request).partition(b"\r\n\r\n")[0]
         assert b"\r\nDate: " in head
         assert b"reflected" not in head
+
+
+# Many connections
+
+LIMIT = 3
+HEALTH = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[Server]:
+    """A web server of one process that gives one address a few connections."""
+    command = [*runnable(COMMANDS["compose"]), "--workers=1"]
+    with serving(command, APPLICATION, {"GRIDCAST_CONNECTIONS_PER_ADDRESS": str(LIMIT)}) as web:
+        yield web
+
+
+def test_an_address_with_too_many_connections_is_refused_and_its_liveness_is_not(limited: Server) -> None:
+    with ExitStack() as stack:
+        held = [stack.enter_context(limited.connect()) for _ in range(LIMIT)]
+        for client in held:
+            client.sendall(GET[:-2])
+        for number in range(20):
+            silent = stack.enter_context(limited.connect())
+            silent.sendall(GET[: 9 * (number % 2)])
+            (answer,) = parsed(limited.answers(GET, ends=False))
+            assert (answer.status, answer.closes, answer.headers["retry-after"]) == (503, True, "1")
+            assert json.loads(answer.body)["code"] == "busy"
+            (answer,) = parsed(limited.answers(HEALTH, ends=False))
+            assert (answer.status, answer.closes, answer.body) == (200, True, b"alive\n")
+        assert [answer.status for answer in parsed(rest(silent))] in ([], [503])
+        for client in held:
+            client.sendall(b"\r\n")
+            client.shutdown(socket.SHUT_WR)
+            assert [answer.status for answer in parsed(rest(client))] == [200]
+    assert eventually(lambda: limited.ask().status == 200)
+
+
+def test_a_surplus_connection_is_refused_before_its_body_arrives(limited: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(LIMIT):
+            stack.enter_context(limited.connect()).sendall(GET[:-2])
+        client = stack.enter_context(limited.connect())
+        client.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
+        assert [answer.status for answer in parsed(rest(client))] == [503]
+
+
+def test_a_proxy_has_as_many_connections_as_it_needs() -> None:
+    command = [*runnable(COMMANDS["compose"]), "--workers=1"]
+    variables = {"GRIDCAST_CONNECTIONS_PER_ADDRESS": "1", "GRIDCAST_PROXIES": "10.0.0.0/8, 127.0.0.0/8, unix"}
+    with serving(command, APPLICATION, variables) as web, ExitStack() as stack:
+        for _ in range(LIMIT):
+            stack.enter_context(web.connect()).sendall(GET[:-2])
+        assert web.ask().status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("GRIDCAST_PROXIES", "proxy.example.org"), ("GRIDCAST_CONNECTIONS_PER_ADDRESS", "0")]
+)
+def test_a_server_with_an_unusable_limit_does_not_start(name: str, value: str) -> None:
+    command = [*runnable(COMMANDS["compose"]), APPLICATION, "--bind=127.0.0.1:0"]
+    done = subprocess.run(
+        command,
+        env={**os.environ, name: value},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert f"{name}: expected" in done.stderr
 
 
 # Slow clients

@@ -33,7 +33,7 @@ def server() -> Iterator[Server]:
     """A web server with the deadlines of production."""
     (worker,) = (option for option in GUNICORN if option.startswith("--worker-class="))
     argv = gunicorn_with(worker.partition("=")[2], "--worker-connections=100")
-    with serving(argv, APPLICATION) as web:
+    with serving(argv, APPLICATION, {"GRIDCAST_PROXIES": "127.0.0.1"}) as web:
         yield web
 
 
