@@ -32,3 +32,4 @@ api.add_decorator(refuse_undeclared)
 problems.register(api)
 for _router in _registry.load_all().values():
     api.add_router("", _router)
+api.check_permissions_first()

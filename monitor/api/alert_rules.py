@@ -15,6 +15,7 @@ from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
 from monitor.models import AlertRule, Reporter, Series, Site, Suite
@@ -97,6 +98,18 @@ def list_alert_rules(request: HttpRequest, query: Query[AlertRuleQuery]) -> Http
     )
 
 
+def _require(request: HttpRequest) -> None:
+    require_site_permission(request, CHANGE_RULES, MANAGE)
+
+
+def _manageable(request: HttpRequest, rule: str, **_: object) -> AlertRule:
+    found = _visible(request).filter(name=rule).first()
+    if found is None:
+        raise Refused(404, "unknown_alert_rule", f"there is no alert rule {rule!r} that you may see")
+    require_manageable(found, AlertRule.objects.manageable_by(request.user))
+    return found
+
+
 @router.get(
     "/alert-rules/{rule}",
     response=AlertRuleOut,
@@ -119,12 +132,14 @@ def show_alert_rule(request: HttpRequest, rule: str, query: Query[Sparse]) -> Ht
     openapi_extra=declare(
         scope=MANAGE,
         errors={404: ["unknown_alert_rule", "unknown_channel"], 503: ["broker_away"]},
+        permission=_require,
+        subject=_manageable,
     ),
     summary="Send a test message to a channel of an alert rule",
 )
 def test_channel(request: HttpRequest, rule: str, number: ChannelNumber) -> HttpResponse:
     """*number* counts from 0, in the order of `notify`. No alert opens; `Location` has the answer."""
-    found = _manageable(request, rule)
+    found = subject_of(request)
     if number >= len(found.notify):
         raise Refused(404, "unknown_channel", f"the rule {rule} has no channel {number}")
     try:
@@ -139,23 +154,19 @@ def test_channel(request: HttpRequest, rule: str, number: ChannelNumber) -> Http
     "/alert-rules/{rule}/tests/{test}",
     response=ChannelTestOut,
     operation_id="show_channel_test",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_alert_rule", "unknown_test"]}),
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_alert_rule", "unknown_test"]},
+        permission=_require,
+        subject=_manageable,
+    ),
     summary="Show what became of a test message",
 )
 def show_channel_test(request: HttpRequest, rule: str, test: str, query: Query[Sparse]) -> HttpResponse:
-    answer = try_channel.answer(test, _manageable(request, rule))
+    answer = try_channel.answer(test, subject_of(request))
     if answer is None:
         raise Refused(404, "unknown_test", f"there is no test {test!r} of the rule {rule}")
     return show_item(query, {"id": test, "state": answer["state"], "error": answer["error"]}, ChannelTestOut)
-
-
-def _manageable(request: HttpRequest, name: str) -> AlertRule:
-    require_site_permission(request, CHANGE_RULES, MANAGE)
-    found = _visible(request).filter(name=name).first()
-    if found is None:
-        raise Refused(404, "unknown_alert_rule", f"there is no alert rule {name!r} that you may see")
-    require_manageable(found, AlertRule.objects.manageable_by(request.user))
-    return found
 
 
 def _visible(request: HttpRequest) -> AlertRuleQuerySet:

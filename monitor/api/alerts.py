@@ -14,6 +14,7 @@ from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, RowId
 from monitor.models import Alert
@@ -105,17 +106,26 @@ def show_alert(request: HttpRequest, alert: RowId, query: Query[Sparse]) -> Http
     return show_item(query, _shown(_found(request, alert)), AlertOut)
 
 
+def _manageable(request: HttpRequest, alert: int) -> Alert:
+    found = _found(request, alert)
+    require_manageable(found, Alert.objects.manageable_by(request.user))
+    return found
+
+
 @router.post(
     "/alerts/{alert}/acknowledge",
     response=AlertOut,
     operation_id="acknowledge_alert",
-    openapi_extra=declare(scope=RUN, errors={404: ["unknown_alert"], 409: ["already_settled"]}),
+    openapi_extra=declare(
+        scope=RUN,
+        errors={404: ["unknown_alert"], 409: ["already_settled"]},
+        permission=require_site_permission,
+        subject=_manageable,
+    ),
     summary="Acknowledge an open alert",
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:
-    require_site_permission(request)
-    found = _found(request, alert)
-    require_manageable(found, Alert.objects.manageable_by(request.user))
+    found: Alert = subject_of(request)
     if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")

@@ -73,11 +73,14 @@ class AuditQuery(Page, WindowFilter):
 
 
 @router.get(
-    "/audit", response=AuditList, operation_id="list_audit_events", summary="List changes and denials"
+    "/audit",
+    response=AuditList,
+    operation_id="list_audit_events",
+    openapi_extra=declare(permission=require_audit_permission),
+    summary="List changes and denials",
 )
 def list_audit_events(request: HttpRequest, query: Query[AuditQuery]) -> HttpResponse:
     """Newest first; for operators and administrators."""
-    require_audit_permission(request)
     query.within(AuditEvent.objects.none(), "last_at")  # refuses an empty window
     chosen = AuditFilter(
         start=query.start,
@@ -97,12 +100,11 @@ def list_audit_events(request: HttpRequest, query: Query[AuditQuery]) -> HttpRes
     "/audit/{event}",
     response=AuditEventOut,
     operation_id="show_audit_event",
-    openapi_extra=declare(errors={404: ["unknown_event"]}),
+    openapi_extra=declare(errors={404: ["unknown_event"]}, permission=require_audit_permission),
     summary="Show a change or denial",
 )
 def show_audit_event(request: HttpRequest, event: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    require_audit_permission(request)
     found = AuditEvent.objects.visible_to(request.user).filter(pk=event).first()
     if found is None:
         raise Refused(404, "unknown_event", f"there is no event {event}")

@@ -243,12 +243,12 @@ def show_recomputation(request: HttpRequest, recomputation: RowId, query: Query[
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_site"]},
+        permission=require_site_permission,
         example={"sites": ["ncsa"], "month": "2026-03", "reason": "late reports"},
     ),
     summary="Recompute the availability of a month",
 )
 def create_recomputation(request: HttpRequest, order: RecomputationIn) -> HttpResponse:
-    require_site_permission(request)
     now = timezone.now()
     first = _month(order.month, now)
     name = order.profile_version

@@ -16,6 +16,7 @@ from monitor.api.http.answers import created
 from monitor.api.http.auth import require_in_scope
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.gridfile import entries
@@ -175,7 +176,6 @@ SECTIONS = (
 
 def _show(section: Section) -> Operation:
     def show(request: HttpRequest, name: EntryName, query: Query[Sparse]) -> HttpResponse:
-        section.check_permitted(request, "change", name)
         return show_item(query, _shown(section, name, _found(section, name)), GridEntryOut)
 
     show.__doc__ = "For users who may change it: it may contain addresses."
@@ -184,8 +184,7 @@ def _show(section: Section) -> Operation:
 
 def _define(section: Section) -> Operation:
     def define(request: HttpRequest, name: EntryName, order: GridEntryIn) -> HttpResponse:
-        before = entries.find(section.noun, name)
-        section.check_permitted(request, "add" if before is None else "change", name)
+        before: Definition | None = subject_of(request)
         _check_version(section, name, before, order.version)
         checked = entries.check(section.noun, name, order.entry, request.user)
         if checked.definition is None:
@@ -206,7 +205,6 @@ def _define(section: Section) -> Operation:
 
 def _delete(section: Section) -> Operation:
     def delete(request: HttpRequest, name: EntryName, query: Query[RemovalQuery]) -> HttpResponse:
-        section.check_permitted(request, "delete", name)
         before = _found(section, name)
         _check_version(section, name, before, query.version)
         try:
@@ -219,6 +217,22 @@ def _delete(section: Section) -> Operation:
 
     delete.__doc__ = section.loss
     return delete
+
+
+def _permitted(section: Section, action: str) -> Callable[..., None]:
+    def check(request: HttpRequest, name: str) -> None:
+        section.check_permitted(request, action, name)
+
+    return check
+
+
+def _definable(section: Section) -> Callable[..., Definition | None]:
+    def find(request: HttpRequest, name: str) -> Definition | None:
+        before = entries.find(section.noun, name)
+        section.check_permitted(request, "add" if before is None else "change", name)
+        return before
+
+    return find
 
 
 def _saved(
@@ -289,7 +303,7 @@ def _register(section: Section) -> None:
         path,
         response=GridEntryOut,
         operation_id=f"show_{key}_entry",
-        openapi_extra=declare(scope=MANAGE, errors=unknown),
+        openapi_extra=declare(scope=MANAGE, errors=unknown, subject=_permitted(section, "change")),
         summary=f"Show a {section.singular} as an entry of a grid file",
     )(_with_example(_show(section), section))
     router.put(
@@ -299,6 +313,7 @@ def _register(section: Section) -> None:
         openapi_extra=declare(
             scope=MANAGE,
             errors={**unknown, 409: ["changed"]},
+            subject=_definable(section),
             example={"entry": dict(section.example), "is_dry_run": True},
         ),
         summary=f"Create or replace a {section.singular}",
@@ -307,7 +322,11 @@ def _register(section: Section) -> None:
         path,
         response={204: None},
         operation_id=f"delete_{key}",
-        openapi_extra=declare(scope=MANAGE, errors={**unknown, 409: ["changed", "in_use"]}),
+        openapi_extra=declare(
+            scope=MANAGE,
+            errors={**unknown, 409: ["changed", "in_use"]},
+            subject=_permitted(section, "delete"),
+        ),
         summary=f"Delete a {section.singular}",
     )(_with_example(_delete(section), section))
 

@@ -15,6 +15,7 @@ from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter, chosen
 from monitor.api.http.hold_problems import HoldOut, hold_out, refused
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Choice, Name, NameFilter, RowId, Time
 from monitor.ledger import holds as holding
@@ -93,13 +94,13 @@ def show_hold(request: HttpRequest, hold: RowId, query: Query[Sparse]) -> HttpRe
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_scope"], 409: ["already_held"]},
+        permission=require_site_permission,
         example={"kind": "site", "name": "ncsa", "mode": "pause", "reason": "new disks"},
     ),
     summary="Pause or drain a series, suite, site or reporter",
 )
 def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
     """A *pause* skips runs that have not started; a *drain* lets claimed ones run."""
-    require_site_permission(request)
     now = timezone.now()
     try:
         scope = _scope(request, order.kind, order.name)
@@ -117,6 +118,13 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
     return created(hold_out(new_hold, now), status=201, location=f"/holds/{new_hold.pk}")
 
 
+def _named_scope(request: HttpRequest, kind: HoldKind, name: str) -> Scope:
+    try:
+        return _scope(request, kind, name)
+    except HoldError as error:
+        raise refused(error) from error
+
+
 @router.post(
     "/holds/{kind}/{name}/resume",
     response=HoldOut,
@@ -124,16 +132,21 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_scope"], 409: ["not_held"]},
+        permission=require_site_permission,
+        subject=_named_scope,
         example={"reason": "disks replaced"},
     ),
     summary="End a hold",
 )
-def end_hold(request: HttpRequest, kind: HoldKind, name: str, order: Resumption) -> HoldOut:
+def end_hold(
+    request: HttpRequest,
+    kind: HoldKind,
+    name: str,
+    order: Resumption,
+) -> HoldOut:
     """Runs that become due start again, unless another hold covers them."""
-    require_site_permission(request)
-    now = timezone.now()
+    scope, now = subject_of(request), timezone.now()
     try:
-        scope = _scope(request, kind, name)
         hold = holding.resume(scope, who=request.user.get_username(), why=order.reason, now=now)
         return hold_out(hold, now)
     except HoldError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from django.contrib.auth.models import User
 from django.db.models import Prefetch
@@ -206,11 +206,23 @@ def show_incident_event(
     return show_item(query, found, IncidentEventOut)
 
 
+def _check_manageable(request: HttpRequest, incident: int) -> None:
+    require_manageable(_found(request, incident), Incident.objects.manageable_by(request.user))
+
+
+_ACT: dict[str, Any] = {
+    "scope": RUN,
+    "errors": {404: ["unknown_incident"], 409: ["resolved"]},
+    "permission": require_site_permission,
+    "subject": _check_manageable,
+}
+
+
 @router.post(
     "/incidents/{incident}/acknowledge",
     response=IncidentOut,
     operation_id="acknowledge_incident",
-    openapi_extra=declare(scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"]}),
+    openapi_extra=declare(**_ACT),
     summary="Acknowledge an open incident",
 )
 def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
@@ -223,7 +235,8 @@ def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
     response=IncidentOut,
     operation_id="assign_incident",
     openapi_extra=declare(
-        scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"], 422: ["unknown_user"]}, example={}
+        **{**_ACT, "errors": {**_ACT["errors"], 422: ["unknown_user"]}},
+        example={},
     ),
     summary="Assign an open incident",
 )
@@ -236,11 +249,7 @@ def assign_incident(request: HttpRequest, incident: RowId, order: Assignment) ->
     "/incidents/{incident}/resolve",
     response=IncidentOut,
     operation_id="resolve_incident",
-    openapi_extra=declare(
-        scope=RUN,
-        errors={404: ["unknown_incident"], 409: ["resolved"]},
-        example={"text": "replaced the disk"},
-    ),
+    openapi_extra=declare(**_ACT, example={"text": "replaced the disk"}),
     summary="Resolve an open incident",
 )
 def resolve_incident(request: HttpRequest, incident: RowId, order: Comment) -> Incident:
@@ -265,8 +274,7 @@ def show_silence(request: HttpRequest, incident: RowId, query: Query[Sparse]) ->
     response=SilenceOut,
     operation_id="silence_incident",
     openapi_extra=declare(
-        scope=RUN,
-        errors={404: ["unknown_incident"], 409: ["resolved"]},
+        **_ACT,
         example={"until": "2100-03-01T16:00:00Z", "text": "the vendor is on the way"},
     ),
     summary="Silence an open incident until a time",
@@ -285,7 +293,7 @@ def silence_incident(request: HttpRequest, incident: RowId, order: Silence) -> S
     "/incidents/{incident}/silence",
     response={204: None},
     operation_id="end_silence",
-    openapi_extra=declare(scope=RUN, errors={404: ["unknown_incident"], 409: ["resolved"]}),
+    openapi_extra=declare(**_ACT),
     summary="End the silence of an incident",
 )
 def end_silence(request: HttpRequest, incident: RowId) -> HttpResponse:
@@ -299,7 +307,7 @@ def end_silence(request: HttpRequest, incident: RowId) -> HttpResponse:
     response={201: IncidentEventOut},
     operation_id="comment_incident",
     openapi_extra=declare(
-        scope=RUN, errors={404: ["unknown_incident"]}, example={"text": "asked the vendor"}
+        **{**_ACT, "errors": {404: ["unknown_incident"]}}, example={"text": "asked the vendor"}
     ),
     summary="Comment an incident, also a resolved one",
 )
@@ -313,11 +321,8 @@ def comment_incident(request: HttpRequest, incident: RowId, order: Comment) -> H
 
 def _acted(request: HttpRequest, key: int, act: Callable[..., Incident]) -> Incident:
     """Call *act* with the incident *key*, the caller and the time; return the incident."""
-    require_site_permission(request)
-    found = _found(request, key)
-    require_manageable(found, Incident.objects.manageable_by(request.user))
     try:
-        act(found.pk, user=request.user.get_username(), now=timezone.now())
+        act(key, user=request.user.get_username(), now=timezone.now())
     except incident_actions.IncidentIsResolved as error:
         raise Refused(409, "resolved", str(error)) from None
     return _found(request, key)

@@ -16,6 +16,7 @@ from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, Time
 from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
@@ -217,12 +218,26 @@ def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) ->
     return show_item(query, _shown(request, _found(request, window)), MaintenanceOut)
 
 
+def _require(request: HttpRequest) -> None:
+    require_site_permission(request, CHANGE_WINDOWS)
+
+
+def _changeable(request: HttpRequest, window: str) -> MaintenanceWindow:
+    found = _found(request, window)
+    try:
+        announcements.check_may_announce(list(found.sites.all()), request.user)
+    except MaintenanceError as error:
+        raise _refused(error) from error
+    return found
+
+
 @router.post(
     "/maintenance",
     response={201: MaintenanceOut},
     operation_id="create_maintenance",
     openapi_extra=declare(
         scope=RUN,
+        permission=_require,
         errors={409: ["name_taken"], 422: ["unknown_site"]},
         example={
             "name": "ncsa-disks",
@@ -237,7 +252,6 @@ def show_maintenance(request: HttpRequest, window: str, query: Query[Sparse]) ->
 def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpResponse:
     """No scheduled run starts at the sites while the window is open. A window whose end lies in the past is
     declared: the availability of its days is recomputed, also of months that are final."""
-    require_site_permission(request, CHANGE_WINDOWS)
     announcement = Announcement(order.title, _sites(request, order.sites), _times(order.model_dump()))
     reason = _reason(request, order.reason)
     try:
@@ -260,17 +274,16 @@ def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpRespon
             409: ["unsuitable_state", "foreign_window"],
             422: ["unknown_site"],
         },
+        permission=_require,
+        subject=_changeable,
         example={"title": "New disks and fans", "reason": "fans came too"},
     ),
     summary="Change a maintenance window that is not over",
 )
 def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChangeIn) -> MaintenanceOut:
     """An open window keeps its start. You need the permission at its former and at its new sites."""
-    require_site_permission(request, CHANGE_WINDOWS)
-    found = _found(request, window)
-    old, given = Announcement.of(found), order.model_dump(exclude_unset=True)
+    old, given = Announcement.of(subject_of(request)), order.model_dump(exclude_unset=True)
     try:
-        announcements.check_may_announce(old.sites, request.user)
         announcement = Announcement(
             given.get("title", old.title),
             _sites(request, order.sites) if "sites" in given else old.sites,
@@ -290,16 +303,15 @@ def change_maintenance(request: HttpRequest, window: str, order: MaintenanceChan
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_maintenance"], 409: ["unsuitable_state", "foreign_window"]},
+        permission=_require,
+        subject=_changeable,
         example={"reason": "done early"},
     ),
     summary="End an open maintenance window now",
 )
 def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) -> MaintenanceOut:
     """Slots of its sites run again. Of a recurring window, no further opening starts."""
-    require_site_permission(request, CHANGE_WINDOWS)
-    found = _found(request, window)
     try:
-        announcements.check_may_announce(list(found.sites.all()), request.user)
         return _shown(request, announcements.end(window, _reason(request, order.reason)))
     except MaintenanceError as error:
         raise _refused(error) from error
@@ -310,17 +322,21 @@ def end_maintenance(request: HttpRequest, window: str, order: MaintenanceEndIn) 
     response={204: None},
     operation_id="delete_maintenance",
     openapi_extra=declare(
-        scope=RUN, errors={404: ["unknown_maintenance"], 409: ["unsuitable_state", "foreign_window"]}
+        scope=RUN,
+        errors={404: ["unknown_maintenance"], 409: ["unsuitable_state", "foreign_window"]},
+        permission=_require,
+        subject=_changeable,
     ),
     summary="Delete a maintenance window",
 )
-def delete_maintenance(request: HttpRequest, window: str, query: Query[DeletionQuery]) -> HttpResponse:
+def delete_maintenance(
+    request: HttpRequest,
+    window: str,
+    query: Query[DeletionQuery],
+) -> HttpResponse:
     """As if it had never been: the availability of the days of a window that has begun is recomputed."""
-    require_site_permission(request, CHANGE_WINDOWS)
-    found = _found(request, window)
     try:
-        announcements.check_may_announce(list(found.sites.all()), request.user)
-        withdraw_and_recompute(found, _reason(request, query.reason))
+        withdraw_and_recompute(subject_of(request), _reason(request, query.reason))
     except (MaintenanceError, InvalidRecomputation) as error:
         raise _refused(error) from error
     return HttpResponse(status=204)

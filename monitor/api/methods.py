@@ -48,7 +48,7 @@ class MethodList(ListOut):
 
 
 @router.get("/methods", response=MethodList, operation_id="list_methods", summary="List forecasting methods")
-def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """All methods, by name."""
     return _methods.listed(query, MethodList)
 
@@ -60,7 +60,7 @@ def list_methods(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # n
     openapi_extra=declare(errors={404: ["unknown_method"]}),
     summary="Show a forecasting method",
 )
-def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+def show_method(request: HttpRequest, method: str, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
     return _methods.shown(query, method, MethodOut)
 

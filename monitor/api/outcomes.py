@@ -92,13 +92,16 @@ class AccuracyQuery(Sparse):
     "/forecasts/{forecast}/outcome",
     response={200: OutcomeOut, 201: OutcomeOut},
     operation_id="report_outcome",
-    openapi_extra=declare(scope=OUTCOME, errors={404: ["unknown_forecast"], 409: ["conflict"]}),
+    openapi_extra=declare(
+        scope=OUTCOME,
+        errors={404: ["unknown_forecast"], 409: ["conflict"]},
+        permission=require_outcome_permission,
+    ),
     summary="Report the outcome of a job that a forecast was requested for",
 )
 def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) -> HttpResponse:
     """The outcome is scored against the forecast. The duration of a passed job becomes part of the history
     from which later forecasts learn. Reporting the same outcome again has no effect."""
-    require_outcome_permission(request)
     job_outcome = JobOutcome(
         outcome.job,
         outcome.outcome == "passed",

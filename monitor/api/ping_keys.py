@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -16,6 +16,7 @@ from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.models import PingKey, Series
@@ -61,15 +62,45 @@ class NewPingKey(PingKeyOut):
     url: str = Field(description="The address of a ping; keep it secret.")
 
 
+def _require(request: HttpRequest) -> None:
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+
+
+def _found(request: HttpRequest, series: str, key: int) -> PingKey:
+    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
+    if found is None:
+        raise Refused(404, "unknown_ping_key", f"the series {series} has no ping key {key}")
+    return found
+
+
+def _series(request: HttpRequest, series: str) -> Series:
+    """Return the series. Raises Refused unless the caller may manage reporters at its sites."""
+    visible = Series.objects.visible_to(request.user).select_related("reporter")
+    found = visible.filter(name=series).first() if "\x00" not in series else None
+    if found is None:
+        raise Refused(404, "unknown_series", f"there is no series {series!r} that you may see")
+    require_manageable(found, Series.objects.manageable_by(request.user))
+    return found
+
+
+_OF_SERIES: dict[str, Any] = {
+    "scope": MANAGE,
+    "errors": _UNKNOWN,
+    "permission": _require,
+    "subject": _series,
+}
+_OF_KEY = {**_OF_SERIES, "errors": _UNKNOWN_KEY, "subject": _found}
+
+
 @router.get(
     "/series/{series}/ping-keys",
     response=PingKeyList,
     operation_id="list_ping_keys",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    openapi_extra=declare(**_OF_SERIES),
     summary="List the ping keys of a series, newest first",
 )
 def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> HttpResponse:
-    rows = PingKey.objects.filter(series=_series(request, series)).select_related("series")
+    rows = PingKey.objects.filter(series=subject_of(request)).select_related("series")
     return list_rows(query, rows, PingKeyList, order=["-pk"], show=_out)
 
 
@@ -77,12 +108,12 @@ def list_ping_keys(request: HttpRequest, series: Name, query: Query[Page]) -> Ht
     "/series/{series}/ping-keys/{key}",
     response=PingKeyOut,
     operation_id="show_ping_key",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_KEY),
+    openapi_extra=declare(**_OF_KEY),
     summary="Show a ping key of a series",
 )
 def show_ping_key(request: HttpRequest, series: Name, key: KeyId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    return show_item(query, _out(_found(request, series, key)), PingKeyOut)
+    return show_item(query, _out(subject_of(request)), PingKeyOut)
 
 
 @router.post(
@@ -90,12 +121,12 @@ def show_ping_key(request: HttpRequest, series: Name, key: KeyId, query: Query[S
     response={201: NewPingKey},
     operation_id="create_ping_key",
     openapi_extra=declare(
-        scope=MANAGE, errors={**_UNKNOWN, 409: ["not_reported"]}, example={"name": "cron of backup1"}
+        **{**_OF_SERIES, "errors": {**_UNKNOWN, 409: ["not_reported"]}}, example={"name": "cron of backup1"}
     ),
     summary="Create a ping key for a series",
 )
 def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> HttpResponse:
-    found = _series(request, series)
+    found: Series = subject_of(request)
     try:
         key, text = ping_keys.create(found, order.name, who=request.user.get_username(), now=timezone.now())
     except NotReported as error:
@@ -109,32 +140,14 @@ def create_ping_key(request: HttpRequest, series: Name, order: PingKeyIn) -> Htt
     "/series/{series}/ping-keys/{key}/revoke",
     response=PingKeyOut,
     operation_id="revoke_ping_key",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_KEY),
+    openapi_extra=declare(**_OF_KEY),
     summary="Revoke a ping key: its next ping is refused",
 )
 def revoke_ping_key(request: HttpRequest, series: Name, key: KeyId) -> PingKeyOut:
-    found = _found(request, series, key)
+    found: PingKey = subject_of(request)
     ping_keys.revoke(found, who=request.user.get_username(), now=timezone.now())
     found.refresh_from_db(fields=["revoked_at", "revoked_by"])
     return _out(found)
-
-
-def _found(request: HttpRequest, series: str, key: int) -> PingKey:
-    found = _series(request, series).ping_keys.select_related("series").filter(pk=key).first()
-    if found is None:
-        raise Refused(404, "unknown_ping_key", f"the series {series} has no ping key {key}")
-    return found
-
-
-def _series(request: HttpRequest, name: str) -> Series:
-    """Return the series *name*. Raises Refused unless the caller may manage reporters at its sites."""
-    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
-    visible = Series.objects.visible_to(request.user).select_related("reporter")
-    series = visible.filter(name=name).first() if "\x00" not in name else None
-    if series is None:
-        raise Refused(404, "unknown_series", f"there is no series {name!r} that you may see")
-    require_manageable(series, Series.objects.manageable_by(request.user))
-    return series
 
 
 def _out(key: PingKey) -> PingKeyOut:

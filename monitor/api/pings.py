@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from django.utils import timezone
 from ninja import Path, Query, Router, Schema
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from monitor.access.ping_keys import NotReported, check_reported
 from monitor.api.http.auth import SenderAuth, report_rights
 from monitor.api.http.declare import declare
-from monitor.api.http.envelope import EnvelopeError
+from monitor.api.http.envelope import JSON, EnvelopeError
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
+from monitor.api.http.schemas import Body
 from monitor.api.http.store_reports import ReportsBusy, refuse_conflict, store
 from monitor.ingest import pings
 from monitor.ingest.http_senders import SentReports
@@ -77,12 +79,44 @@ class PingOut(Schema):
     duplicate: bool
 
 
-_TEXT: dict[str, Any] = {
-    "description": "The end of the program's output, as plain text in UTF-8; long texts are cut.",
-    "content": {"text/plain": {"schema": {"type": "string"}}},
+class PingIn(Body):
+    """What the program has printed."""
+
+    output: str = Field("", description="The end of the program's output; long texts are cut.")
+
+
+_OUTPUT: dict[str, Any] = {
+    "description": "The end of the program's output, as JSON or as plain text in UTF-8.",
+    "content": {
+        JSON: {"schema": {**PingIn.model_json_schema(), "title": "PingIn"}},
+        "text/plain": {"schema": {"type": "string"}},
+    },
 }
 _ERRORS = {404: ["not_found"], 409: ["not_reported", "conflict"], 503: ["busy"], 507: ["depot_full"]}
-_BY_TOKEN = declare(scope=REPORT, errors={**_ERRORS, 403: ["no_reporter"]}, requestBody=_TEXT)
+
+
+def _series_of_key(_request: HttpRequest, key: str, **_: object) -> Series:
+    ping_key = PingKey.objects.find(key, timezone.now())
+    if ping_key is None:
+        raise Refused(404, "not_found", "there is no such ping key: it is wrong, or it was revoked")
+    return ping_key.series
+
+
+def _series(request: HttpRequest, series: str, **_: object) -> Series:
+    """Return the series, which the token of *request* may report."""
+    rights = report_rights(request)
+    visible = Series.objects.all() if rights.visible is None else rights.visible
+    mine = visible.filter(reporter__name=rights.reporter).select_related("reporter")
+    found = mine.filter(name=series).first() if "\x00" not in series else None
+    if found is None:
+        detail = f"no series {series!r} is assigned to the reporter {rights.reporter!r} of the token"
+        raise Refused(404, "not_found", detail)
+    return found
+
+
+_BY_TOKEN = declare(
+    scope=REPORT, errors={**_ERRORS, 403: ["no_reporter"]}, subject=_series, requestBody=_OUTPUT
+)
 
 
 def _register_by_key(method: str, text: str, operation_id: str, declared: dict[str, Any]) -> None:
@@ -97,7 +131,7 @@ def _register_by_key(method: str, text: str, operation_id: str, declared: dict[s
         **options,
     )
     def ping_success(request: HttpRequest, key: Key, rid: Rid = "") -> Any:
-        return _ping_by_key(request, key, "", rid)
+        return _ping(request, "", rid)
 
     @router.api_operation(
         [method],
@@ -107,11 +141,16 @@ def _register_by_key(method: str, text: str, operation_id: str, declared: dict[s
         **options,
     )
     def ping_signal(request: HttpRequest, key: Key, signal: Signal, rid: Rid = "") -> Any:
-        return _ping_by_key(request, key, signal, rid)
+        return _ping(request, signal, rid)
 
 
-_register_by_key("GET", "", "by_key", declare(errors=_ERRORS))
-_register_by_key("POST", "; with its output", "with_text_by_key", declare(errors=_ERRORS, requestBody=_TEXT))
+_register_by_key("GET", "", "by_key", declare(errors=_ERRORS, subject=_series_of_key))
+_register_by_key(
+    "POST",
+    "; with its output",
+    "with_text_by_key",
+    declare(errors=_ERRORS, subject=_series_of_key, requestBody=_OUTPUT),
+)
 
 
 @router.post(
@@ -123,7 +162,7 @@ _register_by_key("POST", "; with its output", "with_text_by_key", declare(errors
     openapi_extra=_BY_TOKEN,
 )
 def ping_series(request: HttpRequest, series: str, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, series), "", rid)
+    return _ping(request, "", rid)
 
 
 @router.post(
@@ -135,29 +174,11 @@ def ping_series(request: HttpRequest, series: str, rid: Rid = "") -> Any:
     openapi_extra=_BY_TOKEN,
 )
 def ping_series_signal(request: HttpRequest, series: str, signal: Signal, rid: Rid = "") -> Any:
-    return _ping(request, _series(request, series), signal, rid)
+    return _ping(request, signal, rid)
 
 
-def _ping_by_key(request: HttpRequest, key: str, signal: str, rid: str) -> PingOut | HttpResponse:
-    ping_key = PingKey.objects.find(key, timezone.now())
-    if ping_key is None:
-        raise Refused(404, "not_found", "there is no such ping key: it is wrong, or it was revoked")
-    return _ping(request, ping_key.series, signal, rid)
-
-
-def _series(request: HttpRequest, name: str) -> Series:
-    """Return the series that the token of *request* may report."""
-    rights = report_rights(request)
-    visible = Series.objects.all() if rights.visible is None else rights.visible
-    mine = visible.filter(reporter__name=rights.reporter).select_related("reporter")
-    series = mine.filter(name=name).first() if "\x00" not in name else None
-    if series is None:
-        detail = f"no series {name!r} is assigned to the reporter {rights.reporter!r} of the token"
-        raise Refused(404, "not_found", detail)
-    return series
-
-
-def _ping(request: HttpRequest, series: Series, signal: str, rid: str) -> PingOut | HttpResponse:
+def _ping(request: HttpRequest, signal: str, rid: str) -> PingOut | HttpResponse:
+    series: Series = subject_of(request)
     try:
         check_reported(series)
     except NotReported as error:
@@ -172,14 +193,28 @@ def _ping(request: HttpRequest, series: Series, signal: str, rid: str) -> PingOu
             duplicate=started.is_known,
         )
     try:
-        text = read_body(request).decode(errors="replace") if request.method == "POST" else ""
-        report = pings.end_report(series.name, signal, rid, text)
+        report = pings.end_report(series.name, signal, rid, _output(request))
         (receipt,) = store(SentReports([report], series.reporter.name, None))
     except EnvelopeError as error:
         raise refusal(error) from error
     except ReportsBusy as error:
         return error.answer()
     return _ended(series, receipt)
+
+
+def _output(request: HttpRequest) -> str:
+    """Return the output in the body of *request*, which is text unless it says that it is JSON."""
+    body = read_body(request) if request.method == "POST" else b""
+    if request.content_type != JSON or not body:
+        return body.decode(errors="replace")
+    try:
+        return PingIn.model_validate_json(body).output
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise Refused(400, "malformed", f"expected JSON: {first['msg']}") from None
+        place = ".".join(map(str, first["loc"]))[:100]
+        raise Refused(422, "invalid", f"{place}: {first['msg']}") from None
 
 
 def _ended(series: Series, receipt: ReportReceipt) -> PingOut:

@@ -89,7 +89,7 @@ class ProbeList(ListOut):
 
 
 @router.get("/probes", response=ProbeList, operation_id="list_probes", summary="List probes")
-def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """All probes of this server, by name."""
     return _probes.listed(query, ProbeList)
 
@@ -101,7 +101,7 @@ def list_probes(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # no
     openapi_extra=declare(errors={404: ["unknown_probe"]}),
     summary="Show a probe",
 )
-def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+def show_probe(request: HttpRequest, probe: str, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
     return _probes.shown(query, probe, ProbeOut)
 

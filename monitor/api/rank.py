@@ -133,6 +133,7 @@ class RankOut(Schema):
     operation_id="rank_forecasts",
     openapi_extra=declare(
         scope=READ,
+        permission=require_read,
         errors={409: ["past"], 422: ["duplicate"], 503: ["not_ready"]},
         example={"candidates": [{"key": "a", "series": "circle-main"}], "quantile": 0.9},
     ),
@@ -143,7 +144,6 @@ def rank_forecasts(request: HttpRequest, question: RankQuestion) -> HttpResponse
     are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
     at that time are not ranked, and the probability of passing is given for that time. While the paths of
     thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After."""
-    require_read(request)
     now = timezone.now()
     at = start_time(question.at, question.horizon_seconds, now) or now
     if at < now - CLOCK_TOLERANCE:

@@ -17,6 +17,7 @@ from monitor.api.http.auth import AgentAuth, agent_key
 from monitor.api.http.client_address import client_address
 from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.schemas import Body
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 router = Router(tags=["agents of reporters"])
-RECORDS = "application/vnd.gridcast.records"
+RECORDS, OCTETS = "application/vnd.gridcast.records", "application/octet-stream"
 CHAINS_SECONDS = 600
 LANE = "Gridcast-Lane"
 
@@ -139,7 +140,7 @@ _RECORDS_BODY = {
         f"Records of chains (docs/reporter-protocol.md): at most {MOST_RECORDS} records and"
         f" {envelope.MAX_BYTES} bytes, both compressed (Content-Encoding: gzip) and uncompressed."
     ),
-    "content": {RECORDS: {"schema": {"type": "string", "format": "binary"}}},
+    "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (OCTETS, RECORDS)},
 }
 
 
@@ -162,13 +163,16 @@ _RECORDS_ERRORS = {
     response=ExchangeOut,
     operation_id="exchange_state",
     summary="Exchange the agent's state for its assignment",
-    openapi_extra=declare(errors=_EXCHANGE_ERRORS, requestBody=_STATE_BODY),
+    openapi_extra=declare(errors=_EXCHANGE_ERRORS, subject=agent_key, requestBody=_STATE_BODY),
 )
-def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
+def exchange_state(
+    request: HttpRequest,
+    reporter: str,
+) -> HttpResponse:
     """Called by the agent every *exchange_seconds*. *assignment* is null if the agent has the newest one. 429
     with Retry-After: it exchanges too often, or has too many open chains."""
     received_at = timezone.now()
-    key = agent_key(request, reporter)
+    key = subject_of(request)
     try:
         answer = exchange(key, read_body(request), received_at)
     except EnvelopeError as error:
@@ -203,15 +207,17 @@ def exchange_state(request: HttpRequest, reporter: str) -> HttpResponse:
     response=RecordsOut,
     operation_id="deliver_records",
     summary="Deliver records of the agent's spool; the answer follows the commit",
-    openapi_extra=declare(errors=_RECORDS_ERRORS, requestBody=_RECORDS_BODY),
+    openapi_extra=declare(errors=_RECORDS_ERRORS, subject=agent_key, requestBody=_RECORDS_BODY),
 )
 def deliver_records(request: HttpRequest, reporter: str) -> HttpResponse:
     """Each record is stored once, so sending it again is harmless. 400 if the body is malformed; 429, 503
     and 507 with Retry-After: nothing was stored."""
-    key = agent_key(request, reporter)
+    key = subject_of(request)
     content_type = request.content_type or ""
-    if content_type != RECORDS:
-        raise Refused(415, "unsupported", f"expected the type {RECORDS}, got {content_type[:100]!r}")
+    if content_type not in {RECORDS, OCTETS}:
+        raise Refused(
+            415, "unsupported", f"expected the type {RECORDS} or {OCTETS}, got {content_type[:100]!r}"
+        )
     is_backlog = request.headers.get(LANE) == Lane.BACKLOG.value
     try:
         receipt = ingest_records(reporter, read_body(request), is_backlog=is_backlog)

@@ -17,6 +17,7 @@ from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.fleet import enrolment
@@ -210,17 +211,29 @@ def list_reporters(request: HttpRequest, query: Query[ReporterQuery]) -> HttpRes
 _ORDER = {state: rank for rank, state in enumerate(ReporterState)}
 
 
+def _require(request: HttpRequest) -> None:
+    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
+
+
+def _find_manageable(request: HttpRequest, reporter: str) -> Reporter:
+    found = _find(request, reporter)
+    require_manageable(found, Reporter.objects.manageable_by(request.user))
+    return found
+
+
 @router.post(
     "/reporters",
     response={201: ReporterOut},
     operation_id="create_reporter",
     openapi_extra=declare(
-        scope=MANAGE, errors={409: ["name_taken"]}, example={"name": "ncsa-login", "site": "ncsa"}
+        scope=MANAGE,
+        errors={409: ["name_taken"]},
+        permission=_require,
+        example={"name": "ncsa-login", "site": "ncsa"},
     ),
     summary="Create a reporter for a site",
 )
 def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
-    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
     manageable = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     try:
         reporter = create(order.name, order.site, order.capacity, manageable)
@@ -272,12 +285,17 @@ def _details(request: HttpRequest, reporter: Reporter) -> dict[str, Any]:
     "/reporters/{reporter}/codes",
     response={201: CodeOut},
     operation_id="create_enrolment_code",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"], 409: ["not_remote"]}),
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_reporter"], 409: ["not_remote"]},
+        permission=_require,
+        subject=_find_manageable,
+    ),
     summary="Make an enrolment code",
 )
 def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
     """Earlier codes become invalid. This answer alone contains the code."""
-    found, now = _find_manageable(request, reporter), timezone.now()
+    found, now = subject_of(request), timezone.now()
     try:
         code = enrolment.create_code(found, request.user, now)  # type: ignore[arg-type]  # logged in
     except enrolment.NotRemote as error:
@@ -292,11 +310,19 @@ def create_enrolment_code(request: HttpRequest, reporter: str) -> HttpResponse:
     "/reporters/{reporter}/revoke",
     response=RevokedOut,
     operation_id="revoke_reporter",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_reporter"]}),
+    openapi_extra=declare(
+        scope=MANAGE,
+        errors={404: ["unknown_reporter"]},
+        permission=_require,
+        subject=_find_manageable,
+    ),
     summary="Revoke the key and the enrolment codes",
 )
-def revoke_reporter(request: HttpRequest, reporter: str) -> dict[str, int]:
-    found, who = _find_manageable(request, reporter), request.user.get_username()
+def revoke_reporter(
+    request: HttpRequest,
+    reporter: str,
+) -> dict[str, int]:
+    found, who = subject_of(request), request.user.get_username()
     return {"revoked_keys": enrolment.revoke(found, who, timezone.now())}
 
 
@@ -305,13 +331,6 @@ def _find(request: HttpRequest, name: str) -> Reporter:
     reporter = visible.filter(name=name).first()
     if reporter is None:
         raise Refused(404, "unknown_reporter", f"there is no reporter {name!r} that you may see")
-    return reporter
-
-
-def _find_manageable(request: HttpRequest, name: str) -> Reporter:
-    require_site_permission(request, MANAGE_REPORTERS, MANAGE)
-    reporter = _find(request, name)
-    require_manageable(reporter, Reporter.objects.manageable_by(request.user))
     return reporter
 
 

@@ -11,9 +11,10 @@ from ninja import Router, Schema
 from ninja.decorators import decorate_view
 
 from monitor.api.http import envelope
-from monitor.api.http.auth import SenderAuth, report_rights
+from monitor.api.http.auth import ReportRights, SenderAuth, report_rights
 from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError, MalformedBody
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.static_answer import StaticAnswer
@@ -79,14 +80,14 @@ _ERRORS = {403: ["no_reporter"], 409: ["conflict"], 422: ["refused"], 503: ["bus
     response=Receipts,
     operation_id="send_reports",
     summary="Send reports; the answer follows the commit",
-    openapi_extra=declare(scope=REPORT, errors=_ERRORS, requestBody=_BODY),
+    openapi_extra=declare(scope=REPORT, errors=_ERRORS, subject=report_rights, requestBody=_BODY),
 )
 @decorate_view(announced)
 def ingest_reports(request: HttpRequest) -> HttpResponse:
     """Each report is identified by series and slot and stored once, so sending it again is harmless. Each
     invalid report, and each report of a series that the token's reporter does not run, is refused with its
     error; the others are stored."""
-    rights = report_rights(request)
+    rights: ReportRights = subject_of(request)
     try:
         bodies = envelope.reports(read_body(request), request.content_type or envelope.JSON)
         if not bodies:

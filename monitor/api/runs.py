@@ -18,6 +18,7 @@ from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.find_metrics import find_series
 from monitor.api.http.hold_problems import refused
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Choice, Name, NameFilter
 from monitor.ledger.holds import HoldError, find_scope
@@ -132,6 +133,7 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_scope"], 409: ["held"]},
+        permission=require_site_permission,
         example={"kind": "site", "name": "ncsa", "reason": "new disks"},
     ),
     summary="Run the series of a suite, site or reporter now",
@@ -139,7 +141,6 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> HttpResponse:
 def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     """Queues a run of every enabled series of the scope that you may see. Held series are skipped and listed;
     with *force* they run too."""
-    require_site_permission(request)
     who = request.user.get_username()
     try:
         scope = find_scope(order.kind, order.name, request.user)
@@ -155,20 +156,32 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
     return created(shown, status=202, location=f"/runs?{query}")
 
 
+def _manageable(request: HttpRequest, series: str) -> Series:
+    found = find_series(request, series)
+    require_manageable(found, Series.objects.manageable_by(request.user))
+    return found
+
+
 @router.post(
     "/series/{series}/runs",
     response={202: RunOut},
     operation_id="request_run",
     openapi_extra=declare(
-        scope=RUN, errors={404: ["unknown_series"], 409: ["held"]}, example={"reason": "new disks"}
+        scope=RUN,
+        errors={404: ["unknown_series"], 409: ["held"]},
+        permission=require_site_permission,
+        subject=_manageable,
+        example={"reason": "new disks"},
     ),
     summary="Run a series now",
 )
-def request_run(request: HttpRequest, series: str, order: RunRequest | None = None) -> HttpResponse:
+def request_run(
+    request: HttpRequest,
+    series: str,
+    order: RunRequest | None = None,
+) -> HttpResponse:
     """The run that already waits, or a new one; it starts when the series is not running."""
-    require_site_permission(request)
-    found, order = find_series(request, series), order or RunRequest()
-    require_manageable(found, Series.objects.manageable_by(request.user))
+    found, order = subject_of(request), order or RunRequest()
     try:
         run = run_now(found, who=request.user.get_username(), why=order.reason, force=order.force)
     except HoldError as error:

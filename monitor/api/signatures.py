@@ -148,7 +148,7 @@ def list_signature_proposals(request: HttpRequest, query: Query[Page]) -> HttpRe
     operation_id="list_signatures",
     summary="List the causes that are recognised",
 )
-def list_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+def list_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     return list_rows(query, FailureSignature.objects.all(), SignatureList, order=["name"])
 
 
@@ -158,7 +158,7 @@ def list_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:  
     operation_id="list_own_signatures",
     summary="List signatures with their patterns",
 )
-def list_own_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:  # noqa: ARG001
+def list_own_signatures(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """Those that users and grid files added; `/failures/signatures` has the shipped ones too."""
     return list_rows(query, OwnSignature.objects.all(), OwnSignatureList, order=["name"])
 
@@ -170,7 +170,7 @@ def list_own_signatures(request: HttpRequest, query: Query[Page]) -> HttpRespons
     openapi_extra=declare(errors={404: ["unknown_signature"]}),
     summary="Show a signature with its patterns",
 )
-def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse]) -> HttpResponse:  # noqa: ARG001
+def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse]) -> HttpResponse:
     found = OwnSignature.objects.filter(name=signature).first()
     if found is None:
         raise Refused(404, "unknown_signature", f"there is no signature {signature!r} of a user or grid file")
@@ -184,6 +184,7 @@ def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse
     openapi_extra=declare(
         scope=MANAGE,
         errors={409: ["conflict", "matches_named"]},
+        permission=require_signature_permission,
         example={
             "name": "tape-missing",
             "title": "No tape drive is free",
@@ -196,7 +197,6 @@ def show_own_signature(request: HttpRequest, signature: str, query: Query[Sparse
 )
 def accept_signature(request: HttpRequest, order: SignatureIn) -> HttpResponse:
     """Failed runs are then judged again in the background."""
-    require_signature_permission(request)
     now = timezone.now()
     try:
         signature = own_signatures.checked(order.name, order.entry)
@@ -220,12 +220,11 @@ def accept_signature(request: HttpRequest, order: SignatureIn) -> HttpResponse:
     "/failures/signatures/{signature}/withdraw",
     response={204: None},
     operation_id="withdraw_signature",
-    openapi_extra=declare(scope=MANAGE, errors={409: ["conflict"]}),
+    openapi_extra=declare(scope=MANAGE, errors={409: ["conflict"]}, permission=require_signature_permission),
     summary="Withdraw a signature of one's own",
 )
 def withdraw_signature(request: HttpRequest, signature: str, order: WithdrawalIn) -> Status[None]:
     """Its runs are then judged again in the background."""
-    require_signature_permission(request)
     try:
         own_signatures.withdraw(signature, order.version, request.user.get_username(), timezone.now())
     except SignatureError as error:

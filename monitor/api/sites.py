@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 from monitor.api.http.auth import SCHEDULER_AUTH, require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.api.http.states import WithState, state_fields
@@ -139,6 +140,12 @@ def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResp
     return show_item(query, _shown(found, site_states(request.user, [site], timezone.now())[site]), SiteOut)
 
 
+def _manageable(request: HttpRequest, site: str) -> Site:
+    found = _found(request, site)
+    require_manageable(found, Site.objects.manageable_by(request.user))
+    return found
+
+
 @router.patch(
     "/sites/{site}",
     response=SiteOut,
@@ -146,6 +153,8 @@ def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResp
     openapi_extra=declare(
         scope=RUN,
         errors={404: ["unknown_site"]},
+        permission=require_site_permission,
+        subject=_manageable,
         example={"notes": "Home is on a new file system.", "latitude": 40.11, "longitude": -88.22},
     ),
     summary="Change what is told about a site",
@@ -153,9 +162,7 @@ def show_site(request: HttpRequest, site: str, query: Query[Sparse]) -> HttpResp
 def change_site(request: HttpRequest, site: str, order: SiteChangeIn) -> dict[str, Any]:
     """A site admin changes notes, contacts and the place of the own sites; *title* and *is_public* need the
     role operator. `/grid/sites/{name}` has the limits of a site."""
-    require_site_permission(request)
-    found = _found(request, site)
-    require_manageable(found, Site.objects.manageable_by(request.user))
+    found: Site = subject_of(request)
     given = {key: value for key, value in order.model_dump().items() if key in order.model_fields_set}
     if given.keys() & set(CONFIGURED) and not may_configure(request.user):
         raise Refused(403, "not_allowed", f"{' and '.join(CONFIGURED)} need the permission to change sites")

@@ -112,6 +112,13 @@ def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> Http
     return show_item(query, _fields(_find(request, token), timezone.now()), TokenOut)
 
 
+def _changeable(request: HttpRequest, token: int) -> ApiToken:
+    found = _find(request, token)
+    if not _is_own(request, found):
+        require_token_rights(request)
+    return found
+
+
 @router.post(
     "/tokens",
     response={201: TokenIssued},
@@ -119,6 +126,7 @@ def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> Http
     openapi_extra=declare(
         scope=MANAGE,
         errors={409: ["too_many_tokens"], 422: ["unknown_user"]},
+        permission=require_token_rights,
         example={"name": "scheduler", "scopes": ["read"], "days": 30},
     ),
     summary="Issue an API token",
@@ -150,6 +158,7 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     openapi_extra=declare(
         scope=MANAGE,
         errors={404: ["unknown_token"], 409: ["token_ended", "too_many_tokens"]},
+        subject=_changeable,
         example={"grace_seconds": 60},
     ),
     summary="Replace an API token by a new one with the same rights",
@@ -170,7 +179,7 @@ def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpR
     "/tokens/{token}",
     response={204: None},
     operation_id="revoke_token",
-    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_token"]}),
+    openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_token"]}, subject=_changeable),
     summary="Revoke an API token",
 )
 def revoke_token(request: HttpRequest, token: RowId) -> Status[None]:

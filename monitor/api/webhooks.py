@@ -15,6 +15,7 @@ from monitor.api.http.answers import created
 from monitor.api.http.auth import require_webhook_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, RowId
 from monitor.models import Webhook, WebhookDelivery
@@ -122,16 +123,38 @@ class DeliveryQuery(Page):
     state: DeliveryState | None = Field(None, description="Their state.")
 
 
+def _found(_request: HttpRequest, webhook: str) -> Webhook:
+    hook = Webhook.objects.filter(name=webhook).first() if "\x00" not in webhook else None
+    if hook is None:
+        raise Refused(404, "unknown_webhook", f"there is no webhook {webhook!r}")
+    return hook
+
+
+def _found_delivery(request: HttpRequest, webhook: str, delivery: int) -> WebhookDelivery:
+    found = WebhookDelivery.objects.filter(webhook=_found(request, webhook), pk=delivery).first()
+    if found is None:
+        raise Refused(404, "unknown_delivery", f"the webhook {webhook} has no delivery {delivery}")
+    return found
+
+
+_OF_HOOK: dict[str, Any] = {
+    "scope": MANAGE,
+    "errors": _UNKNOWN,
+    "permission": require_webhook_permission,
+    "subject": _found,
+}
+_OF_DELIVERY = {**_OF_HOOK, "errors": _UNKNOWN_DELIVERY, "subject": _found_delivery}
+
+
 @router.get(
     "/webhooks",
     response=WebhookList,
     operation_id="list_webhooks",
-    openapi_extra=declare(scope=MANAGE),
+    openapi_extra=declare(scope=MANAGE, permission=require_webhook_permission),
     summary="List webhooks",
 )
 def list_webhooks(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     """Needs the permission to manage webhooks, as every operation on webhooks."""
-    require_webhook_permission(request)
     return list_rows(query, Webhook.objects.all(), WebhookList, order=["sort_name"], show=_shown)
 
 
@@ -139,12 +162,12 @@ def list_webhooks(request: HttpRequest, query: Query[Page]) -> HttpResponse:
     "/webhooks/{webhook}",
     response=WebhookOut,
     operation_id="show_webhook",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    openapi_extra=declare(**_OF_HOOK),
     summary="Show a webhook",
 )
 def show_webhook(request: HttpRequest, webhook: str, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    return show_item(query, _shown(_found(request, webhook)), WebhookOut)
+    return show_item(query, _shown(subject_of(request)), WebhookOut)
 
 
 @router.put(
@@ -152,13 +175,14 @@ def show_webhook(request: HttpRequest, webhook: str, query: Query[Sparse]) -> Ht
     response={200: WebhookOut, 201: WebhookOut},
     operation_id="define_webhook",
     openapi_extra=declare(
-        scope=MANAGE, example={"url": "https://hooks.example.org/gridcast", "events": ["site.down"]}
+        scope=MANAGE,
+        permission=require_webhook_permission,
+        example={"url": "https://hooks.example.org/gridcast", "events": ["site.down"]},
     ),
     summary="Create or replace a webhook",
 )
 def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpResponse:
     """Messages that wait are sent to the new URL. 201 if the webhook is new."""
-    require_webhook_permission(request)
     definition = WebhookDefinition(webhook, **order.model_dump())
     try:
         hook, is_new = define_webhook(definition, who=request.user.get_username(), now=timezone.now())
@@ -172,12 +196,12 @@ def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpRes
     "/webhooks/{webhook}",
     response={204: None},
     operation_id="delete_webhook",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    openapi_extra=declare(**_OF_HOOK),
     summary="Delete a webhook with the record of its deliveries",
 )
 def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     """Messages that wait are not sent."""
-    definitions.delete_webhook(_found(request, webhook))
+    definitions.delete_webhook(subject_of(request))
     return HttpResponse(status=204)
 
 
@@ -185,12 +209,12 @@ def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     "/webhooks/{webhook}/ping",
     response={202: DeliveryOut},
     operation_id="ping_webhook",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    openapi_extra=declare(**_OF_HOOK),
     summary="Send a message of the type webhook.ping, to test the receiver",
 )
 def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     """It takes its place behind the messages that wait."""
-    hook, now = _found(request, webhook), timezone.now()
+    hook, now = subject_of(request), timezone.now()
     delivery = ping(hook, int(now.timestamp() * 1_000_000), now)
     return _enqueued(hook.name, delivery)
 
@@ -199,12 +223,12 @@ def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     "/webhooks/{webhook}/deliveries",
     response=DeliveryList,
     operation_id="list_webhook_deliveries",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN),
+    openapi_extra=declare(**_OF_HOOK),
     summary="List the deliveries of a webhook, newest first",
 )
 def list_deliveries(request: HttpRequest, webhook: str, query: Query[DeliveryQuery]) -> HttpResponse:
     """Delivered messages are kept for 7 days, dead ones for 30."""
-    rows = WebhookDelivery.objects.filter(webhook=_found(request, webhook))
+    rows = WebhookDelivery.objects.filter(webhook=subject_of(request))
     if query.state:
         rows = rows.filter(state=query.state)
     return list_rows(query, rows, DeliveryList, order=["-pk"], show=_fields)
@@ -214,42 +238,27 @@ def list_deliveries(request: HttpRequest, webhook: str, query: Query[DeliveryQue
     "/webhooks/{webhook}/deliveries/{delivery}",
     response=DeliveryOut,
     operation_id="show_webhook_delivery",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_DELIVERY),
+    openapi_extra=declare(**_OF_DELIVERY),
     summary="Show a delivery of a webhook",
 )
 def show_delivery(request: HttpRequest, webhook: str, delivery: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    return show_item(query, _fields(_found_delivery(request, webhook, delivery)), DeliveryOut)
+    return show_item(query, _fields(subject_of(request)), DeliveryOut)
 
 
 @router.post(
     "/webhooks/{webhook}/deliveries/{delivery}/redeliver",
     response={202: DeliveryOut},
     operation_id="redeliver_webhook_delivery",
-    openapi_extra=declare(scope=MANAGE, errors=_UNKNOWN_DELIVERY),
+    openapi_extra=declare(**_OF_DELIVERY),
     summary="Send a delivered or dead message again",
 )
 def redeliver_delivery(request: HttpRequest, webhook: str, delivery: RowId) -> HttpResponse:
     """It keeps its `webhook-id`, so a receiver can tell a repetition. A pending message stays as it is."""
-    row = _found_delivery(request, webhook, delivery)
+    row = subject_of(request)
     redeliver(row, timezone.now())
     row.refresh_from_db()
     return _enqueued(webhook, row)
-
-
-def _found(request: HttpRequest, name: str) -> Webhook:
-    require_webhook_permission(request)
-    hook = Webhook.objects.filter(name=name).first() if "\x00" not in name else None
-    if hook is None:
-        raise Refused(404, "unknown_webhook", f"there is no webhook {name!r}")
-    return hook
-
-
-def _found_delivery(request: HttpRequest, webhook: str, key: int) -> WebhookDelivery:
-    found = WebhookDelivery.objects.filter(webhook=_found(request, webhook), pk=key).first()
-    if found is None:
-        raise Refused(404, "unknown_delivery", f"the webhook {webhook} has no delivery {key}")
-    return found
 
 
 def _enqueued(webhook: str, delivery: WebhookDelivery) -> HttpResponse:

@@ -14,6 +14,7 @@ from ninja.responses import Response
 
 from monitor.api.http.conventions import conventional
 from monitor.api.http.openapi import complete
+from monitor.api.http.permission import check_first
 from monitor.api.http.problems import InvalidFields
 from monitor.api.http.static_answer import StaticAnswer
 from monitor.clipping import MOST_ERRORS
@@ -47,6 +48,13 @@ class Api(NinjaAPI):
         # Django tries one pattern after the other, and there are more than a hundred.
         patterns.sort(key=lambda pattern: str(pattern.pattern) not in _MOST_REQUESTED)
         return patterns, app, namespace
+
+    def check_permissions_first(self) -> None:
+        """Check the declared permission of each operation before its request is parsed."""
+        for router in self._get_bound_routers():
+            for path in router.path_operations.values():
+                for operation in path.operations:
+                    check_first(operation)
 
     def create_temporal_response(self, _request: HttpRequest) -> HttpResponse:
         """Return an empty response. Ninja's is empty text, whose encoding is looked up at each request."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
+
 from monitor.api.http.declare import KEY, declare
 from monitor.api.http.examples import EXAMPLES
 from monitor.api.http.lists import SPARSE_JSON
@@ -29,8 +31,10 @@ PROBLEM: dict[str, Any] = {
 _PROBLEM_TYPE = "application/problem+json"
 _ANY: Mapping[int, tuple[str, ...]] = {
     400: ("malformed",),
+    414: ("too_large",),
     422: ("invalid",),
     429: ("too_many_requests",),
+    431: ("too_large",),
     500: ("our_error",),
     503: ("depot_away",),
 }
@@ -40,6 +44,7 @@ _WITH_BODY: Mapping[int, tuple[str, ...]] = {413: ("too_large",), 415: ("unsuppo
 
 def complete(document: dict[str, Any]) -> None:
     """Add what ninja's *document* lacks."""
+    document["servers"] = [{"url": settings.GRIDCAST_URL or "/"}]
     schemas = document["components"]["schemas"]
     schemas["Problem"] = PROBLEM
     for schema in schemas.values():

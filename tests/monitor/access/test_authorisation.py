@@ -99,6 +99,23 @@ def test_operation(world: World, operation: str, share: int) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(("operation", "share"), shares(sorted(OPERATIONS)))
+def test_nothing_of_a_request_is_validated_without_the_permission(
+    world: World, operation: str, share: int
+) -> None:
+    """The same answer as to a valid request: never what is wrong with its query and its body."""
+    decision, (method, path) = OPERATIONS[operation], operation.split(" ")
+    wrong = []
+    for identity, place in callers(world.identities, decision, share):
+        if isinstance(decision, Special) or decision.permits(identity, place):
+            continue
+        url = f"{API}{filled(world, path, place, identity)}?unknown=1&unknown=2"
+        for kind in ("application/json", "text/csv"):
+            answer = rolled_back(identity, "generic", method, url, '{"unknown": [', content_type=kind)
+            wrong += judged(decision, identity, place, answer, set())
+    assert wrong == []
+
+
 @pytest.mark.parametrize(("route", "share"), shares(sorted(PAGES)))
 def test_page(world: World, route: str, share: int) -> None:
     wrong, sessions = [], [identity for identity in world.identities if not identity.is_program]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from django.conf import LazySettings
 from pydantic import BaseModel
 
 from monitor.api import api
@@ -39,6 +40,13 @@ def test_the_openapi_document_is_that_of_the_contract() -> None:
         " accept it: GRIDCAST_ACCEPT_OPENAPI=1 pytest tests/monitor/api/test_openapi.py, and commit"
         f" {CONTRACT.name}."
     )
+
+
+def test_the_document_names_its_server(settings: LazySettings) -> None:
+    """Relative to the document, unless the public URL is configured."""
+    assert api.get_openapi_schema()["servers"] == [{"url": "/"}]
+    settings.GRIDCAST_URL = "https://grid.example.org"
+    assert api.get_openapi_schema()["servers"] == [{"url": "https://grid.example.org"}]
 
 
 def test_every_operation_parameter_and_field_is_described() -> None:

@@ -83,6 +83,31 @@ def test_a_failure_has_the_last_line_of_the_output_as_its_reason(
     assert report.failure.stderr_tail == "copying\ntar: disk full\n"
 
 
+def test_output_may_be_json(client: Client, url: str) -> None:
+    pinged = answer(client.post(f"{url}/3", {"output": "copying\ntar: disk full"}, "application/json"))
+    assert pinged["state"] == "failed"
+    assert Run.objects.get().reason == "run failed: exit status 3: tar: disk full"
+    assert answer(client.post(url, b"", "application/json"))["state"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ("{", 400, "JSON"),
+        ("[]", 422, ""),
+        ('{"output": 1}', 422, "output"),
+        ('{"text": "x"}', 422, "text"),
+        ('{"output": "\\ud800"}', 400, "JSON"),
+    ],
+)
+def test_output_that_is_no_such_json_is_refused(
+    client: Client, url: str, body: str, status: int, named: str
+) -> None:
+    refused = client.post(f"{url}/3", body, "application/json")
+    assert (refused.status_code, named in refused.json()["detail"]) == (status, True), refused.json()
+    assert not Run.objects.exists()
+
+
 def test_output_that_is_no_text_or_too_long_is_stored_as_far_as_it_can_be(client: Client, url: str) -> None:
     output = b"\xff\x00" + b"x" * 3_000_000 + b"\nthe end"
     answer(client.post(f"{url}/1", output, "application/x-www-form-urlencoded"))
