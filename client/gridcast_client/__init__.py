@@ -8,7 +8,7 @@ One file, standard library only, Python 3.9 and newer: install it with pip, or c
     client = Client("https://grid.example.org", token_file="/etc/gridcast/token")
     forecast = client.ask("gather-main", quantiles=[0.5, 0.9])
     ranking = client.rank(["preco-ncsa", "preco-sdsc"])
-    client.tell(forecast.id, "job-81", "passed", started_at=start, ended_at=end)
+    client.tell(forecast.id, "job-81", "passed", started_at=start, ended_at=end)  # tell_all: of many jobs
     client.send([{"series": "nightly-copy", "seconds": 61.2, "outcome": "passed"}])
 
 A call ends within its time limit, name resolution, TLS and every try included. Each call may be repeated:
@@ -70,6 +70,7 @@ MOST_ANSWER_BYTES = 16 * 1024 * 1024
 MOST_PROBLEM_CHARACTERS = 500
 MOST_RETRY_SECONDS = 3600.0
 FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.5, 30.0
+MOST_OUTCOMES = 1000  # of one request
 MOST_REPORTS, MOST_REPORT_BYTES = 1000, 4 * 1024 * 1024  # of one request; the server accepts more
 PAGE = 1000  # items of one answer
 SPOOL_BYTES = 64 * 1024 * 1024
@@ -273,6 +274,30 @@ class Told:
     seconds: float
     received_at: datetime
     is_duplicate: bool
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended for which *forecast* was asked: ``passed`` or ``failed``.
+
+    *seconds* is the actual duration of what was forecast, by default the time from start to end.
+    """
+
+    forecast: int
+    job: str
+    outcome: str
+    started_at: datetime
+    ended_at: datetime
+    seconds: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class OutcomeReceipt:
+    """What became of one of many outcomes; *stored* is None if it was refused: *code* and *error* say why."""
+
+    stored: Optional[Told]
+    code: str
+    error: str
 
 
 @dataclass(frozen=True)
@@ -933,7 +958,9 @@ class Client:
             NoForecast: there are too few or too old data, or a site is down.
             GridcastError: every other reason.
         """
-        query: dict[str, Any] = {role: ",".join(_listed(names)) for role, names in (roles or {}).items()}
+        query: dict[str, Any] = {
+            "role": [f"{role}:{','.join(_listed(names))}" for role, names in (roles or {}).items()]
+        }
         query |= {"series": series, "application": application, "resources": ",".join(_listed(resources))}
         query |= {"metric": metric, "stage": stage, "total": total, "method": method, "level": level}
         query |= {"at": _rfc3339("at", at), "horizon_seconds": horizon_seconds}
@@ -976,6 +1003,18 @@ class Client:
         *seconds* is the actual duration of what was forecast, by default the time from start to end.
         """
         return self._tell(_outcome(forecast, job, outcome, started_at, ended_at, seconds))
+
+    def tell_all(self, jobs: Iterable[Ended]) -> list[OutcomeReceipt]:
+        """Report how *jobs* ended, 1,000 in a request; return a receipt for each, in their order.
+
+        A refused outcome keeps no other one from being stored.
+        """
+        messages = [
+            _outcome(each.forecast, each.job, each.outcome, each.started_at, each.ended_at, each.seconds)
+            for each in jobs
+        ]
+        batches = (messages[at : at + MOST_OUTCOMES] for at in range(0, len(messages), MOST_OUTCOMES))
+        return [receipt for batch in batches for receipt in self._tell_all(batch)]
 
     def tell_later(
         self,
@@ -1083,24 +1122,57 @@ class Client:
     def _deliver_outcomes(
         self, spool: Spool, told: list[Told], not_told: list[str], deadline: _Deadline
     ) -> None:
-        for path in spool.waiting("outcome"):
-            body = spool.read(path)
-            try:
-                told.append(self._tell(json.loads(body), deadline))
-            except (Refused, KeyError, TypeError, ValueError) as error:  # the latter of a damaged file
-                spool.refuse(path.name, [(body, str(error))])
-                not_told.append(str(error))
+        def refuse(path: Path, body: bytes, error: str) -> None:
+            spool.refuse(path.name, [(body, error)])
             spool.remove(path)
+            not_told.append(error)
+
+        paths = spool.waiting("outcome")
+        for at in range(0, len(paths), MOST_OUTCOMES):
+            batch: list[tuple[Path, bytes, Any]] = []
+            for path in paths[at : at + MOST_OUTCOMES]:
+                body = spool.read(path)
+                try:
+                    batch.append((path, body, dict(json.loads(body))))
+                except (TypeError, ValueError) as error:  # a damaged file
+                    refuse(path, body, str(error))
+            receipts = self._tell_all([message for _, _, message in batch], deadline)
+            for (path, body, _), receipt in zip(batch, receipts):
+                if receipt.stored is None:
+                    refuse(path, body, f"{receipt.code}: {receipt.error}")
+                else:
+                    spool.remove(path)
+                    told.append(receipt.stored)
 
     def _required_spool(self) -> Spool:
         if self.spool is None:
             raise InvalidInput("this needs a spool: give a directory, or set GRIDCAST_SPOOL")
         return self.spool
 
-    def _tell(self, message: Mapping[str, Any], deadline: Optional[_Deadline] = None) -> Told:
+    def _tell_all(
+        self, messages: Sequence[Any], deadline: Optional[_Deadline] = None
+    ) -> list[OutcomeReceipt]:
+        """Return a receipt for each message. A request that is refused as a whole is sent in halves."""
+        if not messages:
+            return []
+        try:
+            answer = self._call("POST", "forecasts/outcomes", document=list(messages), deadline=deadline)
+        except Refused as error:
+            if error.status not in {400, 413, 422}:
+                raise
+            if len(messages) == 1:
+                return [OutcomeReceipt(None, error.code, str(error))]
+            half = len(messages) // 2
+            return self._tell_all(messages[:half], deadline) + self._tell_all(messages[half:], deadline)
+        receipts = self._parsed(_OutcomeReceipts, answer).outcomes
+        if len(receipts) != len(messages):
+            raise UnusableAnswer(f"expected {len(messages)} receipts, got {len(receipts)}")
+        return list(receipts)
+
+    def _tell(self, message: Mapping[str, Any]) -> Told:
         document = dict(message)
         path = f"forecasts/{_quoted(str(document.pop('forecast')))}/outcome"
-        return self._parsed(Told, self._call("POST", path, document=document, deadline=deadline))
+        return self._parsed(Told, self._call("POST", path, document=document))
 
     def _send(self, lines: Sequence[bytes], deadline: _Deadline) -> list[Receipt]:
         """Return a receipt for each line. A request that is refused as a whole is sent in halves."""
@@ -1157,7 +1229,7 @@ class Client:
         path: str,
         *,
         query: Optional[Mapping[str, Any]] = None,
-        document: Optional[Mapping[str, Any]] = None,
+        document: Optional[Union[Mapping[str, Any], Sequence[Any]]] = None,
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
         deadline: Optional[_Deadline] = None,
@@ -1165,8 +1237,8 @@ class Client:
         """Return the JSON of the answer, after as many tries as are useful within the time limit."""
         if document is not None:
             body, headers = _json(document, path), {"Content-Type": "application/json"}
-        given = {name: value for name, value in (query or {}).items() if value not in (None, "")}
-        url = f"{self.url}/api/v1/{path}" + (f"?{urllib.parse.urlencode(given)}" if given else "")
+        given = {name: value for name, value in (query or {}).items() if value not in (None, "", [])}
+        url = f"{self.url}/api/v1/{path}" + (f"?{urllib.parse.urlencode(given, doseq=True)}" if given else "")
         identity = uuid.uuid4().hex
         every = {"Accept": "application/json", "User-Agent": self._agent, "X-Request-ID": identity}
         if self._token:
@@ -1200,6 +1272,11 @@ def _field(answer: Any, name: str) -> Any:
 @dataclass(frozen=True)
 class _Receipts:
     receipts: tuple[Receipt, ...]
+
+
+@dataclass(frozen=True)
+class _OutcomeReceipts:
+    outcomes: tuple[OutcomeReceipt, ...]
 
 
 _NO_FORECAST = {"too_few", "segment_changed", "stale", "site_down"}
@@ -1337,7 +1414,7 @@ def _quoted(part: str) -> str:
     return urllib.parse.quote(part, safe="")
 
 
-def _json(document: Mapping[str, Any], what: str) -> bytes:
+def _json(document: Union[Mapping[str, Any], Sequence[Any]], what: str) -> bytes:
     try:
         return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_time_in_json).encode()
     except (TypeError, ValueError, RecursionError) as error:

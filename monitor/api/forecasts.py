@@ -14,17 +14,24 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 import forecasting.methods
-import probes
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.query_names import Total, metric_of, path, resource_set
+from monitor.api.http.query_names import (
+    MOST_ROLES,
+    RoleText,
+    Total,
+    metric_of,
+    path,
+    resource_set,
+    resources_by_role,
+    roles_of,
+)
 from monitor.api.http.schemas import NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
-from monitor.api.http.strict import takes_other_parameters
 from monitor.forecasts import query as service
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.lookup import By, ForecastAnswer, candidates
@@ -38,7 +45,6 @@ if TYPE_CHECKING:
 LEVEL = 0.8
 MOST_QUANTILES = 50
 MOST_CHARACTERS = 10_000
-ROLES = frozenset(role for name in probes.names() for role in probes.load(name).roles)
 
 router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
@@ -109,6 +115,7 @@ class ForecastOut(Schema):
 class ForecastQuery(Sparse):
     series: NameFilter = ""
     application: NameFilter = ""
+    role: Annotated[list[RoleText], Field(max_length=MOST_ROLES)] = []
     resources: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     metric: NameFilter = ""
     stage: NameFilter = ""
@@ -135,12 +142,11 @@ class ForecastQuery(Sparse):
     ),
     summary="Forecast the next value of a metric",
 )
-@takes_other_parameters  # the roles of a path
 def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResponse:
     """Forecast the next value of a *metric*, a *stage* or a *total* of *series*. The answer has point
     forecasts, the interval of probability *level*, the probability that the run passes, and the track record
-    of such forecasts. Instead of a series, give an *application* and its path: a parameter for each role with
-    its resources (``compute=beta&sources=alpha,gamma``), or all *resources*, whatever their roles. Only runs
+    of such forecasts. Instead of a series, give an *application* and its path: a parameter *role* for each
+    role (``role=compute:beta&role=sources:alpha,gamma``), or all *resources*, whatever their roles. Only runs
     of the current segment are used. Without a forecast, the answer is 409 with a code: ``too_few``,
     ``segment_changed``, ``stale`` (also if the newest value is older than *max_age_seconds*), ``site_down``
     or ``past``. A first forecast from many values is computed in the background: 503 ``not_ready``, with
@@ -190,42 +196,27 @@ def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> F
 def _series(request: HttpRequest, query: ForecastQuery, metric: str) -> str:
     """Return the name of the requested series; the request names the series or gives its path.
 
-    *application* and *resources*, or the roles in the query string, form the path. Raises Refused unless
+    *application* and *role*, or *application* and *resources*, form the path. Raises Refused unless
     exactly one series matches.
     """
-    roles = _roles(request, query.application)
+    roles = resources_by_role(query.role, roles_of(query.application))
     if bool(query.series) == bool(query.application):
         raise Refused(422, "invalid", "expected either series, or application and its path")
     if query.series:
         if roles or query.resources:
-            extra = ", ".join(sorted(roles) or ["resources"])[:100]
+            extra = "role" if roles else "resources"
             raise Refused(422, "invalid", f"expected no part of a path beside series, got {extra}")
         return query.series
     if bool(roles) == bool(query.resources):
-        raise Refused(422, "invalid", "expected either roles with their resources, or resources")
+        raise Refused(422, "invalid", "expected either role, or resources")
     return _series_on_path(request, query, roles, metric)
 
 
-def _roles(request: HttpRequest, application: str) -> dict[str, str]:
-    """Return the resources of each role in the query string. Raises Refused if a parameter is no role."""
-    roles = {
-        name: str(value) for name, value in request.GET.items() if name not in ForecastQuery.model_fields
-    }
-    known = probes.load(application).roles if application in probes.names() else ROLES
-    unknown = next((name for name in roles if name not in known), None)
-    if unknown is not None:
-        names = sorted({*ForecastQuery.model_fields, *known})
-        raise Refused(422, "invalid", f"there is no parameter or role {unknown[:100]!r}", known=names)
-    return roles
-
-
-def _series_on_path(request: HttpRequest, query: ForecastQuery, roles: Mapping[str, str], metric: str) -> str:
+def _series_on_path(
+    request: HttpRequest, query: ForecastQuery, roles: Mapping[str, Sequence[str]], metric: str
+) -> str:
     by: By = "path" if roles else "resources"
-    wanted = (
-        path({role: value.split(",") for role, value in roles.items()})
-        if roles
-        else resource_set(query.resources.split(","))
-    )
+    wanted = path(roles) if roles else resource_set(query.resources.split(","))
     matching = candidates(
         request.user, by, [wanted], application=query.application, metric=metric, probability=0.5
     )

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from monitor.api.http.answers import created
+from monitor.api.http.answers import answer, created
 from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import Body, Name, RowId, Time
+from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, RowId, Time
 from monitor.forecasts.job_outcomes import (
     ConflictingOutcome,
+    InvalidOutcome,
     JobOutcome,
     OutcomeError,
     UnknownForecast,
     accuracy,
     record_job_outcome,
+    record_job_outcomes,
 )
 from monitor.models import Outcome
 from monitor.models.token import OUTCOME
@@ -37,6 +40,8 @@ _STATUS: dict[type[OutcomeError], tuple[int, str]] = {
     UnknownForecast: (404, "unknown_forecast"),
     ConflictingOutcome: (409, "conflict"),
 }
+_INVALID = (422, "invalid")
+MOST_OUTCOMES = 1000  # of a request
 
 
 JobResult = Literal["passed", "failed"]
@@ -53,6 +58,34 @@ class OutcomeIn(Body):
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
+class JobOutcomeIn(OutcomeIn):
+    """The outcome of a job, with the *forecast* that was requested for it."""
+
+    forecast: Annotated[int, Field(ge=1, lt=2**63)]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The *error* of an outcome that is not of the declared form."""
+
+    error: str
+
+
+def _or_error(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Return the validated *value*, or why it is invalid: the other outcomes of the request count."""
+    try:
+        return validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))[:MOST_CHARACTERS]
+        return Unreadable(f"{place}: {first['msg']}" if place else first["msg"])
+
+
+JobOutcomes = Annotated[
+    list[Annotated[JobOutcomeIn, WrapValidator(_or_error)]], Field(min_length=1, max_length=MOST_OUTCOMES)
+]
+
+
 class OutcomeOut(Schema):
     """The stored outcome of a job; *is_duplicate*: it was stored before."""
 
@@ -62,6 +95,21 @@ class OutcomeOut(Schema):
     seconds: float
     received_at: datetime
     is_duplicate: bool
+
+
+class OutcomeReceipt(Schema):
+    """What became of one outcome. *stored* is null if it was refused: *code* and *error* say why."""
+
+    stored: OutcomeOut | None
+    code: Literal["", "conflict", "invalid", "unknown_forecast"]
+    error: str
+
+
+class OutcomeReceipts(Schema):
+    """A receipt for each outcome, in the order of the request; *refused*: the positions of refused ones."""
+
+    outcomes: list[OutcomeReceipt]
+    refused: list[int]
 
 
 class AccuracyOut(Schema):
@@ -102,21 +150,46 @@ class AccuracyQuery(Sparse):
 def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) -> HttpResponse:
     """The outcome is scored against the forecast. The duration of a passed job becomes part of the history
     from which later forecasts learn. Reporting the same outcome again has no effect."""
-    job_outcome = JobOutcome(
-        outcome.job,
-        outcome.outcome == "passed",
-        outcome.started_at,
-        outcome.ended_at,
-        outcome.seconds,
-    )
     try:
-        stored, is_new = record_job_outcome(request.user, forecast, job_outcome, timezone.now())
+        stored, is_new = record_job_outcome(request.user, forecast, _job_outcome(outcome), timezone.now())
     except OutcomeError as error:
-        status, code = _STATUS.get(type(error), (422, "invalid"))
+        status, code = _STATUS.get(type(error), _INVALID)
         raise Refused(status, code, str(error)) from error
     location = f"/forecasts/{forecast}/outcome?{urlencode({'job': stored.job})}"
     shown = _shown(stored, is_duplicate=not is_new)
     return created(shown, status=201 if is_new else 200, location=location)
+
+
+@router.post(
+    "/forecasts/outcomes",
+    response=OutcomeReceipts,
+    operation_id="report_outcomes",
+    openapi_extra=declare(
+        scope=OUTCOME,
+        permission=require_outcome_permission,
+        example=[
+            {
+                "forecast": 4711,
+                "job": "slurm-81",
+                "outcome": "passed",
+                "started_at": "2026-03-01T12:00:00Z",
+                "ended_at": "2026-03-01T12:10:00Z",
+            }
+        ],
+    ),
+    summary="Report the outcomes of many jobs",
+)
+def report_outcomes(request: HttpRequest, outcomes: JobOutcomes) -> HttpResponse:
+    """As if each were reported by itself, in one transaction: at most 1,000. A refused one has its own error,
+    and the others are stored; so the same request may be sent again."""
+    readable = [(each.forecast, _job_outcome(each)) for each in outcomes if not isinstance(each, Unreadable)]
+    results = iter(record_job_outcomes(request.user, readable, timezone.now()))
+    receipts = [
+        _receipt(InvalidOutcome(each.error) if isinstance(each, Unreadable) else next(results))
+        for each in outcomes
+    ]
+    refused = [position for position, receipt in enumerate(receipts) if receipt["stored"] is None]
+    return answer({"outcomes": receipts, "refused": refused})
 
 
 @router.get(
@@ -147,6 +220,25 @@ def show_accuracy(request: HttpRequest, query: Query[AccuracyQuery]) -> HttpResp
     user = request.user if query.consumer == ME else _other(request, query.consumer)
     scores = AccuracyOut(consumer=user.get_username(), **vars(accuracy(user, request.user)))
     return show_item(query, scores, AccuracyOut)
+
+
+def _job_outcome(outcome: OutcomeIn) -> JobOutcome:
+    return JobOutcome(
+        outcome.job,
+        outcome.outcome == "passed",
+        outcome.started_at,
+        outcome.ended_at,
+        outcome.seconds,
+    )
+
+
+def _receipt(result: tuple[Outcome, bool] | OutcomeError) -> dict[str, Any]:
+    """Return the fields of ``OutcomeReceipt``."""
+    if isinstance(result, OutcomeError):
+        _, code = _STATUS.get(type(result), _INVALID)
+        return {"stored": None, "code": code, "error": str(result)}
+    stored, is_new = result
+    return {"stored": _shown(stored, is_duplicate=not is_new).model_dump(), "code": "", "error": ""}
 
 
 def _shown(stored: Outcome, *, is_duplicate: bool) -> OutcomeOut:

@@ -16,7 +16,14 @@ from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.declare import declare
 from monitor.api.http.problems import Refused
-from monitor.api.http.query_names import path, resource_set
+from monitor.api.http.query_names import (
+    MOST_ROLES,
+    RoleText,
+    path,
+    resource_set,
+    resources_by_role,
+    roles_of,
+)
 from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
 from monitor.forecasts.basis import ForecastBasis
@@ -33,11 +40,13 @@ router = Router(tags=["forecasts"], auth=SCHEDULER_AUTH)
 
 
 class Candidate(Body):
-    """A way to run: a *series*, or the resources of an application, by role (*roles*) or in any role
-    (*resources*). *key* is the caller's own name of the candidate; the answer repeats it."""
+    """A way to run: a *series*, or the resources of an application, by role (*roles*, or *role* as in the
+    query of a forecast) or in any role (*resources*). *key* is the caller's own name of the candidate; the
+    answer repeats it."""
 
     key: Annotated[str, Field(max_length=MOST_CHARACTERS)] | None = None
     series: Name | None = None
+    role: Annotated[list[RoleText], Field(max_length=MOST_ROLES)] | None = None
     roles: dict[Name, list[Name]] | None = None
     resources: list[Name] | None = None
 
@@ -176,6 +185,11 @@ def _wanted(question: RankQuestion) -> tuple[By, list[str]]:
         raise Refused(422, "invalid", "expected an application, unless the candidates name series")
     if way == "series":
         return "series", _distinct([candidate.series or "" for candidate in question.candidates])
+    if way == "role":
+        known = roles_of(question.application)
+        return "path", _distinct(
+            [path(resources_by_role(each.role or [], known)) for each in question.candidates]
+        )
     if way == "roles":
         return "path", _distinct([path(candidate.roles or {}) for candidate in question.candidates])
     return "resources", _distinct([resource_set(each.resources or []) for each in question.candidates])
@@ -188,7 +202,7 @@ def _way(number: int, candidate: Candidate) -> str:
     return given[0]
 
 
-_WAYS = ("series", "roles", "resources")
+_WAYS = ("series", "role", "roles", "resources")
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

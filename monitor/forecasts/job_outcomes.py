@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.db.models import Count
 
 from forecasting.evaluation.metrics import forecast_scores
 from monitor.forecasts.defaults import LEVEL
-from monitor.forecasts.refresh import record_outcome
+from monitor.forecasts.job_outcomes_sql import insert
+from monitor.forecasts.refresh import record_outcomes
 from monitor.models import Forecast, Outcome
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ LARGEST_KEY = 2**63 - 1
 CLOCK_TOLERANCE = timedelta(seconds=60)
 ROUNDING_SECONDS = 1.0  # of clients that report whole seconds
 NEWEST = 1000  # outcomes that the accuracy is computed from
+_SAME = ("forecast_id", "metric_id", "passed", "started_at", "ended_at", "seconds")
 OUTCOME_COLUMNS = (
     *("received_at", "passed", "seconds", "forecast__median", "forecast__lower", "forecast__upper"),
     *("forecast__last_value", "forecast__level"),
@@ -109,30 +113,107 @@ def record_job_outcome(
     Raises:
         OutcomeError: the outcome was refused, and nothing was stored.
     """
-    if not 0 < forecast <= LARGEST_KEY:
-        raise UnknownForecast(f"there is no forecast {forecast}")
-    found = Forecast.objects.visible_to(consumer).filter(pk=forecast).select_related("metric").first()
-    if found is None:
-        raise UnknownForecast(f"there is no forecast {forecast} that you may see")
-    _check(found, reported, now)
-    fields = {
-        "forecast": found,
-        "metric": found.metric,
-        "passed": reported.passed,
-        "started_at": reported.started_at,
-        "ended_at": reported.ended_at,
-        "seconds": reported.took_seconds,
-    }
+    (result,) = record_job_outcomes(consumer, [(forecast, reported)], now)
+    if isinstance(result, OutcomeError):
+        raise result
+    return result
+
+
+def record_job_outcomes(
+    consumer: AbstractBaseUser | AnonymousUser, reported: Sequence[tuple[int, JobOutcome]], now: datetime
+) -> list[tuple[Outcome, bool] | OutcomeError]:
+    """Store outcomes of jobs, each with the key of its forecast, in one transaction of a few statements.
+
+    Return for each what ``record_job_outcome`` returns or raises. A refused outcome keeps no other one from
+    being stored.
+    """
+    keys = {forecast for forecast, _ in reported if 0 < forecast <= LARGEST_KEY}
+    visible = Forecast.objects.visible_to(consumer).filter(pk__in=keys).select_related("metric__segment")
+    forecasts = {forecast.pk: forecast for forecast in visible}
+    jobs = {job.job for _, job in reported if _is_name(job.job)}
     with transaction.atomic():
-        outcome, is_new = Outcome.objects.get_or_create(
-            consumer_id=consumer.pk, job=reported.job, defaults={**fields, "received_at": now}
-        )
-        if is_new:
-            record_outcome(outcome)
-    if not is_new and any(getattr(outcome, name) != value for name, value in fields.items()):
-        before = f"{outcome} was reported at {outcome.received_at:%Y-%m-%d %H:%M:%S} UTC"
-        raise ConflictingOutcome(f"the job {reported.job!r} has another outcome already: {before}")
-    return outcome, is_new
+        stored = _stored(consumer, jobs)
+        counted = Outcome.objects.filter(forecast__in=forecasts).values_list("forecast")
+        counts = Counter(dict(counted.annotate(Count("pk")).order_by()))
+        new: dict[str, Outcome] = {}
+        results: list[tuple[Outcome, bool] | OutcomeError] = []
+        for key, job in reported:
+            try:
+                outcome = _outcome(consumer, forecasts.get(key), key, job, now)
+                before = stored.get(job.job) or new.get(job.job)
+                if before is None:
+                    _count(counts, key)
+                    new[job.job] = outcome
+                else:
+                    _check_same(before, outcome)
+                results.append((before or outcome, before is None))
+            except OutcomeError as error:
+                results.append(error)
+        inserted = insert(new.values())
+        record_outcomes([new[job] for job in inserted])
+    if len(inserted) == len(new):
+        return results
+    by_others = _stored(consumer, new.keys() - inserted)  # at the same time
+    return [_against(by_others, result) for result in results]
+
+
+def _stored(consumer: AbstractBaseUser | AnonymousUser, jobs: Collection[str]) -> dict[str, Outcome]:
+    """Return the stored outcomes of *jobs* of *consumer*, by the name of the job."""
+    rows = Outcome.objects.filter(consumer_id=consumer.pk, job__in=jobs)
+    return {outcome.job: outcome for outcome in rows}
+
+
+def _outcome(
+    consumer: AbstractBaseUser | AnonymousUser,
+    forecast: Forecast | None,
+    key: int,
+    job: JobOutcome,
+    now: datetime,
+) -> Outcome:
+    """Return the row of *job*, not stored. Raises OutcomeError if it cannot be one of *forecast*."""
+    if forecast is None:
+        seen = " that you may see" if 0 < key <= LARGEST_KEY else ""
+        raise UnknownForecast(f"there is no forecast {key}{seen}")
+    _check(forecast, job, now)
+    return Outcome(
+        consumer_id=consumer.pk,
+        job=job.job,
+        forecast=forecast,
+        metric=forecast.metric,
+        passed=job.passed,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+        seconds=job.took_seconds,
+        received_at=now,
+    )
+
+
+def _count(counts: Counter[int], forecast: int) -> None:
+    """Count one more outcome of *forecast*. Raises InvalidOutcome if it has too many."""
+    if counts[forecast] >= MOST_JOBS:
+        raise InvalidOutcome(f"{MOST_JOBS} outcomes of this forecast have been reported: ask for another one")
+    counts[forecast] += 1
+
+
+def _check_same(before: Outcome, outcome: Outcome) -> None:
+    """Raise ConflictingOutcome if *outcome* is not what was reported *before* of the same job."""
+    if any(getattr(before, name) != getattr(outcome, name) for name in _SAME):
+        when = f"{before} was reported at {before.received_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise ConflictingOutcome(f"the job {outcome.job!r} has another outcome already: {when}")
+
+
+def _against(
+    by_others: Mapping[str, Outcome], result: tuple[Outcome, bool] | OutcomeError
+) -> tuple[Outcome, bool] | OutcomeError:
+    """Return *result*, judged again if another request has stored an outcome of the same job."""
+    before = None if isinstance(result, OutcomeError) else by_others.get(result[0].job)
+    if isinstance(result, OutcomeError) or before is None:
+        return result
+    try:
+        _check_same(before, result[0])
+    except ConflictingOutcome as error:
+        return error
+    return before, False
 
 
 def accuracy(
@@ -176,7 +257,7 @@ def _ratio(mean_error: float | None, seconds: Sequence[float]) -> float | None:
 
 def _check(forecast: Forecast, job: JobOutcome, now: datetime) -> None:
     """Raise InvalidOutcome if *job* cannot be an outcome of *forecast*."""
-    if not job.job.strip() or len(job.job) > JOB_CHARACTERS or "\x00" in job.job:
+    if not _is_name(job.job):
         raise InvalidOutcome(f"job: expected 1 to {JOB_CHARACTERS} characters, got {job.job[:300]!r}")
     if forecast.metric.unit != "seconds":
         raise InvalidOutcome(f"the forecast is of {forecast.metric.unit}, and a job takes seconds")
@@ -192,5 +273,7 @@ def _check(forecast: Forecast, job: JobOutcome, now: datetime) -> None:
     if job.took_seconds > job.wall_seconds + ROUNDING_SECONDS:
         whole = f"{job.wall_seconds:g} from start to end"
         raise InvalidOutcome(f"seconds: expected no more than the {whole}, got {job.took_seconds:g}")
-    if not forecast.outcomes.filter(job=job.job).exists() and forecast.outcomes.count() >= MOST_JOBS:
-        raise InvalidOutcome(f"{MOST_JOBS} outcomes of this forecast have been reported: ask for another one")
+
+
+def _is_name(job: str) -> bool:
+    return bool(job.strip()) and len(job) <= JOB_CHARACTERS and "\x00" not in job

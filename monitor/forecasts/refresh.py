@@ -127,13 +127,19 @@ def refresh_companions(metric: Metric, now: datetime, until: float) -> None:
         _read_requested(MetricUpdate(stage), now, until)
 
 
-def record_outcome(outcome: Outcome) -> None:
-    """Note that the success state of the series has to use *outcome*; the next refresh does so.
+def record_outcomes(outcomes: Iterable[Outcome]) -> None:
+    """Note that the success states of their series have to use *outcomes*; the next refresh does so.
 
-    The caller stores *outcome* itself, in the same transaction.
+    The caller stores *outcomes* itself, in the same transaction.
     """
-    hour = outcome.received_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    pending_changes.record([(outcome.metric.segment.series_id, hour)])
+    changed = {
+        (
+            outcome.metric.segment.series_id,
+            outcome.received_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0),
+        )
+        for outcome in outcomes
+    }
+    pending_changes.record(changed)
 
 
 def reset(series: Collection[int]) -> int:

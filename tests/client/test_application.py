@@ -9,7 +9,7 @@ from typing import TypedDict
 import pytest
 from django.utils import timezone
 
-from gridcast_client import Client, NoForecast, NotAllowed, Refused
+from gridcast_client import Client, Ended, NoForecast, NotAllowed, Refused
 from monitor.models import Outcome, Run
 from reporters import report as wire
 from tests.client.grid_rows import RINGS, define_rings, new_token
@@ -109,6 +109,23 @@ def test_an_outcome_is_told_once(client: Client) -> None:
         client.tell(forecast, "job-1", "failed", **times)
 
 
+def test_outcomes_of_many_jobs_are_told_with_receipts(client: Client) -> None:
+    forecast = client.ask("quick").id
+    times = a_minute_until_now()
+    jobs = [Ended(forecast, f"job-{number}", "passed", **times, seconds=12.0) for number in range(3)]
+    receipts = client.tell_all([*jobs, Ended(10**9, "lost", "failed", **times)])
+    assert [receipt.stored and receipt.stored.job for receipt in receipts] == [
+        "job-0",
+        "job-1",
+        "job-2",
+        None,
+    ]
+    assert (receipts[3].code, "1000000000" in receipts[3].error) == ("unknown_forecast", True)
+    assert {receipt.stored and receipt.stored.is_duplicate for receipt in client.tell_all(jobs)} == {True}
+    assert client.tell_all([]) == []
+    assert Outcome.objects.count() == 3
+
+
 def test_reports_are_sent_with_receipts_and_count_once(client: Client) -> None:
     slots = [timezone.now() - timedelta(minutes=number) for number in (30, 20)]
     bodies = [wire.to_json(circle_report(slot, series="new")) for slot in slots]
@@ -132,7 +149,7 @@ def test_outcomes_and_reports_go_through_the_spool(client: Client, token: str, t
     assert [each.job for each in later.told] == ["job-2"]
     again = spooling.tell_later(10**9, "job-3", "failed", **times)
     assert (again.told, again.waiting, again.error) == ((), 0, None)
-    assert "404 unknown_forecast" in again.refused[0]
+    assert "unknown_forecast: there is no forecast" in again.refused[0]
     assert "unknown_forecast" in next((tmp_path / "spool" / "refused").iterdir()).read_text()
     sent = spooling.send([wire.to_json(circle_report(timezone.now() - timedelta(minutes=9), series="new"))])
     assert ([receipt.accepted for receipt in sent.receipts], sent.waiting, sent.error) == ([True], 0, None)

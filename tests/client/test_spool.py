@@ -338,6 +338,76 @@ def test_nothing_to_send_asks_nothing(directory: Path) -> None:
     assert answers.requests == []
 
 
+class Outcomes:
+    """Accepts outcomes of jobs as gridcast does, but for those of the forecast 0; at most *most* at once."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.jobs: list[str] = []
+        self.requests: list[int] = []
+
+    def __call__(self, request: Request, timeout_seconds: float) -> Response:
+        told = json.loads(request.body or b"")
+        assert (request.method, request.url) == ("POST", f"{URL}/api/v1/forecasts/outcomes")
+        self.requests.append(len(told))
+        if len(told) > self.most:
+            problem = {"status": 413, "code": "too_large", "detail": "the body is too large"}
+            return document(json.dumps(problem), 413)
+        self.jobs += [each["job"] for each in told if each["forecast"]]
+        receipts = [
+            {
+                "stored": {
+                    **{name: each[name] for name in ("forecast", "job", "outcome")},
+                    "seconds": 1.0,
+                    "received_at": each["ended_at"],
+                    "is_duplicate": False,
+                }
+                if each["forecast"]
+                else None,
+                "code": "" if each["forecast"] else "unknown_forecast",
+                "error": "" if each["forecast"] else "there is no forecast 0",
+            }
+            for each in told
+        ]
+        return document(json.dumps({"outcomes": receipts, "refused": []}))
+
+
+def waiting_outcomes(directory: Path, count: int) -> None:
+    times = {"started_at": "2026-03-01T12:00:00Z", "ended_at": "2026-03-01T12:00:09Z"}
+    for number in range(count):
+        told = {
+            "forecast": number % 50,
+            "job": f"job-{number}",
+            "outcome": "passed",
+            **times,
+            "seconds": None,
+        }
+        (directory / f"{number:05}.outcome").write_text(json.dumps(told))
+
+
+def test_outcomes_are_delivered_a_thousand_at_once(directory: Path) -> None:
+    Spool(directory)
+    waiting_outcomes(directory, 1500)
+    depot = Outcomes(1000)
+    delivery = client_of(directory, depot).deliver()
+    assert depot.requests == [1000, 500]
+    assert depot.jobs == [f"job-{number}" for number in range(1500) if number % 50]
+    assert (len(delivery.told), delivery.waiting, delivery.error) == (1470, 0, None)
+    assert set(delivery.not_told) == {"unknown_forecast: there is no forecast 0"}
+    assert len(list((directory / "refused").iterdir())) == 30
+
+
+def test_outcomes_that_are_too_large_together_are_sent_in_halves(directory: Path) -> None:
+    Spool(directory)
+    waiting_outcomes(directory, 7)
+    depot = Outcomes(2)
+    delivery = client_of(directory, depot).deliver()
+    assert (len(depot.jobs), len(delivery.not_told), delivery.waiting) == (6, 1, 0)
+    waiting_outcomes(directory, 3)
+    away = client_of(directory, Answers(AWAY)).deliver()
+    assert (away.told, away.waiting) == ((), 3)
+
+
 def test_damaged_files_are_set_aside_and_do_not_stop_the_others(directory: Path) -> None:
     Spool(directory)
     (directory / "0-empty.reports").touch()

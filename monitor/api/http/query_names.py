@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+import probes
 from monitor.api.http.problems import Refused
 from monitor.models.current_segment import path_of
 
@@ -16,6 +19,16 @@ TOTALS: Mapping[str, str] = {
 }
 USUAL_METRIC = TOTALS["total"]
 MOST_CHARACTERS = 10_000
+MOST_ROLES = 50
+RoleText = Annotated[
+    str,
+    Field(
+        max_length=MOST_CHARACTERS,
+        description="A role and its resources, in the order of the series; repeat it for each role.",
+        examples=["ring:ncsa-login,sdsc-login"],
+    ),
+]
+_ROLES = frozenset(role for name in probes.names() for role in probes.load(name).roles)
 
 
 def metric_of(metric: str, stage: str, total: Total | None) -> str:
@@ -29,6 +42,31 @@ def metric_of(metric: str, stage: str, total: Total | None) -> str:
     if stage:
         return f"stage.{stage}.seconds"
     return TOTALS[total] if total else metric or USUAL_METRIC
+
+
+def roles_of(application: str) -> Collection[str]:
+    """Return the roles of the probe *application*; those of all probes if there is none of this name."""
+    return probes.load(application).roles if application in probes.names() else _ROLES
+
+
+def resources_by_role(texts: Sequence[str], known: Collection[str]) -> dict[str, list[str]]:
+    """Return the resources of each role that *texts* give as ``role:resource,resource``.
+
+    Raises:
+        Refused: a text is not of this form, or its role is repeated or none of *known*.
+    """
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        role, _, names = text.partition(":")
+        if not (role and names):
+            expected = "expected a role and its resources, such as compute:alpha,beta"
+            raise Refused(422, "invalid", f"role: {expected}, got {text[:100]!r}")
+        if role not in known:
+            raise Refused(422, "invalid", f"role: there is no role {role[:100]!r}", known=sorted(known))
+        if role in found:
+            raise Refused(422, "invalid", f"role: {role} is repeated; separate its resources by commas")
+        found[role] = names.split(",")
+    return found
 
 
 def path(bindings: Mapping[str, Sequence[str]]) -> str:

@@ -24,7 +24,6 @@ MOST_KEYS = 1_000  # of an object
 MOST_ITEMS = 20_000  # of all objects and arrays of a body together: each may be an error of its own
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BODY_SOURCES = frozenset({"body", "form", "file"})
-_OTHER_NAMES = "_takes_other_parameters"
 
 
 class StrictParser(Parser):
@@ -53,25 +52,17 @@ class StrictParser(Parser):
         return parsed
 
 
-def takes_other_parameters(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark *view*, which checks the names of its further query parameters itself."""
-    setattr(view, _OTHER_NAMES, True)
-    return view
-
-
 def refuse_undeclared(view: Callable[..., Any]) -> Callable[..., Any]:
     """Return the *view* of an operation, changed to refuse parameters and a body that are not declared."""
     operation: Operation = view._ninja_operation  # type: ignore[attr-defined]  # noqa: SLF001  # set by ninja
     names = _query_names(operation)
-    takes_others = getattr(view, _OTHER_NAMES, False)
     takes_body = "requestBody" in (operation.openapi_extra or {}) or any(
         model.__ninja_param_source__ in _BODY_SOURCES for model in operation.models
     )
 
     @wraps(view)
     def strict(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        if not takes_others:
-            _check_names(request, names)
+        _check_names(request, names)
         if not takes_body and _has_body(request):
             raise Refused(422, "invalid", "expected no body")
         return view(request, *args, **kwargs)

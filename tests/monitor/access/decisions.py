@@ -113,6 +113,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /failures/signatures/{signature}/withdraw": SIGNATURES,
     "GET /forecasts": ACCOUNT,
     "GET /forecasts/accuracy": ACCOUNT,
+    "POST /forecasts/outcomes": OUTCOMES,
     "POST /forecasts/rank": ACCOUNT,
     "GET /forecasts/{forecast}": ACCOUNT,
     "GET /forecasts/{forecast}/outcome": Decision(ALL_ROLES, answers=frozenset({404})),

@@ -87,7 +87,8 @@ def test_no_operation_takes_an_unknown_key(client: Client) -> None:
     answers = (
         (f"{each} unknown", undone(each, client, body=each.changed_body(("unknown",), 1)))
         for each in operations()
-        if each.takes_json and each.definition["operationId"] != "exchange_state"  # needs a signature
+        if each.takes_json
+        and each.definition["operationId"] not in {"exchange_state", "report_outcomes"}  # signed; a list
     )
     assert accepted(answers) == []
 

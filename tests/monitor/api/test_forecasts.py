@@ -226,7 +226,7 @@ def test_a_closed_site_gives_the_reason_instead_of_a_forecast(history: Series, c
 
 def test_a_series_is_found_by_application_and_roles(history: Series, client: Client) -> None:
     wanted = client.get(URL, {"series": "circle"}).json()
-    for query in ({"ring": "here,there"}, {"resources": "there,here"}):
+    for query in ({"role": "ring:here,there"}, {"resources": "there,here"}):
         shown = client.get(URL, {"application": "circle", **query}).json()
         assert (shown["series"], shown["id"]) == ("circle", wanted["id"])
 
@@ -234,17 +234,24 @@ def test_a_series_is_found_by_application_and_roles(history: Series, client: Cli
 @pytest.mark.parametrize(
     ("query", "status", "code"),
     [
-        ({"ring": "there,here"}, 404, "unknown_path"),  # a ring has an order
+        ({"role": "ring:there,here"}, 404, "unknown_path"),  # a ring has an order
         ({"resources": "here"}, 404, "unknown_path"),
-        ({"ring": "here,,there"}, 422, "invalid"),
-        ({"ring": "here,there\x00"}, 422, "invalid"),
+        ({"role": "ring:here,,there"}, 422, "invalid"),
+        ({"role": "ring:here,there\x00"}, 422, "invalid"),
+        ({"role": "ring:a:b"}, 404, "unknown_path"),  # the first colon ends the role
+        *(
+            ({"role": text}, 422, "invalid")
+            for text in ("", ":", "ring", "ring:", ":here,there", "wheel:here,there")
+        ),
+        ({"role": ["ring:here", "ring:there"]}, 422, "invalid"),
+        ({"ring": "here,there"}, 422, "invalid"),
         ({}, 422, "invalid"),
-        ({"ring": "here,there", "resources": "here,there"}, 422, "invalid"),
-        ({"series": "circle", "ring": "here,there"}, 422, "invalid"),
+        ({"role": "ring:here,there", "resources": "here,there"}, 422, "invalid"),
+        ({"series": "circle", "role": "ring:here,there"}, 422, "invalid"),
     ],
 )
 def test_an_unknown_or_unclear_path_is_refused(
-    history: Series, client: Client, query: dict[str, str], status: int, code: str
+    history: Series, client: Client, query: dict[str, Any], status: int, code: str
 ) -> None:
     answer = client.get(URL, {"application": "circle", **query})
     assert (answer.status_code, problem(answer)["code"]) == (status, code)
@@ -252,14 +259,14 @@ def test_an_unknown_or_unclear_path_is_refused(
 
 def test_a_path_of_two_series_lists_them(history: Series, client: Client) -> None:
     define([], [SeriesDefinition("larger", "circle", {"ring": ["here", "there"]}, {"file_bytes": 9000})])
-    answer = client.get(URL, {"application": "circle", "ring": "here,there"})
+    answer = client.get(URL, {"application": "circle", "role": "ring:here,there"})
     assert (answer.status_code, problem(answer)["code"]) == (409, "ambiguous")
     assert problem(answer)["known"] == ["circle", "larger"]
 
 
 def test_a_path_in_an_invisible_suite_is_unknown(history: Series, client: Client) -> None:
     Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
-    answer = client.get(URL, {"application": "circle", "ring": "here,there"})
+    answer = client.get(URL, {"application": "circle", "role": "ring:here,there"})
     assert (answer.status_code, problem(answer)["code"]) == (404, "unknown_path")
 
 

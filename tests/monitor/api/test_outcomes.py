@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import keep_newest, prune_deliveries
@@ -32,6 +34,7 @@ from tests.monitor.builders import circle_report
 from tests.monitor.forecasts.io_builders import io_grid
 
 ACCURACY = "/api/v1/forecasts/accuracy"
+MANY = "/api/v1/forecasts/outcomes"
 
 
 def new_user(name: str, *permissions: str) -> User:
@@ -117,6 +120,96 @@ def test_the_same_outcome_is_stored_once(forecast: Issued, client: Client) -> No
     other = tell(client, forecast.pk, **times, outcome="failed")
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
     assert Outcome.objects.count() == 1
+
+
+def job_of(issued_forecast: Issued, job: str, **changes: Any) -> dict[str, Any]:
+    """Return a job as one of many, whose times are those of every other."""
+    issued = issued_forecast.issued_at
+    times = {"started_at": issued + timedelta(minutes=10), "ended_at": issued + timedelta(minutes=15)}
+    told = {"forecast": issued_forecast.pk, "job": job, "outcome": "passed", "seconds": 8.0}
+    return {**told, **{name: time.isoformat() for name, time in times.items()}, **changes}
+
+
+def tell_many(client: Client, *jobs: Any) -> Any:
+    return client.post(MANY, json.dumps(jobs), content_type="application/json")
+
+
+def test_a_thousand_outcomes_are_stored_by_a_few_statements(
+    forecast: Issued, client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    PendingChange.objects.all().delete()
+    jobs = [job_of(forecast, f"job-{number}") for number in range(1000)]
+    with django_assert_max_num_queries(12):
+        answer = tell_many(client, *jobs)
+    assert (answer.status_code, answer.json()["refused"]) == (200, [])
+    assert [each["stored"]["job"] for each in answer.json()["outcomes"]] == [job["job"] for job in jobs]
+    assert Outcome.objects.count() == 1000
+    assert PendingChange.objects.filter(series=forecast.metric.segment.series_id).count() == 1
+    again = tell_many(client, *jobs).json()
+    assert {each["stored"]["is_duplicate"] for each in again["outcomes"]} == {True}
+    assert Outcome.objects.count() == 1000
+    full = tell_many(client, job_of(forecast, "one more"), jobs[7]).json()
+    assert (full["refused"], full["outcomes"][0]["code"]) == ([0], "invalid")
+    assert "1000 outcomes of this forecast" in full["outcomes"][0]["error"]
+
+
+def test_a_refused_outcome_keeps_no_other_from_being_stored(forecast: Issued, client: Client) -> None:
+    tell_many(client, job_of(forecast, "before"))
+    answer = tell_many(
+        client,
+        job_of(forecast, "first"),
+        job_of(forecast, "other", forecast=10**9),
+        job_of(forecast, "before", outcome="failed"),
+        job_of(forecast, "late", ended_at="2199-01-01T00:00:00Z"),
+        job_of(forecast, "zoneless", started_at="2026-03-01T12:00:00"),
+        {"job": "half"},
+        7,
+        job_of(forecast, "extra", second=8.0),
+        job_of(forecast, "n\x00ul"),
+        job_of(forecast, "last"),
+    )
+    assert answer.status_code == 200
+    receipts = answer.json()["outcomes"]
+    assert answer.json()["refused"] == list(range(1, 9))
+    assert [receipt["code"] for receipt in receipts] == [
+        *("", "unknown_forecast", "conflict"), *["invalid"] * 6, ""
+    ]  # fmt: skip
+    named = ["", "1000000000", "before", "ended_at", "zone", "forecast", "", "second", "", ""]
+    assert [name in receipt["error"] for name, receipt in zip(named, receipts, strict=True)] == [True] * 10
+    assert set(Outcome.objects.values_list("job", flat=True)) == {"before", "first", "last"}
+
+
+def test_a_job_that_is_named_twice_in_a_request_counts_once(forecast: Issued, client: Client) -> None:
+    jobs = [job_of(forecast, "a"), job_of(forecast, "a"), job_of(forecast, "a", outcome="failed")]
+    first, second, third = tell_many(client, *jobs).json()["outcomes"]
+    assert (first["stored"]["is_duplicate"], second["stored"]["is_duplicate"]) == (False, True)
+    assert (third["stored"], third["code"]) == (None, "conflict")
+    assert Outcome.objects.get().passed
+
+
+def test_the_outcomes_of_a_request_are_those_of_its_user(forecast: Issued, client: Client) -> None:
+    other = client_of(new_user("other", "add_outcome"), OUTCOME)
+    for teller in (client, other):
+        answer = tell_many(teller, job_of(forecast, "a"))
+        assert answer.json().get("refused") == [], answer.json()
+    assert Outcome.objects.count() == 2
+    Suite.objects.get().viewers.add(Group.objects.create(name="staff"))
+    assert tell_many(client, job_of(forecast, "b")).json()["outcomes"][0]["code"] == "unknown_forecast"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "status"), [([], 422), ([{}] * 1001, 422), ({"outcomes": []}, 422), (None, 422)]
+)
+def test_a_request_without_a_list_of_at_most_a_thousand_is_refused(
+    forecast: Issued, client: Client, jobs: Any, status: int
+) -> None:
+    assert client.post(MANY, json.dumps(jobs), content_type="application/json").status_code == status
+
+
+def test_many_outcomes_need_the_permission(forecast: Issued, scheduler: User) -> None:
+    for teller, status in ((client_of(scheduler, READ), 403), (Client(), 401)):
+        assert tell_many(teller, job_of(forecast, "a")).status_code == status
+    assert not Outcome.objects.exists()
 
 
 def test_a_forecast_may_have_several_jobs_and_users_may_reuse_their_names(

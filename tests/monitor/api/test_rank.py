@@ -209,6 +209,11 @@ def test_old_data_are_stale(grid: None, client: Client) -> None:
     assert [entry["code"] for entry in ask_for(client, RINGS["quick"])["unranked"]] == ["stale"]
 
 
+def test_roles_may_be_texts_as_in_a_query(grid: None, client: Client) -> None:
+    ways = [Whole(role=[f"ring:{','.join(RINGS[name]['ring'])}"]) for name in ("slow", "quick")]
+    assert ask_for(client, *ways) | {"at": ""} == ask_for(client, RINGS["slow"], RINGS["quick"]) | {"at": ""}
+
+
 def test_resources_may_be_in_any_roles(grid: None, client: Client) -> None:
     body = ask_for(client, ["gamma", "beta"], ["beta", "alpha"])
     assert [entry["candidate"] for entry in body["ranked"]] == [1, 0]
@@ -244,7 +249,7 @@ def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
         ({"candidates": []}, 422, "at least 1 item"),
         ({"candidates": [f"s{number}" for number in range(1001)]}, 422, "1001"),
         ({"candidates": ["quick", "slow", "quick"]}, 422, "[0, 2]"),
-        ({"candidates": [Whole()]}, 422, "candidates.0: expected one of series, roles, resources"),
+        ({"candidates": [Whole()]}, 422, "candidates.0: expected one of series, role, roles, resources"),
         ({"candidates": [Whole(series="quick", roles={"ring": ["a"]})]}, 422, "candidates.0"),
         ({"candidates": [Whole(series="quick", kee="a")]}, 422, "candidates.0.kee"),
         ({"application": "circle", "candidates": [["a", "b"], ["b", "a"]]}, 422, "[0, 1]"),
@@ -252,6 +257,17 @@ def test_invisible_series_are_unknown(grid: None, client: Client) -> None:
         ({"application": "circle", "candidates": [{"ring": "a"}]}, 422, "candidates.0"),
         ({"application": "circle", "candidates": [{"ring": []}]}, 422, "ring"),
         ({"application": "circle", "candidates": [[]]}, 422, "resources"),
+        *(
+            ({"application": "circle", "candidates": [Whole(role=texts)]}, 422, message)
+            for texts, message in (
+                (["ring"], "role: expected a role and its resources"),
+                (["wheel:a,b"], "role: there is no role 'wheel'"),
+                (["ring:a", "ring:b"], "role: ring is repeated"),
+                (["ring:a,"], "ring: expected names"),
+                ([1], "candidates.0.role.0"),
+                ("ring:a,b", "candidates.0.role"),
+            )
+        ),
         ({"candidates": ["qu\x00ick"]}, 422, "NUL"),
         ({"candidates": ["quick"], "quantile": 1.0}, 422, "quantile"),
         ({"candidates": ["quick"], "horizon_seconds": 1e300}, 422, "horizon"),

@@ -23,7 +23,7 @@ from monitor.forecasts.metric_state import MetricUpdate, followed
 from monitor.forecasts.prune import KEPT_OF_OTHERS, keep_newest
 from monitor.forecasts.refresh import (
     REQUESTED_INPUTS,
-    record_outcome,
+    record_outcomes,
     refresh,
     refresh_all,
     refresh_requested,
@@ -228,7 +228,7 @@ def test_a_rebuild_does_not_issue_the_same_forecast_again(total: Metric, noon: d
 def test_the_outcome_of_a_job_is_an_input(total: Metric, noon: datetime) -> None:
     put(total, *hourly(total, noon, 5))
     refresh(noon + 6 * HOUR)
-    record_outcome(outcome_of(issue(total, noon + 6 * HOUR), noon + 6 * HOUR))
+    record_outcomes([outcome_of(issue(total, noon + 6 * HOUR), noon + 6 * HOUR)])
     refresh(noon + 8 * HOUR)
     state_before = state(total)
     row = ForecastState.objects.get()
@@ -304,7 +304,7 @@ def test_an_outcome_is_a_pending_change_of_the_hour_in_which_it_was_received(
     put(total, *hourly(total, noon, 5), value(total, noon + 4 * HOUR + MINUTE, 4.0))
     refresh(noon + 6 * HOUR)
     outcome = outcome_of(issue(total, noon + 6 * HOUR), noon + 4 * HOUR + 30 * MINUTE)
-    record_outcome(outcome)
+    record_outcomes([outcome])
     (change,) = PendingChange.objects.all()
     assert change.hour == noon + 5 * HOUR
 
