@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 
 from probes.common.kernels import kernel_source
+from reporters.account import own_home
 from reporters.compiled import compiled
 
 _PROGRAM_HEADER_INTERPRETER = 3
@@ -25,7 +26,7 @@ def preloaded(cache: Path, kernel: str) -> Path:
 
 def user_cache() -> Path:
     """Return the directory where libraries of this user are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gridcast")
+    return Path(os.environ.get("XDG_CACHE_HOME") or own_home() / ".cache", "gridcast")
 
 
 def unreachable(program: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 from collections.abc import Mapping, Sequence
 
 from monitor import env
+from reporters.account import own_name
 
 VARIABLES_FILE = "/etc/default/gridcast"
 _STOP_SECONDS = 60  # current runs have 10 s to end, then the servers stop
@@ -57,7 +57,7 @@ def unit(options: Sequence[str], variables: Mapping[str, str] = os.environ) -> s
         advice=_ADVICE.format(file=VARIABLES_FILE, names=" ".join(names)) if names else "",
         root=_escaped(str(env.ROOT)),
         documentation=_escaped((env.ROOT / "docs" / "operations.md").as_uri()),
-        user=pwd.getpwuid(os.geteuid()).pw_name,
+        user=own_name(),
         state=_quoted(_escaped(f"GRIDCAST_VAR={env.var_directory()}")),
         variables_file=VARIABLES_FILE,
         command=" ".join(_quoted(_escaped(word).replace("$", "$$")) for word in command),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporters import process
+from reporters.account import expanded
 from reporters.credentials.ssh_configuration import parse_configuration
 
 USER_CONFIGURATION = Path("~/.ssh/config")
@@ -47,7 +48,7 @@ def configured_names(config: Path) -> list[str]:
     Raises:
         OSError: *config* cannot be read.
     """
-    names = dict.fromkeys(_names(config.expanduser(), _MAX_DEPTH))
+    names = dict.fromkeys(_names(expanded(str(config)), _MAX_DEPTH))
     return [name for name in names if not re.search(r"[*?!]", name)]
 
 
@@ -79,7 +80,7 @@ def _names(file: Path, depth: int) -> Iterator[str]:
             for word in words:
                 # Relative names are relative to ~/.ssh, whatever the file.
                 try:
-                    pattern = USER_CONFIGURATION.expanduser().parent / Path(word).expanduser()
+                    pattern = expanded(str(USER_CONFIGURATION)).parent / expanded(word)
                 except RuntimeError:  # the home of an unknown user
                     continue
                 for included in sorted(Path("/").glob(str(pattern.relative_to("/")))):

@@ -17,6 +17,7 @@ from typing import Any
 
 from probes.grid import Completed
 from reporters import process
+from reporters.account import own_home
 from reporters.base import Credential, CredentialUnfit
 from reporters.credentials import files
 from reporters.credentials.lifetime import Lifetime
@@ -136,5 +137,5 @@ def _default_file() -> str:
 
 def _default_authorities() -> str:
     """Return the user's directory of authorities if it exists, else the directory of the host."""
-    own = Path.home() / ".globus" / "certificates"
+    own = own_home() / ".globus" / "certificates"
     return str(own) if files.is_directory(own) else "/etc/grid-security/certificates"

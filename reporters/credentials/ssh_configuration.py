@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import pwd
 import re
@@ -10,6 +9,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from reporters.account import own_home, own_name
 
 # The keys that ssh tries by default.
 _DEFAULT_KEYS = frozenset(
@@ -82,13 +83,16 @@ class SshConfiguration:
             "n": self.first("host"),
             "p": self.first("port"),
             "r": self.first("user"),
-            "u": getpass.getuser(),
+            "u": own_name(),
         }
 
 
 def _home() -> str:
     """Return the home directory from the user database; ssh ignores the variable HOME."""
-    return pwd.getpwuid(os.getuid()).pw_dir
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # ssh refuses to run then
+        return str(own_home())
 
 
 def parse_configuration(text: str) -> SshConfiguration:

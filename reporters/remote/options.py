@@ -7,12 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reporters.account import expanded, own_home
+
 
 def default_path(environment: Mapping[str, str]) -> Path:
     """Return ``$XDG_STATE_HOME/gridcast-reporter``, by default ``~/.local/state/gridcast-reporter``."""
     base = environment.get("XDG_STATE_HOME", "")
     if not base.startswith("/"):  # the specification of XDG ignores relative paths
-        base = os.path.expanduser("~/.local/state")  # noqa: PTH111  # without a home it stays as it is
+        base = str(own_home() / ".local" / "state")
     return Path(base) / "gridcast-reporter"
 
 
@@ -28,7 +30,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 def state_path(options: argparse.Namespace) -> Path:
     """Return the state directory that *options* name, or the default; absolute."""
-    return Path(options.state or default_path(os.environ)).expanduser().absolute()
+    return (expanded(options.state) if options.state else default_path(os.environ)).absolute()
 
 
 def early_state_path(arguments: Sequence[str]) -> Path | None:

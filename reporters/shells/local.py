@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from probes.grid import Completed
 from reporters import process
+from reporters.account import own_home
 from reporters.base import ConnectionLost, ResourceShell, TookTooLong
 from reporters.error_lines import tail
 
@@ -28,7 +29,7 @@ class Shell(ResourceShell):
         self, resource: str, label: str, *, directory: str | None = None, path: str | None = None
     ) -> None:
         super().__init__(resource, label)
-        self._directory = directory or os.path.expanduser("~")  # noqa: PTH111  # used as text
+        self._directory = directory or str(own_home())
         self._environment = {
             name: value
             for name, value in os.environ.items()

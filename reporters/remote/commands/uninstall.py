@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+from reporters.account import own_home
 from reporters.remote import options as common
 from reporters.remote.errors import UsageFault
 from reporters.remote.installation import RECORD, SiteInstallation
@@ -71,7 +72,7 @@ class Command:
 def _check_purge(state: StateDirectory, *, has_consent: bool) -> None:
     """Raise UsageFault unless *state* is a reporter's and the user consents to its removal."""
     is_reporters = any((state.path / name).exists() for name in (IDENTITY, RECORD))
-    if Path.home().is_relative_to(state.path) or not is_reporters:
+    if own_home().is_relative_to(state.path) or not is_reporters:
         raise UsageFault(f"--purge: {state.path} is not the state directory of a reporter")
     if has_consent:
         return
@@ -101,7 +102,7 @@ def _check_owner(state: Path) -> None:
 def _remove_empty_parents(path: Path) -> None:
     """Remove the directories between the home directory and *path* that are empty now."""
     for parent in path.parents:
-        if parent == Path.home() or not parent.is_relative_to(Path.home()):
+        if parent == own_home() or not parent.is_relative_to(own_home()):
             return
         try:
             parent.rmdir()

@@ -5,9 +5,9 @@ At most one job of the name runs (``singleton``), and at most one waits.
 
 from __future__ import annotations
 
-import getpass
 import time
 
+from reporters.account import own_name
 from reporters.remote.service import AgentService, ServiceFault, ask, demand, failure, lacks
 
 _CANCEL_SECONDS = 90.0  # Slurm gives a cancelled job 30 s by default
@@ -38,7 +38,7 @@ class SiteService(AgentService):
         missing = lacks("sbatch", "squeue", "scancel")
         if missing:
             return missing
-        done = ask(["squeue", "--noheader", f"--user={getpass.getuser()}"])
+        done = ask(["squeue", "--noheader", f"--user={own_name()}"])
         return "" if done.returncode == 0 else f"squeue: {failure(done)}"
 
     def text(self) -> str:
@@ -66,7 +66,7 @@ class SiteService(AgentService):
                 raise ServiceFault(
                     f"scancel: still in the queue after {_CANCEL_SECONDS:g} s: {', '.join(jobs)}"
                 )
-            demand(["scancel", f"--user={getpass.getuser()}", f"--name={self.launch.name}"])
+            demand(["scancel", f"--user={own_name()}", f"--name={self.launch.name}"])
             time.sleep(_POLL_SECONDS)
 
     def remove(self) -> None:
@@ -82,7 +82,7 @@ class SiteService(AgentService):
                 "squeue",
                 "--noheader",
                 "--format=%i %T",
-                f"--user={getpass.getuser()}",
+                f"--user={own_name()}",
                 f"--name={self.launch.name}",
             ]
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from pathlib import Path
 
+from reporters.account import own_home, own_name
 from reporters.credentials.files import exists
 from reporters.path_chain import unsafe_reason
 from reporters.remote.files import write_atomically
@@ -41,7 +41,7 @@ class SiteService(AgentService):
 
     @property
     def file(self) -> Path:
-        configuration = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+        configuration = os.environ.get("XDG_CONFIG_HOME") or own_home() / ".config"
         return Path(configuration, "systemd", "user", self.unit)
 
     def unavailable(self) -> str:
@@ -51,7 +51,7 @@ class SiteService(AgentService):
         done = ask([*_systemctl(), "show", "--property=Version"])
         if done.returncode != 0:
             return f"no systemd user manager: {failure(done)}"
-        if not exists(_LINGERING / getpass.getuser()):
+        if not exists(_LINGERING / own_name()):
             return "lingering is off, so units end with the last login; `loginctl enable-linger` may allow it"
         return unsafe_reason(self.file.absolute())
 
@@ -64,7 +64,7 @@ class SiteService(AgentService):
     def by_hand(self) -> str:
         return (
             f"Save this as {self.file}, and start it: systemctl --user daemon-reload; "
-            f"systemctl --user enable --now {self.unit}; as root: loginctl enable-linger {getpass.getuser()}"
+            f"systemctl --user enable --now {self.unit}; as root: loginctl enable-linger {own_name()}"
         )
 
     def install(self) -> None:
