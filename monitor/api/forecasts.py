@@ -21,8 +21,8 @@ from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import (
-    MOST_ROLES,
-    RoleText,
+    ROLE,
+    RoleTexts,
     Total,
     metric_of,
     path,
@@ -115,7 +115,7 @@ class ForecastOut(Schema):
 class ForecastQuery(Sparse):
     series: NameFilter = ""
     application: NameFilter = ""
-    role: Annotated[list[RoleText], Field(max_length=MOST_ROLES)] = []
+    role: RoleTexts = Field([], description=ROLE, examples=[["ring:ncsa-login,sdsc-login"]])
     resources: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     metric: NameFilter = ""
     stage: NameFilter = ""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.utils import timezone
+from ninja import Body as Sent
 from ninja import Query, Router, Schema
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
@@ -100,7 +101,7 @@ class OutcomeOut(Schema):
 class OutcomeReceipt(Schema):
     """What became of one outcome. *stored* is null if it was refused: *code* and *error* say why."""
 
-    stored: OutcomeOut | None
+    stored: OutcomeOut | None = Field(description="The stored outcome.")
     code: Literal["", "conflict", "invalid", "unknown_forecast"]
     error: str
 
@@ -179,7 +180,7 @@ def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) ->
     ),
     summary="Report the outcomes of many jobs",
 )
-def report_outcomes(request: HttpRequest, outcomes: JobOutcomes) -> HttpResponse:
+def report_outcomes(request: HttpRequest, outcomes: Sent[JobOutcomes]) -> HttpResponse:
     """As if each were reported by itself, in one transaction: at most 1,000. A refused one has its own error,
     and the others are stored; so the same request may be sent again."""
     readable = [(each.forecast, _job_outcome(each)) for each in outcomes if not isinstance(each, Unreadable)]

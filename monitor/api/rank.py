@@ -17,8 +17,8 @@ from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.declare import declare
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import (
-    MOST_ROLES,
-    RoleText,
+    ROLE,
+    RoleTexts,
     path,
     resource_set,
     resources_by_role,
@@ -46,7 +46,7 @@ class Candidate(Body):
 
     key: Annotated[str, Field(max_length=MOST_CHARACTERS)] | None = None
     series: Name | None = None
-    role: Annotated[list[RoleText], Field(max_length=MOST_ROLES)] | None = None
+    role: RoleTexts | None = Field(None, description=ROLE, examples=[["ring:ncsa-login,sdsc-login"]])
     roles: dict[Name, list[Name]] | None = None
     resources: list[Name] | None = None
 

@@ -151,6 +151,8 @@ def _operation(schemas: Schemas, path: str, method: str, operation: Mapping[str,
 def _parameter(schemas: Schemas, parameter: Mapping[str, Any]) -> DocumentedParameter:
     schema = parameter["schema"]
     example = parameter.get("example", schema.get("examples", [""])[0])
+    if isinstance(example, list):  # of a parameter that may be repeated: one value
+        example = example[0]
     return DocumentedParameter(
         name=parameter["name"],
         place=parameter["in"],

@@ -20,14 +20,10 @@ TOTALS: Mapping[str, str] = {
 USUAL_METRIC = TOTALS["total"]
 MOST_CHARACTERS = 10_000
 MOST_ROLES = 50
-RoleText = Annotated[
-    str,
-    Field(
-        max_length=MOST_CHARACTERS,
-        description="A role and its resources, in the order of the series; repeat it for each role.",
-        examples=["ring:ncsa-login,sdsc-login"],
-    ),
-]
+RoleTexts = Annotated[list[Annotated[str, Field(max_length=MOST_CHARACTERS)]], Field(max_length=MOST_ROLES)]
+ROLE = (
+    "A role and its resources, in the order of the series: `ring:ncsa-login,sdsc-login`; one for each role."
+)
 _ROLES = frozenset(role for name in probes.names() for role in probes.load(name).roles)
 
 

@@ -494,7 +494,7 @@ def test_a_server_with_an_unusable_limit_does_not_start(name: str, value: str) -
 # Slow clients
 
 
-def test_a_request_in_single_bytes_is_answered_and_slow_ones_hold_nobody_up(server: Server) -> None:
+def test_a_request_in_single_bytes_is_answered_beside_many_slow_ones(server: Server) -> None:
     with ExitStack() as stack:
         for sent in (b"", b"GET", GET[:-2], POST + b"Content-Length: 9\r\n\r\ns", CHUNKED + b"4\r\ns"):
             for _ in range(8):
