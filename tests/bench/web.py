@@ -23,7 +23,8 @@ def serving(application: str, variables: Mapping[str, str] | None = None) -> Ite
         # gunicorn sets this, but connections accepted before it is up inherit the listener's options.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         argv = [*GUNICORN, application, f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
-        environment = {**os.environ, **ONE_THREAD, **(variables or {})}
+        unlimited = {"GRIDCAST_PROXIES": "127.0.0.1"}  # all clients have one address
+        environment = {**os.environ, **ONE_THREAD, **unlimited, **(variables or {})}
         with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
             try:
                 yield listener.getsockname()
