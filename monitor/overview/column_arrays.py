@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 SEPARATOR = "\x1f"  # between texts; a text that contains it gets a space instead
 NEVER = int(np.iinfo(np.int64).min) + EPOCH  # -infinity, in microseconds since 1970
 
-# By kind of column: the SQL that aggregates the values, and the type of the bytes. No value may be NULL: it
-# would be left out, and shift all following rows.
+# By kind of column: the SQL that aggregates the values, and the type of the bytes. An aggregate leaves NULL
+# out, which would shift all following rows: ``read`` refuses it.
 _BINARY = "string_agg({}, ''::bytea)"
 _ENCODINGS = {
     "integer": (_BINARY.format("int8send({})"), np.dtype(">i8")),
@@ -35,6 +35,16 @@ _ENCODINGS = {
     "letter": ("string_agg(rpad({}, 1), '')", np.dtype("S1")),
 }
 _JOINED = f"string_agg({{}}, '{SEPARATOR}')"
+
+
+class UnequalColumns(ValueError):
+    """Columns that do not have a value for each of the *rows*; *lengths* has the values found, by name."""
+
+    def __init__(self, columns: Mapping[str, tuple[str, str]], lengths: Mapping[str, int], rows: int) -> None:
+        found = ", ".join(
+            f"{length} in {name} ({columns[name][0]} {columns[name][1]})" for name, length in lengths.items()
+        )
+        super().__init__(f"expected {rows} values in each column, none of them NULL, got {found}")
 
 
 def read(
@@ -51,15 +61,22 @@ def read(
     Kinds are ``integer``, ``real``, ``time`` (microseconds since 1970, UTC; -infinity is ``NEVER``), ``run``
     (16 bytes), ``letter``, ``outcomes`` (at most 20 letters per row), ``means`` (24 numbers per row),
     ``text``, and ``name``, a text that is a slug.
+
+    Raises:
+        UnequalColumns: a value is NULL, or a name contains ``SEPARATOR``.
     """
     aggregates = ", ".join(_aggregate(kind, expression) for kind, expression in columns.values())
-    query = f"SELECT {aggregates} {source}"  # user input is in *parameters*
+    query = f"SELECT count(*), {aggregates} {source}"  # user input is in *parameters*
     with binary.cursor() as cursor:
         cursor.execute(query.encode(), parameters, prepare=False, binary=True)
-        values = cursor.fetchone() or ()
-    return {
+        rows, *values = cursor.fetchone() or (0, *[None] * len(columns))
+    arrays = {
         name: _array(kind, value) for (name, (kind, _)), value in zip(columns.items(), values, strict=True)
     }
+    wrong = {name: len(array) for name, array in arrays.items() if len(array) != rows}
+    if wrong:
+        raise UnequalColumns(columns, wrong, rows)
+    return arrays
 
 
 def read_rows(columns: Mapping[str, tuple[str, str]], rows: QuerySet[Any]) -> dict[str, NDArray[Any]]:

@@ -50,7 +50,7 @@ FROM (
     WHERE until IS NULL AND incident_id = ANY (%b::bigint[])
     UNION ALL
     SELECT incident_id, series_id, false FROM monitor_alert
-    WHERE closed_at IS NULL AND incident_id = ANY (%b::bigint[])
+    WHERE closed_at IS NULL AND series_id IS NOT NULL AND incident_id = ANY (%b::bigint[])
 ) AS affected
 """
 # Suites are few: their visibility is decided first.

@@ -10,10 +10,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from monitor.alerts.evaluate_reporters import evaluate_reporters
+from monitor.alerts.group import group_alerts
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
 from monitor.ledger.attribution import Fault
-from monitor.models import Incident, MaintenanceWindow, Run, Site
+from monitor.models import Incident, MaintenanceWindow, Reporter, Run, Site
 from monitor.models.run import State
 from monitor.overview.incidents import current_incidents
 from monitor.overview.matrix import overview_of_series
@@ -21,6 +23,7 @@ from monitor.overview.matrix_content import Overview
 from monitor.overview.series_details import SeriesCell
 from monitor.pages.http.updates import digest_of
 from reporters.report import run_id
+from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 
@@ -342,3 +345,17 @@ def test_forty_series_need_no_more_queries_than_ten(client: Client, now: datetim
         builders.passed(series, now - minute)
     assert queries_for(client) == with_ten
     assert with_ten <= 27
+
+
+def test_an_open_alert_of_a_reporter_is_an_incident_of_no_series(
+    grid: Grid, client: Client, reader: User, now: datetime, minute: timedelta
+) -> None:
+    """The alert joins an incident without a series: the page had failed for every user."""
+    reporter_rows.enrolled("ncsa", now - 60 * minute)
+    grid.circle.reporter = Reporter.objects.get(name="ncsa")
+    grid.circle.save()
+    evaluate_reporters(now)
+    group_alerts(now)
+    assert client.get("/").status_code == 200
+    (incident,) = current_incidents(reader, now).open
+    assert (incident.title, incident.place, incident.series_count) == ("Reporter silent", "reporter ncsa", 0)
