@@ -75,6 +75,7 @@ TEMPLATES = [
                 "monitor.pages.http.context.open_alerts",
                 "monitor.pages.http.context.rights",
             ],
+            "libraries": {"parts": "monitor.pages.http.part_tag"},
         },
     },
 ]

@@ -109,6 +109,13 @@ RECEIPTS = _counter(
     "Reports by receipt: accepted (stored as the result of a run), duplicate, conflict, refused.",
     "receipt",
 )
+PARTS_FAILED = _counter(
+    _Q,
+    "gridcast_page_part_failures_total",
+    "Parts of pages that could not be computed; the part page is all of a page.",
+    "page",
+    "part",
+)
 COMMITS = _counter(_Q, counts.COMMITS, "Group commits of reports sent by HTTP.")
 COMMIT_REQUESTS = _counter(_Q, counts.COMMIT_REQUESTS, "Requests that were stored in group commits.")
 COMMIT_SECONDS = _counter(_Q, counts.COMMIT_SECONDS, "Time that group commits took.")

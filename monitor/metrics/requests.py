@@ -29,6 +29,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _BUCKET, _SUM = f"{of.REQUEST_SECONDS.name}_bucket", f"{of.REQUEST_SECONDS.name}_sum"
 _COUNTERS = (
     of.REQUESTS,
+    of.PARTS_FAILED,
     of.RECEIPTS,
     of.COMMITS,
     of.COMMIT_REQUESTS,

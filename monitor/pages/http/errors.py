@@ -7,15 +7,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import DisallowedHost
-from django.http import HttpResponse
-from django.template.loader import render_to_string
 from django.views import defaults
 
 from monitor.api.http.problems import problem
-from monitor.pages.http import outage
+from monitor.pages.http import outage, parts
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -35,13 +33,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a bug, or an error outside of views such as in middleware, without using the database."""
+    """Answer a bug, or an error outside of views such as in middleware."""
     if outage.is_outage(sys.exc_info()[1]):
         return outage.answer(request)
     if _is_api(request):
         detail = "internal error; the log of the web server has the details"
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "our_error", detail)
-    return HttpResponse(render_to_string("500.html"), status=HTTPStatus.INTERNAL_SERVER_ERROR)
+    return parts.failed_page(request)
 
 
 def _is_api(request: HttpRequest) -> bool:

@@ -20,6 +20,7 @@ from django.utils import timezone
 from monitor import health
 from monitor.overview.version import depot_version
 from monitor.pages.http.access import wants_part
+from monitor.pages.http.parts import compute, has_failed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,7 +36,8 @@ def live(
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
     """Answer requests for a part of the page with its version and the banner; without a change, with 304.
 
-    The version is read before the content: a change between the two is shown by the next update.
+    The version is read before the content: a change between the two is shown by the next update. An answer
+    with a failed part has neither a version nor the digest of its content: the next update computes it again.
     """
 
     @wraps(view)
@@ -43,19 +45,20 @@ def live(
         request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> HttpResponseBase:
         if not wants_part(request):
-            return view(request, *args, **kwargs)
+            return _with_digest(request, view(request, *args, **kwargs))
         now = timezone.now()
-        problems = health.problems(now)
-        version, banner = _version(request, now), health.components(problems)
+        problems = compute(request, "banner", lambda: health.problems(now))
+        version, banner = _version(request, now), health.components(problems or [])
         shown = request.headers.get("If-None-Match", "").removeprefix("W/").strip('"')
         if shown == f"{version}-{banner}":
             return HttpResponseNotModified()
-        response = view(request, *args, **kwargs)
+        response = _with_digest(request, view(request, *args, **kwargs))
         if response.status_code == 204 and shown and shown.partition("-")[2] != banner:
             response = HttpResponse(headers={"HX-Reswap": "none"})  # only the banner
         if response.status_code == 200 and isinstance(response, HttpResponse):
-            response.write(render_to_string("parts/live_banner.html", {"service_problems": problems}))
-        response["ETag"] = f'"{version}-{banner}"'
+            shown = {"service_problems": problems}
+            response.write(render_to_string("parts/live_banner.html", shown, request))
+        response["ETag"] = f'"{"" if has_failed(request) else version}-{banner}"'
         return response
 
     return versioned
@@ -68,7 +71,15 @@ def digest_of(content: object) -> str:
 
 def is_current(request: HttpRequest, digest: str) -> bool:
     """Return whether *request* is an update of a page that already shows the content with this *digest*."""
-    return wants_part(request) and request.GET.get("seen") == digest
+    request.digest = digest  # type: ignore[attr-defined]
+    return wants_part(request) and request.GET.get("seen") == digest and not has_failed(request)
+
+
+def _with_digest(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return *response*; if a part failed, without the digest in the address of its updates."""
+    if has_failed(request) and isinstance(response, HttpResponse) and hasattr(request, "digest"):
+        response.content = response.content.replace(f"seen={request.digest}".encode(), b"seen=")
+    return response
 
 
 def _version(request: HttpRequest, now: datetime) -> str:

@@ -1,0 +1,51 @@
+"""The template tag ``part``: what it encloses is shown, or the sentence that it could not be computed.
+
+``{% part "incidents" %} ... {% endpart %}`` encloses a part of a page; further names are parts whose values
+it shows, too. Headings stay outside, so that the sentence says what is missing. ``{% part "alerts" short %}``
+is for the frame of pages, which has no room for a sentence: it shows a mark with the sentence as its title.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.template import Library, Node, TemplateSyntaxError
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from monitor.log import request_id
+from monitor.pages.http import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.template.base import NodeList, Parser, Token
+    from django.template.context import Context
+
+register = Library()
+_SHORT = "short"
+
+
+class PartNode(Node):
+    def __init__(self, names: Sequence[str], nodelist: NodeList, *, is_short: bool) -> None:
+        self.names, self.nodelist, self.is_short = names, nodelist, is_short
+
+    def render(self, context: Context) -> SafeString:
+        request = context["request"]
+        if not parts.has_failed(request, *self.names):
+            with parts.guarded(request, self.names[0]):
+                return self.nodelist.render(context)
+        shown = {"request_id": request_id.get(), "is_short": self.is_short}
+        return SafeString(render_to_string("parts/failed_part.html", shown))
+
+
+@register.tag
+def part(parser: Parser, token: Token) -> PartNode:
+    words = token.split_contents()[1:]
+    is_short = words[-1:] == [_SHORT]
+    names = [word.strip("\"'") for word in (words[:-1] if is_short else words)]
+    if not names:
+        raise TemplateSyntaxError('expected the name of the part: {% part "incidents" %}')
+    nodelist = parser.parse(("endpart",))
+    parser.delete_first_token()
+    return PartNode(names, nodelist, is_short=is_short)
