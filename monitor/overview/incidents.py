@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from django.db.models import Q
@@ -122,6 +122,17 @@ class CurrentIncidents:
     @property
     def open_not_listed(self) -> int:
         return self.open_count - len(self.open)
+
+
+NO_INCIDENTS = CurrentIncidents([], 0, [], [], frozenset())
+
+
+class IncidentsOf(Protocol):
+    """``current_incidents``, or a function that returns something else if it fails."""
+
+    def __call__(
+        self, user: AbstractBaseUser | AnonymousUser, now: datetime, failing: Collection[int] = (), /
+    ) -> CurrentIncidents: ...
 
 
 class _Affected(NamedTuple):

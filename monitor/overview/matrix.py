@@ -26,7 +26,7 @@ from monitor.overview.allowed_ages import COLUMNS as AGE_COLUMNS
 from monitor.overview.allowed_ages import allowed_ages
 from monitor.overview.cell_figures import CellFigures, cell_figures
 from monitor.overview.column_arrays import NEVER
-from monitor.overview.incidents import current_incidents
+from monitor.overview.incidents import IncidentsOf, current_incidents
 from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.matrix_content import Overview, SiteRow
 from monitor.overview.matrix_counts import (
@@ -89,9 +89,16 @@ def has_column_per_series(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def overview_of_series(
-    user: AbstractBaseUser | AnonymousUser, now: datetime, *, order: str = WORST
+    user: AbstractBaseUser | AnonymousUser,
+    now: datetime,
+    *,
+    order: str = WORST,
+    incidents_of: IncidentsOf = current_incidents,
 ) -> Overview:
-    """Return the overview with a column for each series that *user* may see, and all sites on one page."""
+    """Return the overview with a column for each series that *user* may see, and all sites on one page.
+
+    *incidents_of* returns its incidents, as ``current_incidents`` does.
+    """
     holds = list(Hold.objects.at(now))
     details = series_details(Series.objects.visible_to(user), now, holds)
     details.sort(key=lambda detail: detail.is_imported)  # history is right of what runs
@@ -105,7 +112,7 @@ def overview_of_series(
         details=details,
         runs=series_runs(visible.select_related("leader"), now),
     )
-    return _overview(columns, user, now, holds, order=order, sites_a_page=None)
+    return _overview(columns, user, now, holds, incidents_of, order=order, sites_a_page=None)
 
 
 def overview_of_groups(
@@ -115,16 +122,20 @@ def overview_of_groups(
     suite: str = "",
     order: str = WORST,
     page: int = 1,
+    incidents_of: IncidentsOf = current_incidents,
 ) -> Overview:
     """Return the overview with a column per suite that *user* may see.
 
     If *suite* names a suite, only this suite is shown, with a column per probe. *page* counts from 1.
+    *incidents_of* returns its incidents, as ``current_incidents`` does.
     """
     suites = Suite.objects.visible_to(user).filter(**{"name": suite} if suite else {}).order_by("sort_name")
     names = dict(suites.values_list("pk", "name"))
     columns = _columns_of_suites(names, now) if len(names) > 1 else _columns_of_probes(names, now)
     holds = list(Hold.objects.at(now))
-    return _overview(columns, user, now, holds, order=order, page=page, sites_a_page=SITES_A_PAGE)
+    return _overview(
+        columns, user, now, holds, incidents_of, order=order, page=page, sites_a_page=SITES_A_PAGE
+    )
 
 
 def _columns_of_suites(suites: Mapping[int, str], now: datetime) -> MatrixColumns:
@@ -168,6 +179,7 @@ def _overview(
     user: AbstractBaseUser | AnonymousUser,
     now: datetime,
     holds: Sequence[Hold],
+    incidents_of: IncidentsOf,
     *,
     order: str,
     page: int = 1,
@@ -188,7 +200,7 @@ def _overview(
     page_size = sites_a_page or max(len(ordered), 1)
     pages = max(1, -(-len(ordered) // page_size))
     page = min(max(page, 1), pages)
-    maintenance, incidents = open_for_user(user, now), current_incidents(user, now, failing.series.tolist())
+    maintenance, incidents = open_for_user(user, now), incidents_of(user, now, failing.series.tolist())
     shown_columns = range(len(columns.names)) if columns.details else _used_columns(counts)
     shown_sites = ordered[(page - 1) * page_size : page * page_size]
     shown = shown_series(counts, states, columns, shown_sites)

@@ -111,36 +111,64 @@ class ResolvedIncident:
         return (ended - self.incident.since).total_seconds()
 
 
-@dataclass(frozen=True)
-class SiteStatus:
-    """What is true of a site now.
+class ShownSite:
+    """The content of the page; each figure is computed when it is first asked for.
 
-    Attributes:
-        hold: the hold of the site in force; None if runs may start.
-        maintenance: open and planned windows at the site.
-        incidents: those open that affect a series of the site, or whose failures are at the site.
+    *failures* and *stages* are from *start* (None: all) to *end*; *days* are of the last year.
     """
 
-    site: Site
-    state: CurrentState
-    hold: Hold | None
-    resources: Sequence[ResourceRow]
-    reporters: Sequence[ReporterRow]
-    maintenance: Sequence[ShownWindow]
-    incidents: Sequence[Incident]
-    series: SeriesPage
+    def __init__(
+        self, place: VisiblePlace, now: datetime, start: datetime | None, end: datetime, order: str, page: int
+    ) -> None:
+        self._place, self._now, self._start, self._end = place, now, start, end
+        self._order, self._page = order, page
 
+    @property
+    def state(self) -> CurrentState:
+        return self._states[0]
 
-@dataclass(frozen=True)
-class SiteHistory:
-    """What happened at a site in the time range; *days* and *month* are of the last year and this month."""
+    @cached_property
+    def hold(self) -> Hold | None:
+        """The hold of the site in force; None if runs may start."""
+        return Hold.objects.at(self._now).filter(kind=HoldKind.SITE, name=self._place.site.name).first()
 
-    month: SiteMonth | None
-    days: Sequence[SiteDay]
-    failures: Sequence[CategoryFailures]
-    stages: Sequence[StageDuration]
-    forecasts: Sequence[ApplicationForecast]
-    resolved: Sequence[ResolvedIncident]
+    @cached_property
+    def resources(self) -> list[ResourceRow]:
+        return _resources(self._place, self._states[1])
+
+    @cached_property
+    def reporters(self) -> list[ReporterRow]:
+        return _reporters(self._place, self._now)
+
+    @cached_property
+    def maintenance(self) -> Sequence[ShownWindow]:
+        """The open and the planned windows at the site."""
+        return open_and_planned(self._place.user, self._now, self._place.site)
+
+    @cached_property
+    def incidents(self) -> list[Incident]:
+        """The open ones that affect a series of the site, or whose failures are at the site."""
+        return list(_incidents(self._place).open().order_by("-since"))
+
+    @cached_property
+    def series(self) -> SeriesPage:
+        """A page of the series."""
+        choice = SeriesChoice(site=self._place.site.name)
+        return list_series(self._place.user, self._now, choice, order=self._order, page=self._page)
+
+    @cached_property
+    def month(self) -> SiteMonth | None:
+        months = SiteMonth.objects.of_sites().filter(site=self._place.site)
+        if not self._place.series:  # a user who sees a series at the site sees the availability there
+            months = months.visible_to(self._place.user)
+        return months.filter(month=self._today.replace(day=1)).first()
+
+    @cached_property
+    def days(self) -> list[SiteDay]:
+        days = SiteDay.objects.of_sites().filter(site=self._place.site)
+        if not self._place.series:
+            days = days.visible_to(self._place.user)
+        return list(days.filter(day__gt=self._today - CALENDAR).order_by("day"))
 
     @property
     def months(self) -> list[SiteMonth]:
@@ -148,39 +176,30 @@ class SiteHistory:
         by_month = groupby(self.days, key=lambda day: day.day.replace(day=1))
         return [_sum(month, list(days)) for month, days in by_month][::-1]
 
+    @cached_property
+    def failures(self) -> Sequence[CategoryFailures]:
+        names = [resource.name for resource in self._place.resources]
+        return failures_by_category(failed_at(names, self._place.series), self._start, self._end)
 
-def site_status(place: VisiblePlace, now: datetime, *, order: str, page: int) -> SiteStatus:
-    """Return the status of *place*, with a *page* of its series in the *order* of ``series_list``."""
-    user, site = place.user, place.site
-    state, states = states_at_site(user, site.name, now)
-    return SiteStatus(
-        site=site,
-        state=state,
-        hold=Hold.objects.at(now).filter(kind=HoldKind.SITE, name=site.name).first(),
-        resources=_resources(place, states),
-        reporters=_reporters(place, now),
-        maintenance=open_and_planned(user, now, site),
-        incidents=list(_incidents(place).open().order_by("-since")),
-        series=list_series(user, now, SeriesChoice(site=site.name), order=order, page=page),
-    )
+    @cached_property
+    def stages(self) -> Sequence[StageDuration]:
+        return durations_in(self._place.series, self._start, self._end)
 
+    @cached_property
+    def forecasts(self) -> Sequence[ApplicationForecast]:
+        return application_forecasts(Series.objects.filter(pk__in=self._place.series))
 
-def site_history(place: VisiblePlace, now: datetime, start: datetime | None, end: datetime) -> SiteHistory:
-    """Return the history of *place*; failures and stages are from *start* (None: all) to *end*."""
-    today = now.astimezone(UTC).date()
-    months = SiteMonth.objects.of_sites().filter(site=place.site)
-    days = SiteDay.objects.of_sites().filter(site=place.site)
-    if not place.series:  # a user who sees a series at the site sees the availability there
-        months, days = months.visible_to(place.user), days.visible_to(place.user)
-    names = [resource.name for resource in place.resources]
-    return SiteHistory(
-        month=months.filter(month=today.replace(day=1)).first(),
-        days=list(days.filter(day__gt=today - CALENDAR).order_by("day")),
-        failures=failures_by_category(failed_at(names, place.series), start, end),
-        stages=durations_in(place.series, start, end),
-        forecasts=application_forecasts(Series.objects.filter(pk__in=place.series)),
-        resolved=_resolved(place),
-    )
+    @cached_property
+    def resolved(self) -> list[ResolvedIncident]:
+        return _resolved(self._place)
+
+    @cached_property
+    def _states(self) -> tuple[CurrentState, Mapping[str, CurrentState]]:
+        return states_at_site(self._place.user, self._place.site.name, self._now)
+
+    @property
+    def _today(self) -> date:
+        return self._now.astimezone(UTC).date()
 
 
 def _sum(month: date, days: Sequence[SiteDay]) -> SiteMonth:

@@ -15,18 +15,21 @@ from monitor.models import Suite
 from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
 from monitor.overview import matrix, series_list
-from monitor.overview.incidents import current_incidents
+from monitor.overview.incidents import NO_INCIDENTS, CurrentIncidents, IncidentsOf, current_incidents
 from monitor.overview.series_list import SeriesChoice
 from monitor.pages.http.access import accounts_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
+
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 FILTERS = ("text", "site", "suite", "probe", "state", "category", "order")
 STATES = (series_list.NOT_WORKING, *ENDED)
@@ -70,23 +73,40 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         query["order"] = orders[0]
     chosen = SeriesChoice(**{name: query[name] for name in FILTERS if name != "order"})
     order, number = query["order"], page_number(request.GET.get("page", ""))
-    content: Any
-    if is_list:
-        content = series_list.list_series(user, now, chosen, order=order, page=number)
-    elif is_of_series:
-        content = matrix.overview_of_series(user, now, order=order)
-    else:
-        content = matrix.overview_of_groups(user, now, suite=chosen.suite, order=order, page=number)
+    incidents_of = _incidents_of(request)
+
+    def content_of() -> Any:
+        if is_list:
+            return series_list.list_series(user, now, chosen, order=order, page=number)
+        if is_of_series:
+            return matrix.overview_of_series(user, now, order=order, incidents_of=incidents_of)
+        return matrix.overview_of_groups(
+            user, now, suite=chosen.suite, order=order, page=number, incidents_of=incidents_of
+        )
+
+    content = compute(request, "overview", content_of)
     return {
         "part": "parts/series_list.html" if is_list else "parts/overview.html",
         "is_list": is_list,
         "overview": content,
-        "incidents": current_incidents(user, now) if is_list else content.incidents,
+        "incidents": incidents_of(user, now) if is_list or content is None else content.incidents,
         "chosen": chosen,
         "defaults": defaults,
         "fields": _fields(query, orders, request, getattr(content, "site_names", ())),
         "query": urlencode({name: value for name, value in query.items() if value}),
     }
+
+
+def _incidents_of(request: HttpRequest) -> IncidentsOf:
+    """Return ``current_incidents`` as a part of the page: the overview is shown without them if it fails."""
+
+    def guarded(
+        user: AbstractBaseUser | AnonymousUser, now: datetime, failing: Collection[int] = (), /
+    ) -> CurrentIncidents:
+        incidents = compute(request, "incidents", lambda: current_incidents(user, now, failing))
+        return NO_INCIDENTS if incidents is None else incidents
+
+    return guarded
 
 
 def _fields(

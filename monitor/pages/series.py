@@ -23,7 +23,7 @@ from monitor.charts.thinned_runs import thinned
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
-from monitor.forecasts.series_outlook import outlook
+from monitor.forecasts.series_outlook import NextRunOutlook, outlook
 from monitor.ledger.holds import HoldError, hold_progress
 from monitor.ledger.maintenance import open_for_series
 from monitor.ledger.run_now import run_now
@@ -36,10 +36,11 @@ from monitor.overview.series_details import series_runs
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.series.segment_history import segment_starts
-from monitor.series.segments import segment_status
+from monitor.series.segments import SegmentStatus, segment_status
 from monitor.series.staleness import Staleness
 from monitor.templatetags.components import FilterField
 from monitor.units import unit_of
@@ -74,17 +75,17 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     series = _visible(request, name)
     now = timezone.now()
     chosen = time_range(request, now)
-    live = _live_context(series, now)
+    live = _live_context(request, series, now)
     if is_current(request, live["digest"]):
         return HttpResponse(status=204)
-    stands, metrics = live["stands"], metric_names(series)
+    metrics = metric_names(series)
     choice = read_choice(request.GET.dict(), metrics)
-    history = chart(series, chosen, stands.current, choice)
-    drawn = thinned(history) if isinstance(history, RunChart) else history
-    events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
-    segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     context = {
         **live,
+        **(
+            compute(request, "history", lambda: _history(request, series, live["stands"], chosen, choice))
+            or {}
+        ),
         "series": series,
         **_permissions(request, series),
         "now": now,
@@ -93,6 +94,24 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "forms": formats.names(),
         "chart_forms": list(FILES),
         "crumbs": [("Series", reverse("series-list"))],
+        "fields": _fields(choice, metrics),
+        "chart_csv": _chart_csv(request, name),
+    }
+    if wants_part(request):
+        return render(request, "parts/series.html", context)
+    form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
+    return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+
+
+def _history(
+    request: HttpRequest, series: Series, stands: SegmentStatus, chosen: PageRange, choice: ChartChoice
+) -> dict[str, Any]:
+    """Return the context of the charts, of the table behind them, and of the changes of configuration."""
+    history = chart(series, chosen, stands.current, choice)
+    drawn = thinned(history) if isinstance(history, RunChart) else history
+    events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
+    segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
+    return {
         "history": history,
         "drawn_runs": len(drawn.runs) if isinstance(drawn, RunChart) else 0,
         **_plots(drawn, choice, events, chosen.end, zone(request)),
@@ -100,16 +119,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "table_page": history.table.page(page_number(request.GET.get("rows", ""))),
         "events": events,
         "chart_data": _chart_data(drawn, events, choice, chosen, zone(request)),
-        "fields": _fields(choice, metrics),
-        "chart_csv": _chart_csv(request, name),
         "segment_changes": segment_changes,
         "is_change_pending": stands.is_changed
         and not (segment_changes and segment_changes[0].segment == stands.current),
     }
-    if wants_part(request):
-        return render(request, "parts/series.html", context)
-    form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
-    return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
 
 
 def _chart_data(
@@ -228,13 +241,13 @@ def _visible(request: HttpRequest, name: str) -> Series:
     return get_object_or_404(visible, name=name)
 
 
-def _live_context(series: Series, now: datetime) -> dict[str, Any]:
+def _live_context(request: HttpRequest, series: Series, now: datetime) -> dict[str, Any]:
     """Return the context that changes from run to run, with its digest."""
     latest = list(series.runs.ended().order_by("-slot")[:LATEST_RUNS])
     underway = list(series.runs.in_flight().order_by("slot"))
     next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
     stands = segment_status(series)
-    forecast_outlook = outlook(stands)
+    forecast_outlook = compute(request, "forecast", lambda: outlook(stands))
     active_holds = hold_progress(Hold.objects.at(now).over(series))
     alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
     maintenance = open_for_series(series, now)
@@ -242,9 +255,7 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
     shown = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
-        forecast_outlook.forecast and forecast_outlook.forecast.pk,
-        forecast_outlook.record,
-        forecast_outlook.success and (forecast_outlook.success.n, forecast_outlook.success.probability),
+        forecast_outlook and _seen_of(forecast_outlook),
         [(standing.hold.pk, standing.words) for standing in active_holds],
         [alert.pk for alert in alerts],
         [window.words for window in maintenance],
@@ -263,6 +274,16 @@ def _live_context(series: Series, now: datetime) -> dict[str, Any]:
         "maintenance": maintenance,
         "digest": digest_of(shown),
     }
+
+
+def _seen_of(outlook: NextRunOutlook) -> tuple[object, ...]:
+    """Return what the page shows of *outlook*, without ages."""
+    forecast, success = outlook.forecast, outlook.success
+    return (
+        forecast and forecast.pk,
+        outlook.record,
+        success and (success.n, success.probability),
+    )
 
 
 def _summary_without_probe(series: Series) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -21,23 +22,18 @@ from monitor.models import Site, SiteMonth
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.site import MOST_CONTACTS, may_manage_everywhere, may_manage_somewhere
 from monitor.overview import series_list
-from monitor.overview.site_details import (
-    SiteHistory,
-    SiteStatus,
-    VisiblePlace,
-    site_history,
-    site_status,
-)
+from monitor.overview.site_details import ShownSite, VisiblePlace
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
 from monitor.pages.http.site_form import SiteForm
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.units import coarse_seconds, tenths_of_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping
 
 
 @members_only
@@ -47,23 +43,23 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     order = request.GET.get("order", "")
     order = order if order in series_list.ORDERS else series_list.WORST
     place = VisiblePlace.of(request.user, site)
-    status = site_status(place, now, order=order, page=page_number(request.GET.get("page", "")))
     chosen = time_range(request, now)
-    history = site_history(place, now, chosen.start, chosen.end)
-    digest = digest_of(_seen(status, history))
+    number = page_number(request.GET.get("page", ""))
+    shown = ShownSite(place, now, chosen.start, chosen.end, order, number)
+    seen = [compute(request, part, functools.partial(read, shown)) for part, read in _PARTS.items()]
+    digest = digest_of([site.notes, site.contacts, *seen])
     if is_current(request, digest):
         return HttpResponse(status=204)
     may_manage = _may_manage(request, site)
     context = {
         "site": site,
-        "status": status,
-        "history": history,
+        "shown": shown,
         "order": order,
         "orders": series_list.ORDERS,
-        "stages": stages_by_probe(history.stages),
+        "stages": compute(request, "stages", lambda: stages_by_probe(shown.stages)),
         "time_range": chosen,
         "month_columns": ("Month", "Availability", "Reliability", "Down"),
-        "month_rows": [_month_row(month) for month in history.months],
+        "month_rows": compute(request, "availability", lambda: [_month_row(month) for month in shown.months]),
         "may_manage": may_manage,
         "crumbs": _crumbs(),
         "digest": digest,
@@ -121,21 +117,28 @@ def _crumbs() -> list[tuple[str, str]]:
     return [("Sites", reverse("sites"))]
 
 
-def _seen(status: SiteStatus, history: SiteHistory) -> Sequence[object]:
-    """Return what the page shows, without ages."""
-    return [
-        (status.state, status.hold and status.hold.pk, status.site.notes, status.site.contacts),
-        [(row.resource.name, row.state, row.series) for row in status.resources],
-        [(row.standing.reporter.name, row.standing.state, row.series) for row in status.reporters],
-        [(window.window.pk, window.occurrence, window.is_open) for window in status.maintenance],
-        [(incident.pk, incident.acknowledged_at, incident.assigned_to) for incident in status.incidents],
-        [(line.name, line.cell, line.means) for line in status.series.lines],
-        [(day.day, day.up_seconds, day.down_seconds, day.scheduled_seconds) for day in history.days],
-        [(row.category, row.runs) for row in history.failures],
-        [(each.series, each.median, each.probability) for each in history.forecasts],
-        [each.incident.pk for each in history.resolved],
-    ]
-
+# By part of the page: what it shows, without ages.
+_PARTS: Mapping[str, Callable[[ShownSite], object]] = {
+    "state": lambda shown: (shown.state, shown.hold and shown.hold.pk),
+    "resources": lambda shown: [(row.resource.name, row.state, row.series) for row in shown.resources],
+    "reporters": lambda shown: [
+        (row.standing.reporter.name, row.standing.state, row.series) for row in shown.reporters
+    ],
+    "maintenance": lambda shown: [
+        (each.window.pk, each.occurrence, each.is_open) for each in shown.maintenance
+    ],
+    "incidents": lambda shown: [
+        (each.pk, each.acknowledged_at, each.assigned_to) for each in shown.incidents
+    ],
+    "series": lambda shown: [(line.name, line.cell, line.means) for line in shown.series.lines],
+    "availability": lambda shown: (
+        shown.month and shown.month.availability,
+        [(day.day, day.up_seconds, day.down_seconds, day.scheduled_seconds) for day in shown.days],
+    ),
+    "failures": lambda shown: [(row.category, row.runs) for row in shown.failures],
+    "forecasts": lambda shown: [(each.series, each.median, each.probability) for each in shown.forecasts],
+    "resolved": lambda shown: [each.incident.pk for each in shown.resolved],
+}
 
 urlpatterns = [
     path("sites/<slug:name>/", page, name="site"),

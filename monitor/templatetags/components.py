@@ -76,7 +76,7 @@ def banner_state(problems: Sequence[HealthProblem]) -> str:
 @register.simple_tag(takes_context=True)
 def time(context: Mapping[str, Any], when: datetime | None, precision: str = "second") -> SafeString:
     """Format a time in the reader's zone, with UTC beside; *precision*: second, minute or day."""
-    if when is None:
+    if not when:  # empty: a template asks for the time of a row that is gone
         return SafeString("&ndash;")
     utc = when.astimezone(UTC)
     local = when.astimezone(context.get("zone", UTC))

@@ -93,16 +93,19 @@ def icon(state: str) -> SafeString:
 
 @register.simple_tag
 @lru_cache(maxsize=1024)  # the cells of a series show the same age
-def age(then: datetime, now: datetime) -> SafeString:
-    """Format the time from *then* to *now*; the browser keeps it current."""
-    return _age(then, (now - then).total_seconds())
+def age(then: datetime | None, now: datetime) -> SafeString:
+    """Format the time from *then*, if there is one, to *now*; the browser keeps it current."""
+    return _age(then, (now - then).total_seconds()) if then else SafeString("&ndash;")
 
 
 @register.simple_tag
 @lru_cache(maxsize=1024)
-def ago(then: datetime, now: datetime) -> SafeString:
-    """Format the age of a past event: never negative, even if the clock of its source is ahead of ours."""
-    return _age(then, seconds_since(then, now))
+def ago(then: datetime | None, now: datetime) -> SafeString:
+    """Format the age of a past event, if there was one.
+
+    It is never negative, even if the clock of its source is ahead of ours.
+    """
+    return _age(then, seconds_since(then, now)) if then else SafeString("&ndash;")
 
 
 @register.simple_tag

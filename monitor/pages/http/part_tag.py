@@ -3,6 +3,7 @@
 ``{% part "incidents" %} ... {% endpart %}`` encloses a part of a page; further names are parts whose values
 it shows, too. Headings stay outside, so that the sentence says what is missing. ``{% part "alerts" short %}``
 is for the frame of pages, which has no room for a sentence: it shows a mark with the sentence as its title.
+``{% part "series" quiet %}`` shows nothing: it encloses what another part of this name goes on with.
 """
 
 from __future__ import annotations
@@ -23,29 +24,32 @@ if TYPE_CHECKING:
     from django.template.context import Context
 
 register = Library()
-_SHORT = "short"
+_SHORT, _QUIET = "short", "quiet"
 
 
 class PartNode(Node):
-    def __init__(self, names: Sequence[str], nodelist: NodeList, *, is_short: bool) -> None:
-        self.names, self.nodelist, self.is_short = names, nodelist, is_short
+    def __init__(self, names: Sequence[str], nodelist: NodeList, manner: str) -> None:
+        self.names, self.nodelist, self.manner = names, nodelist, manner
 
     def render(self, context: Context) -> SafeString:
         request = context["request"]
         if not parts.has_failed(request, *self.names):
             with parts.guarded(request, self.names[0]):
+                parts.announce(request, self.names[0])
                 return self.nodelist.render(context)
-        shown = {"request_id": request_id.get(), "is_short": self.is_short}
+        if self.manner == _QUIET:
+            return SafeString("")
+        shown = {"request_id": request_id.get(), "is_short": self.manner == _SHORT}
         return SafeString(render_to_string("parts/failed_part.html", shown))
 
 
 @register.tag
 def part(parser: Parser, token: Token) -> PartNode:
     words = token.split_contents()[1:]
-    is_short = words[-1:] == [_SHORT]
-    names = [word.strip("\"'") for word in (words[:-1] if is_short else words)]
+    manner = words.pop() if words and words[-1] in (_SHORT, _QUIET) else ""
+    names = [word.strip("\"'") for word in words]
     if not names:
         raise TemplateSyntaxError('expected the name of the part: {% part "incidents" %}')
     nodelist = parser.parse(("endpart",))
     parser.delete_first_token()
-    return PartNode(names, nodelist, is_short=is_short)
+    return PartNode(names, nodelist, manner)

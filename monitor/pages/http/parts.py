@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Computed = TypeVar("Computed")
 logger = logging.getLogger(__name__)
 WHOLE = "page"  # the part that a page is counted as if all of it failed
+FRAME = "frame"  # the part of a failed page that remains: navigation and banner
 _ANSWERS = (Http404, PermissionDenied, SuspiciousOperation)  # Django answers these; they are no failures
 
 # Each is called with the names of page and part before the part is computed, and before it is rendered. Tests
@@ -40,8 +41,15 @@ watchers: list[Callable[[str, str], None]] = []
 def compute(request: HttpRequest, part: str, function: Callable[[], Computed]) -> Computed | None:
     """Return what *function* returns; None if it raises, and the *part* of the page is shown as failed."""
     with guarded(request, part):
+        announce(request, part)
         return function()
     return None
+
+
+def announce(request: HttpRequest, part: str) -> None:
+    """Tell ``watchers`` that *part* begins; called within the body of ``guarded``."""
+    for watcher in watchers:
+        watcher(page_of(request), part)
 
 
 @contextlib.contextmanager
@@ -53,8 +61,6 @@ def guarded(request: HttpRequest, part: str) -> Iterator[None]:
     """
     try:
         with transaction.atomic() if hasattr(request, "is_recorded") else contextlib.nullcontext():
-            for watcher in watchers:
-                watcher(page_of(request), part)
             yield
     except _ANSWERS:
         raise
@@ -85,7 +91,8 @@ def failed_page(request: HttpRequest) -> HttpResponse:
     counters.add(PARTS_FAILED.name, page_of(request), WHOLE)
     shown = {"request_id": request_id.get()}
     if hasattr(request, "user") and not connection.needs_rollback:
-        with guarded(request, "frame"):
+        with guarded(request, FRAME):
+            announce(request, FRAME)
             return HttpResponse(render_to_string("pages/failed.html", shown, request), status=500)
     return HttpResponse(render_to_string("500.html", shown), status=500)
 

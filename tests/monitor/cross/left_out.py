@@ -1,0 +1,32 @@
+"""Models without variants, and why: a new model is varied, or named here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_COUNTED = "counted by a worker from rows that are varied, which runs at the end"
+_QUEUE = "a queue of a worker: no page or operation shows its rows"
+
+LEFT_OUT: Mapping[str, str] = {
+    "Binding": "copied with each series",
+    "DemoWeather": "of the demo, which shows it on its own pages",
+    "DirtyDay": _QUEUE,
+    "DirtyHour": _QUEUE,
+    "DirtyOutcome": _QUEUE,
+    "EndedRun": _QUEUE,
+    "EnrolmentAttempt": _QUEUE,
+    "FailureHour": _COUNTED,
+    "JudgedHistory": _QUEUE,
+    "OutcomeBlock": _COUNTED,
+    "OutcomeCount": _COUNTED,
+    "OutcomeDay": _COUNTED,
+    "OutcomeProgress": _QUEUE,
+    "PendingChange": _QUEUE,
+    "Recheck": _QUEUE,
+    "RunSubscriber": _QUEUE,
+    "SeriesStanding": _COUNTED,
+    "StandingChange": _QUEUE,
+    "StandingCount": _COUNTED,
+    "Transition": "written by a trigger for each change of a run",
+    "CurrentSegment": "written by a trigger for each series",
+}
