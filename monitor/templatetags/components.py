@@ -149,7 +149,7 @@ def part_links(part: object) -> SafeString:
 def _part_links(part: str) -> SafeString:
     kind, _, names = part.partition(" ")
     page = _PART_PAGES.get(kind)
-    if page is None:
+    if page is None or not names:
         return format_html("{}", part)
     links = ((_url(page, name), page, name) for name in names.split(_ARROW))
     return format_html("{} {}", kind, format_html_join(_ARROW, '<a href="{}" class="{}">{}</a>', links))

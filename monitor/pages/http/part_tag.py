@@ -4,6 +4,8 @@
 it shows, too. Headings stay outside, so that the sentence says what is missing. ``{% part "alerts" short %}``
 is for the frame of pages, which has no room for a sentence: it shows a mark with the sentence as its title.
 ``{% part "series" quiet %}`` shows nothing: it encloses what another part of this name goes on with.
+
+The public page is rendered without a request, and kept: an exception fails all of it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class PartNode(Node):
         self.names, self.nodelist, self.manner = names, nodelist, manner
 
     def render(self, context: Context) -> SafeString:
-        request = context["request"]
+        request = context.get("request")
+        if request is None:
+            return self.nodelist.render(context)
         if not parts.has_failed(request, *self.names):
             with parts.guarded(request, self.names[0]):
                 parts.announce(request, self.names[0])

@@ -66,7 +66,7 @@ def _raised() -> Iterator[list[str]]:
     errors: list[str] = []
 
     def note(sender: object, request: Any, **_: Any) -> None:
-        import sys  # noqa: PLC0415
+        import sys
 
         error = sys.exc_info()[1]
         places = (

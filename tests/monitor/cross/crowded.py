@@ -14,21 +14,19 @@ from django.db import models
 from django.test import Client
 from django.utils import timezone
 
+from monitor import tasks
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor import tasks
 from monitor.alerts import evaluate
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
 from monitor.models import (
-    Alert,
-    AlertRule,
     Attribution,
+    ConflictingReport,
     FailureSignature,
     Hold,
     Incident,
     IncidentEvent,
-    ConflictingReport,
     MaintenanceWindow,
     Notification,
     RawReport,

@@ -30,3 +30,7 @@ LEFT_OUT: Mapping[str, str] = {
     "Transition": "written by a trigger for each change of a run",
     "CurrentSegment": "written by a trigger for each series",
 }
+
+# Nullable columns that no variant can have as null, or not as null, and why.
+NEVER_NULL: Mapping[str, str] = {}
+NEVER_SET: Mapping[str, str] = {}

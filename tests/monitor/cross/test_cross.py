@@ -8,27 +8,35 @@ from __future__ import annotations
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django.plugin import DjangoDbBlocker
 
+from monitor.alerts import reporter_conditions
+from monitor.models import AlertRule, Incident
+from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.cross import crowded
-from tests.monitor.cross.crowded import CrowdedDepot
+from tests.monitor.cross import crowded, judge
 from tests.monitor.cross.crossing import Meeting, crossed
+from tests.monitor.cross.crowded import CrowdedDepot, examples_of, varied_models
+from tests.monitor.cross.left_out import NEVER_NULL, NEVER_SET
 from tests.monitor.cross.visits import Visit, admin_visits, all_visits
+from tests.monitor.pages.http.test_parts import noted, planted
 
 SEED = int(os.environ.get("GRIDCAST_CROSS_SEED") or random.randrange(10**6))
 SHARES = 24  # of the night
-ROWS_OF_ROUTE = int(os.environ.get("GRIDCAST_CROSS_ROWS", "1"))
+FAILED_PART = "a part that could not be computed"
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
 def depot(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[CrowdedDepot]:
-    """One depot for all tests, which only read."""
+    """One depot for all tests; each undoes what it changes."""
     with django_db_blocker.unblock():
         yield crowded.build(random.Random(SEED))
         empty_tables()
@@ -36,23 +44,115 @@ def depot(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 @pytest.fixture
 def draw() -> random.Random:
-    print(f"GRIDCAST_CROSS_SEED={SEED}")  # noqa: T201  # pytest shows it with a failure
+    print(f"GRIDCAST_CROSS_SEED={SEED}")  # pytest shows it with a failure
     return random.Random(SEED)
 
 
-def by_route(visits: list[Visit]) -> dict[str, list[Visit]]:
+def by_route(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
     grouped: dict[str, list[Visit]] = defaultdict(list)
     for visit in visits:
         grouped[visit.route].append(visit)
     return grouped
 
 
-def test_a_sample(depot: CrowdedDepot, draw: random.Random) -> None:
-    """Of each route a few rows, one as an administrator and the others as anybody."""
+def as_administrator(depot: CrowdedDepot, *routes: str) -> list[Meeting]:
+    return [Meeting(visit, depot.administrator) for visit in all_visits(depot) if visit.route in routes]
+
+
+def test_of_each_page_and_operation_a_row(depot: CrowdedDepot, draw: random.Random) -> None:
+    """As an administrator, who sees every row; and one as anybody."""
     meetings = []
     for visits in by_route(all_visits(depot)).values():
-        for number, visit in enumerate(draw.sample(visits, min(ROWS_OF_ROUTE + 1, len(visits)))):
-            identity = draw.choice(depot.identities) if number % 2 else depot.administrator
-            meetings.append(Meeting(visit, identity))
+        meetings.append(Meeting(draw.choice(visits), depot.administrator))
+        meetings.append(Meeting(draw.choice(visits), draw.choice(depot.identities)))
     found = crossed(meetings, draw, further=0)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("pages", [4, by_night(1000)])
+def test_each_part_may_fail(depot: CrowdedDepot, draw: random.Random, pages: int) -> None:
+    """Whatever part of a page raises, the page is shown, with the sentence in its place."""
+    shown = [visits for route, visits in by_route(all_visits(depot)).items() if not route.startswith("GET ")]
+    wrong, client = [], depot.administrator.client
+    for visits in draw.sample(shown, min(pages, len(shown))):
+        path = draw.choice(visits).path
+        with noted() as seen:
+            whole = client.get(path)
+        for page, part in dict.fromkeys(seen) if whole.status_code == 200 else ():
+            with planted(page, part):
+                answer = client.get(path)
+            if answer.status_code != 200 or judge.SENTENCE not in answer.content.decode():
+                wrong.append(f"{path} without {part}: {answer.status_code}")
+    assert wrong == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("share", range(SHARES))
+def test_everything(depot: CrowdedDepot, draw: random.Random, share: int) -> None:
+    visits = [*all_visits(depot), *admin_visits()]
+    every = [Meeting(visit, identity) for visit in visits for identity in depot.identities]
+    found = crossed(every[share::SHARES], draw, further=2)
+    assert not found, "\n".join(found)
+
+
+def test_every_kind_has_a_row(depot: CrowdedDepot) -> None:
+    """Of each choice, of null and not null: what is missing is no kind that was crossed."""
+    missing = [model.__name__ for model in varied_models() if not model._base_manager.exists()]
+    for model in varied_models():
+        rows = model._base_manager.order_by()
+        for column in model._meta.concrete_fields:
+            name = f"{model.__name__}.{column.name}"
+            values: set[Any] = set()
+            if column.choices:
+                values = set(rows.values_list(column.attname, flat=True).distinct())
+            missing += [f"{name} {value}" for value, _ in column.flatchoices if value not in values]  # type: ignore[attr-defined]
+            for is_null, but in ((True, NEVER_NULL), (False, NEVER_SET)):
+                if (
+                    column.null
+                    and name not in but
+                    and not rows.filter(**{f"{column.name}__isnull": is_null}).exists()
+                ):
+                    missing.append(f"{name} null: {is_null}")
+    assert missing == []
+
+
+def test_a_planted_null_is_found(depot: CrowdedDepot, draw: random.Random) -> None:
+    """The column permits null from now on: the cross makes such a row by itself, and pages cannot show it."""
+    column = Incident._meta.get_field("opened_at")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE monitor_incident ALTER COLUMN opened_at DROP NOT NULL")
+    column.null = True
+    try:
+        depot.variants.make(next(examples_of(Incident)))
+    finally:
+        column.null = False
+    found = crossed(as_administrator(depot, "", "GET /incidents"), draw, further=0)
+    assert any("/api/v1/incidents as" in each for each in found), found
+    assert any(each.startswith("/ as") and FAILED_PART in each for each in found), found
+    assert "counted as failed: overview incidents" in found
+
+
+def test_a_planted_raise_is_found(depot: CrowdedDepot, draw: random.Random) -> None:
+    with planted("incidents", "resolved"):
+        found = crossed(as_administrator(depot, "", "incidents/"), draw, further=0)
+    assert len(found) == 2, found
+    assert FAILED_PART in found[0]
+    assert found[1] == "counted as failed: incidents resolved"
+
+
+def test_a_planted_kind_is_found(depot: CrowdedDepot, draw: random.Random, tmp_path: Path) -> None:
+    """A new file of a condition, without the label that the form of rules shows."""
+    source = Path(reporter_conditions.__file__).with_name("lag_seconds.py").read_text(encoding="utf-8")
+    lines = [line for line in source.splitlines() if not line.startswith("    label =")]
+    (tmp_path / "planted_seconds.py").write_text("\n".join(lines), encoding="utf-8")
+    registry = reporter_conditions._registry
+    reporter_conditions.__path__.append(str(tmp_path))
+    vars(registry).pop("_names", None)
+    try:
+        depot.variants.make(next(examples_of(AlertRule)))
+        assert AlertRule.objects.filter(condition="planted_seconds").exists()
+        found = crossed(as_administrator(depot, "settings/alerts/new/"), draw, further=0)
+    finally:
+        reporter_conditions.__path__.remove(str(tmp_path))
+        vars(registry).pop("_names", None)
+    assert any("'label'" in each for each in found), found

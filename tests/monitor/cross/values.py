@@ -68,8 +68,8 @@ def _holds(_: models.Model) -> Iterator[Mapping[str, Any]]:
         yield {"kind": kind, "mode": mode, "name": names.of(kind), "ended_at": None, **end}
 
 
-def _alerts(example: models.Model) -> Iterator[Mapping[str, Any]]:
-    """An open and a closed alert of a rule with each condition, of a series or of a reporter, and silenced."""
+def _alerts(_: models.Model) -> Iterator[Mapping[str, Any]]:
+    """Alerts of each condition, of a series or a reporter: open, closed, acknowledged and silenced."""
     series, reporter, rule = (apps.get_model("monitor", name) for name in ("Series", "Reporter", "AlertRule"))
     silenced = apps.get_model("monitor", "Incident").objects.filter(silenced_until__gt=timezone.now()).first()
     now = timezone.now()
@@ -171,4 +171,4 @@ def value_of(column: Any) -> Any:
         "SlugField": "text",
         "TextField": "text",
     }
-    return values[kind] if kind in values else 1
+    return values.get(kind, 1)

@@ -132,7 +132,7 @@ def all_visits(depot: CrowdedDepot) -> list[Visit]:
 
 def admin_visits() -> Iterator[Visit]:
     """Yield the lists of the admin pages, and the page of each row."""
-    from django.contrib import admin  # noqa: PLC0415
+    from django.contrib import admin
 
     for model in admin.site._registry:
         route = f"admin/{model._meta.app_label}/{model._meta.model_name}/"
