@@ -22,6 +22,7 @@ from monitor.overview.reporters import list_reporters, server_archive_sha256
 from monitor.overview.site_policy import policy_lines
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.crumbs import crumbs_of
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
@@ -91,10 +92,13 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
     status = summary.status
     series = details.visible_series(reporter, request.user)
     may_manage = _may(request, reporter, MANAGE_REPORTERS)
-    chains, runs = details.chain_states(reporter), details.latest_runs(series, now)
-    skipped = details.slots_skipped_by_policy(series, now) if reporter.is_remote else []
+    chains = compute(request, "chains", lambda: details.chain_states(reporter)) or []
+    runs = compute(request, "runs", lambda: details.latest_runs(series, now)) or []
+    of_policy = series if reporter.is_remote else []
+    skipped = compute(request, "skipped", lambda: details.slots_skipped_by_policy(of_policy, now)) or []
     keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
-    assignment, codes = details.assignment_state(reporter), reporter.enrolment_codes
+    assignment = compute(request, "assignment", lambda: details.assignment_state(reporter))
+    codes = reporter.enrolment_codes
     open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
     conflicts = details.conflict_count(reporter)
     open_alerts = listed(Alert.objects.open().filter(reporter=reporter), now)
@@ -119,8 +123,10 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
         "alerts_of_reporter": open_alerts,
         "status": status,
         "series": series,
-        "policy": policy_lines(status.policy_summary) if status else [],
-        "messages_of_agent": details.newest_messages(status.messages) if status else [],
+        "policy": compute(request, "policy", lambda: policy_lines(status.policy_summary) if status else []),
+        "messages_of_agent": compute(
+            request, "messages", lambda: details.newest_messages(status.messages) if status else []
+        ),
         "may_manage": may_manage,
         "may_hold": _may(request, reporter, OPERATE),
         "server_archive": server_archive_sha256(),

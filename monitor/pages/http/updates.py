@@ -56,8 +56,8 @@ def live(
         if response.status_code == 204 and shown and shown.partition("-")[2] != banner:
             response = HttpResponse(headers={"HX-Reswap": "none"})  # only the banner
         if response.status_code == 200 and isinstance(response, HttpResponse):
-            shown = {"service_problems": problems}
-            response.write(render_to_string("parts/live_banner.html", shown, request))
+            service = {"service_problems": problems}
+            response.write(render_to_string("parts/live_banner.html", service, request))
         response["ETag"] = f'"{"" if has_failed(request) else version}-{banner}"'
         return response
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from monitor.alerts import conditions, reporter_conditions
 from monitor.failures.attribution import PartKind
-from monitor.models import Alert, Attribution, Hold, Incident, Notification, Series, WebhookDelivery
+from monitor.models import Alert, Attribution, Hold, Incident, Notification, Series, Suite, WebhookDelivery
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.run import PLANNED
@@ -107,6 +107,11 @@ def _series(example: models.Model) -> Iterator[Mapping[str, Any]]:
     yield {"schedule": ""}
 
 
+def _suites(_: models.Model) -> Iterator[Mapping[str, Any]]:
+    """One whose data are kept for a while, the coarser ones longer."""
+    yield {"keep_samples_days": 1, "keep_hourly_days": 2, "keep_daily_days": 3}
+
+
 def _notifications(_: models.Model) -> Iterator[Mapping[str, Any]]:
     yield {"alert_id": None, "incident_id": _row(Incident)}
 
@@ -123,6 +128,7 @@ JOINT: Mapping[type[models.Model], Callable[[models.Model], Iterator[Mapping[str
     Attribution: _attributions,
     Hold: _holds,
     Series: _series,
+    Suite: _suites,
     WebhookDelivery: _deliveries,
     Incident: _incidents,
     Notification: _notifications,

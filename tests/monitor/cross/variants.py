@@ -12,7 +12,7 @@ import random
 import string
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -67,9 +67,9 @@ class Variants:
             IntegrityError: a constraint forbids it.
         """
         row, fixed = _copied(example, changes or {}), set(changes or {})
-        for name in _OWN_PARENTS.get(type(row), ()):
-            if f"{name}_id" not in fixed:
-                setattr(row, f"{name}_id", self._copy_of_parent(row, row._meta.get_field(name)).pk)
+        for column in _stored(row):
+            if column.is_relation and (column.primary_key or column.name in _OWN_PARENTS.get(type(row), ())):
+                setattr(row, column.attname, self._copy_of_parent(row, column).pk)
         for number in range(_TRIES):
             try:
                 with transaction.atomic():
@@ -98,8 +98,8 @@ class Variants:
         raise refused
 
     def _inserted(self, row: models.Model, example: models.Model) -> models.Model:
-        kept = type(row)._base_manager.filter(pk=row.pk) if row.pk is not None else None
-        if kept is not None and kept.exists():  # a trigger has made the row of its parent
+        kept = type(row)._base_manager.filter(pk=row.pk)
+        if row._meta.pk.is_relation and kept.exists():  # a trigger has made the row of its parent
             names = [each.attname for each in _stored(row) if not each.primary_key]
             kept.update(**{name: getattr(row, name) for name in names})
         else:
@@ -198,12 +198,10 @@ def _changed(column: Any, value: Any, draw: random.Random) -> Any:
         suffix = "".join(draw.choices(string.ascii_lowercase, k=6))
         return f"{str(value)[: (column.max_length or 100) - 7]}-{suffix}"
     if kind in {"DateTimeField", "DateField"} and value is not None:
-        return (
-            value - timedelta(days=1)
-            if kind == "DateField"
-            else value - timedelta(seconds=draw.randrange(60, 9000))
-        )
-    others = {
+        return value - timedelta(
+            days=draw.randrange(1, 28)
+        )  # whole days: still the beginning of an hour or a day
+    others: Mapping[str, Callable[[], Any]] = {
         "UUIDField": lambda: uuid.UUID(int=draw.getrandbits(128)),
         "BinaryField": lambda: draw.randbytes(len(value)),
     }
