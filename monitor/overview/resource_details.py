@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from monitor.availability.site_states import CurrentState, resource_states
@@ -17,6 +18,8 @@ from monitor.performance.stage_durations_sql import StageDuration
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    from monitor.models.run import RunQuerySet
 
 MOST_SERIES = 100
 LATEST_FAILURES = 20
@@ -40,54 +43,67 @@ class BoundSeries:
     roles: Sequence[str]
 
 
-@dataclass(frozen=True)
-class ResourceDetails:
-    """The content of the page.
+class ShownResource:
+    """The content of the page; each figure is computed when it is first asked for.
 
-    Attributes:
-        shows_hosts: whether the user manages the site: only then hosts, paths and options are shown.
-        series: the first ``MOST_SERIES`` of all *series_count* series, by name.
-        failures, stages: those of the time range.
-        latest: the newest failed runs of the time range.
+    *failures*, *stages* and *latest*, the newest failed runs, are from *start* (None: all) to *end*.
     """
 
-    resource: Resource
-    state: CurrentState
-    shows_hosts: bool
-    access: Sequence[AccessMethod]
-    series: Sequence[BoundSeries]
-    series_count: int
-    failures: Sequence[CategoryFailures]
-    latest: Sequence[Run]
-    stages: Sequence[StageDuration]
+    def __init__(
+        self,
+        user: AbstractBaseUser | AnonymousUser,
+        resource: Resource,
+        now: datetime,
+        start: datetime | None,
+        end: datetime,
+    ) -> None:
+        self._user, self._resource, self._now, self._start, self._end = user, resource, now, start, end
 
+    @cached_property
+    def state(self) -> CurrentState:
+        name = self._resource.name
+        return resource_states(self._user, [name], self._now)[name]
 
-def resource_details(
-    user: AbstractBaseUser | AnonymousUser,
-    resource: Resource,
-    now: datetime,
-    start: datetime | None,
-    end: datetime,
-) -> ResourceDetails:
-    """Return the content of the page of *resource* for *user*, from *start* (None: all) to *end*."""
-    series = bound_series(Series.objects.visible_to(user), [resource.name])
-    is_own = Site.objects.manageable_by(user).filter(pk=resource.site_id).exists()
-    keys = list(series.order_by("sort_name").values_list("pk", flat=True))
-    failed = failed_at([resource.name], keys)
-    within = failed.filter(slot__lte=end)
-    within = within.filter(slot__gte=start) if start else within
-    latest = within.select_related("series", "signature").order_by("-slot")[:LATEST_FAILURES]
-    return ResourceDetails(
-        resource=resource,
-        state=resource_states(user, [resource.name], now)[resource.name],
-        shows_hosts=is_own,
-        access=access_methods(resource, with_options=is_own),
-        series=_bound(resource, lines_of(keys[:MOST_SERIES], resource.site.name, now)),
-        series_count=len(keys),
-        failures=failures_by_category(failed, start, end),
-        latest=list(latest),
-        stages=durations_in(keys, start, end),
-    )
+    @cached_property
+    def shows_hosts(self) -> bool:
+        """Whether the user manages the site: only then hosts, paths and options are shown."""
+        return Site.objects.manageable_by(self._user).filter(pk=self._resource.site_id).exists()
+
+    @property
+    def access(self) -> list[AccessMethod]:
+        return access_methods(self._resource, with_options=self.shows_hosts)
+
+    @cached_property
+    def series(self) -> list[BoundSeries]:
+        """The first ``MOST_SERIES`` series, by name."""
+        return _bound(self._resource, lines_of(self._keys[:MOST_SERIES], self._resource.site.name, self._now))
+
+    @property
+    def series_count(self) -> int:
+        return len(self._keys)
+
+    @cached_property
+    def failures(self) -> Sequence[CategoryFailures]:
+        return failures_by_category(self._failed, self._start, self._end)
+
+    @cached_property
+    def latest(self) -> list[Run]:
+        within = self._failed.filter(slot__lte=self._end)
+        within = within.filter(slot__gte=self._start) if self._start else within
+        return list(within.select_related("series", "signature").order_by("-slot")[:LATEST_FAILURES])
+
+    @cached_property
+    def stages(self) -> Sequence[StageDuration]:
+        return durations_in(self._keys, self._start, self._end)
+
+    @cached_property
+    def _keys(self) -> list[int]:
+        series = bound_series(Series.objects.visible_to(self._user), [self._resource.name])
+        return list(series.order_by("sort_name").values_list("pk", flat=True))
+
+    @property
+    def _failed(self) -> RunQuerySet:
+        return failed_at([self._resource.name], self._keys)
 
 
 def access_methods(resource: Resource, *, with_options: bool) -> list[AccessMethod]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -37,8 +38,8 @@ def wrong(visit: Visit, answer: HttpResponseBase) -> Iterator[str]:
         return
     content = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]
     media_type = str(answer.headers.get("Content-Type", "")).partition(";")[0]
-    if answer.headers.get("Content-Encoding"):
-        return
+    if answer.headers.get("Content-Encoding") == "gzip":
+        content = gzip.decompress(content)
     if media_type == "text/html":
         yield from _wrong_in_page(content.decode())
     elif media_type.endswith("json"):
@@ -75,8 +76,8 @@ def _wrong_in_json(visit: Visit, content: bytes) -> Iterator[str]:
         yield f"a text of nothing: {found[0]!r}"
     validator = _validator(visit.route)
     if validator is not None:
-        for error in list(validator.iter_errors(value))[:2]:
-            yield f"not as in the OpenAPI document: {error.json_path}: {error.message[:200]}"
+        for broken in list(validator.iter_errors(value))[:2]:
+            yield f"not as in the OpenAPI document: {broken.json_path}: {broken.message[:200]}"
 
 
 @cache

@@ -105,7 +105,7 @@ def test_every_kind_has_a_row(depot: CrowdedDepot) -> None:
             values: set[Any] = set()
             if column.choices:
                 values = set(rows.values_list(column.attname, flat=True).distinct())
-            missing += [f"{name} {value}" for value, _ in column.flatchoices if value not in values]  # type: ignore[attr-defined]
+            missing += [f"{name} {value}" for value, _ in column.flatchoices if value not in values]
             for is_null, but in ((True, NEVER_NULL), (False, NEVER_SET)):
                 if (
                     column.null

@@ -198,9 +198,7 @@ def _changed(column: Any, value: Any, draw: random.Random) -> Any:
         suffix = "".join(draw.choices(string.ascii_lowercase, k=6))
         return f"{str(value)[: (column.max_length or 100) - 7]}-{suffix}"
     if kind in {"DateTimeField", "DateField"} and value is not None:
-        return value - timedelta(
-            days=draw.randrange(1, 28)
-        )  # whole days: still the beginning of an hour or a day
+        return value - timedelta(days=draw.randrange(1, 28))  # an hour still begins there
     others: Mapping[str, Callable[[], Any]] = {
         "UUIDField": lambda: uuid.UUID(int=draw.getrandbits(128)),
         "BinaryField": lambda: draw.randbytes(len(value)),
