@@ -52,8 +52,8 @@ class Api(NinjaAPI):
     def check_permissions_first(self) -> None:
         """Check the declared permission of each operation before its request is parsed."""
         for router in self._get_bound_routers():
-            for path in router.path_operations.values():
-                for operation in path.operations:
+            for view in router.path_operations.values():
+                for operation in view.operations:
                     check_first(operation)
 
     def create_temporal_response(self, _request: HttpRequest) -> HttpResponse:
