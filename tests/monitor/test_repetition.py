@@ -291,7 +291,8 @@ def asked_names(caller: Caller, method: str, path: str) -> Iterator[set[str]]:
 
 @by_day_and_night
 def test_no_page_repeats_much_of_a_parameter(caller: Caller, all_of: bool) -> None:
-    complaints, asked = [], 0
+    complaints: list[str] = []
+    asked = 0
     for path in drawn(page_paths(), all_of=all_of):
         with asked_names(caller, "GET", path) as names:
             asked += len(names)
@@ -304,7 +305,8 @@ def test_no_page_repeats_much_of_a_parameter(caller: Caller, all_of: bool) -> No
 
 @by_day_and_night
 def test_no_page_repeats_much_of_a_form(caller: Caller, all_of: bool) -> None:
-    complaints, asked = [], 0
+    complaints: list[str] = []
+    asked = 0
     for path in drawn(page_paths(), all_of=all_of):
         with asked_names(caller, "POST", path) as names:
             asked += len(names)

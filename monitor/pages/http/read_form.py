@@ -55,6 +55,6 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
 
 
 def _refuse(request: HttpRequest, status: int, reason: str) -> HttpResponse:
-    request.POST = QueryDict()  # type: ignore[assignment]  # templates may ask for it
+    request.POST = QueryDict()  # templates may ask for it
     request._files = MultiValueDict()  # type: ignore[attr-defined]  # noqa: SLF001  # as Django after an error
     return render(request, "form_refused.html", {"reason": reason}, status=status)
