@@ -241,53 +241,6 @@ def web_url() -> str:
     return os.environ.get("GRIDCAST_URL", "").rstrip("/")
 
 
-_MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
-
-
-@dataclass(frozen=True)
-class MailServer:
-    """The outgoing mail server; *host* is empty if no mail server is configured."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    starttls: bool
-    tls: bool
-    sender: str
-
-
-def email() -> MailServer:
-    return parse_email_url(os.environ.get("GRIDCAST_EMAIL_URL", ""))
-
-
-def parse_email_url(url: str) -> MailServer:
-    """Parse ``smtps://user:password@host:port?from=address``.
-
-    Raises:
-        InvalidVariable: the scheme, the host or the port is missing or wrong.
-    """
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError as error:
-        raise InvalidVariable(
-            f"GRIDCAST_EMAIL_URL: expected a number from 1 to 65535 as port: {error}"
-        ) from None
-    if url and (parts.scheme not in _MAIL_PORTS or not parts.hostname):
-        schemes = ", ".join(f"{scheme}://" for scheme in _MAIL_PORTS)
-        raise InvalidVariable(f"GRIDCAST_EMAIL_URL: expected {schemes} and a host, got {parts.scheme!r}")
-    return MailServer(
-        host=parts.hostname or "",
-        port=port or _MAIL_PORTS.get(parts.scheme, 25),
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
-        starttls=parts.scheme == "smtp+starttls",
-        tls=parts.scheme == "smtps",
-        sender=dict(parse_qsl(parts.query)).get("from", "gridcast@localhost"),
-    )
-
-
 def depot_directory() -> Path | None:
     """Return GRIDCAST_DEPOT_DIRECTORY, or None if it is not set."""
     directory = os.environ.get("GRIDCAST_DEPOT_DIRECTORY")
@@ -323,19 +276,18 @@ def _days(name: str, *, default: int) -> int:
 
 def api_requests() -> int:
     """Return how many API requests one caller may send within ten seconds."""
-    name = "GRIDCAST_API_REQUESTS"
-    text = os.environ.get(name) or "20000"
-    if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
-        raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999999, got {text!r}")
-    return int(text)
+    return _number("GRIDCAST_API_REQUESTS", 20_000, 999_999_999)
 
 
 def connections_per_address() -> int:
     """Return how many connections one address may have in a web process."""
-    name = "GRIDCAST_CONNECTIONS_PER_ADDRESS"
-    text = os.environ.get(name) or "100"
-    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text) > 0):
-        raise InvalidVariable(f"{name}: expected a whole number from 1 to 999999, got {text!r}")
+    return _number("GRIDCAST_CONNECTIONS_PER_ADDRESS", 100, 999_999)
+
+
+def _number(name: str, default: int, most: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= most):
+        raise InvalidVariable(f"{name}: expected a whole number from 1 to {most}, got {text!r}")
     return int(text)
 
 
@@ -424,12 +376,7 @@ def _parsed(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network 
 
 def metrics_max_series() -> int:
     """Return the number of series that one answer of /metrics describes at most."""
-    name = "GRIDCAST_METRICS_MAX_SERIES"
-    text = os.environ.get(name) or "10000"
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
-    if not 1 <= number <= 1_000_000:
-        raise InvalidVariable(f"{name}: expected a number from 1 to 1000000, got {text!r}")
-    return number
+    return _number("GRIDCAST_METRICS_MAX_SERIES", 10_000, 1_000_000)
 
 
 def internal_webhook_hosts() -> frozenset[str]:

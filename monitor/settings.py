@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor import env
+from monitor import env, mail_server
 from monitor.accounts import environment
 from monitor.embedded import urls
 from monitor.web import environment as web_environment
@@ -171,7 +171,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = env.behind_tl
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked on this host, without the proxy
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if env.behind_tls() else 0
 
-_mail = env.email()
+_mail = mail_server.email()
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls

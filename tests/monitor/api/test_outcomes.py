@@ -165,7 +165,7 @@ def test_a_refused_outcome_keeps_no_other_from_being_stored(forecast: Issued, cl
         {"job": "half"},
         7,
         job_of(forecast, "extra", second=8.0),
-        job_of(forecast, "n\x00ul"),
+        job_of(forecast, " "),
         job_of(forecast, "last"),
     )
     assert answer.status_code == 200
@@ -174,7 +174,7 @@ def test_a_refused_outcome_keeps_no_other_from_being_stored(forecast: Issued, cl
     assert [receipt["code"] for receipt in receipts] == [
         *("", "unknown_forecast", "conflict"), *["invalid"] * 6, ""
     ]  # fmt: skip
-    named = ["", "1000000000", "before", "ended_at", "zone", "forecast", "", "second", "", ""]
+    named = ["", "1000000000", "before", "ended_at", "zone", "outcome", "", "second", "job", ""]
     assert [name in receipt["error"] for name, receipt in zip(named, receipts, strict=True)] == [True] * 10
     assert set(Outcome.objects.values_list("job", flat=True)) == {"before", "first", "last"}
 

@@ -11,6 +11,7 @@ from django.test import override_settings
 from monitor import env
 from monitor.alerts import channels
 from monitor.alerts.channels.base import NotDelivered
+from monitor.mail_server import parse_email_url
 from tests.contracts.test_notifiers import OPENED
 from tests.monitor.receivers import mailbox
 
@@ -51,10 +52,10 @@ def test_an_invalid_address_is_refused(to: list[str]) -> None:
     ],
 )
 def test_one_variable_describes_the_mail_server(url: str, means: dict[str, Any]) -> None:
-    assert means.items() <= vars(env.parse_email_url(url)).items()
+    assert means.items() <= vars(parse_email_url(url)).items()
 
 
 @pytest.mark.parametrize("url", ["mail.example.org", "http://mail", "smtp://", "smtp://mail:0x19"])
 def test_an_invalid_mail_server_is_refused_with_the_name_of_its_variable(url: str) -> None:
     with pytest.raises(env.InvalidVariable, match="GRIDCAST_EMAIL_URL: expected"):
-        env.parse_email_url(url)
+        parse_email_url(url)
