@@ -66,7 +66,7 @@ def build(draw: random.Random) -> CrowdedDepot:
         for example in examples_of(model):
             depot.variants.make(example)
     _run_each_series()
-    work()
+    count()
     depot.identities = [
         each for each in depot.world.identities if not each.is_program or each.role is not None
     ]
@@ -143,7 +143,8 @@ def _examples(world: World) -> None:
     depots.build_storage(disks, flash)
     depots.keep_alive()
     _requested(world)
-    work()
+    count()
+    compute()
     _made_up(world)
 
 
@@ -172,12 +173,15 @@ def _requested(world: World) -> None:
         assert answer.status_code < 300, (path, answer.content)
 
 
-def work() -> None:
-    """Let the workers of the service do what they do every few seconds."""
-    for task in (
-        tasks.gather_dirty_hours, tasks.roll_up, tasks.count_outcomes, tasks.update_forecasts,
-        tasks.refresh_storage, tasks.refresh_availability,
-    ):  # fmt: skip
+def count() -> None:
+    """Let the workers count the latest states and the outcomes, as they do every few seconds."""
+    for task in (tasks.gather_dirty_hours, tasks.roll_up, tasks.count_outcomes):
+        task()
+
+
+def compute() -> None:
+    """Let the workers compute forecasts, verdicts and days; what waits for them afterwards has nulls."""
+    for task in (tasks.update_forecasts, tasks.refresh_storage, tasks.refresh_availability):
         task()
 
 
