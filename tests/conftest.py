@@ -32,6 +32,7 @@ LONG = (
     "test_batch",
     "test_demo",
     "test_browser_updates",
+    "test_cross",
     "test_schemathesis",
     "test_browser_controls",
     "test_slurm",
