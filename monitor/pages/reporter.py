@@ -26,7 +26,10 @@ from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+
+    from monitor.models import ReporterStatus, Series
 
 
 @members_only
@@ -89,49 +92,59 @@ def _may(request: HttpRequest, reporter: Reporter, permission: str) -> bool:
 
 def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
     (summary,) = list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, now)
-    status = summary.status
     series = details.visible_series(reporter, request.user)
     may_manage = _may(request, reporter, MANAGE_REPORTERS)
-    chains = compute(request, "chains", lambda: details.chain_states(reporter)) or []
-    runs = compute(request, "runs", lambda: details.latest_runs(series, now)) or []
-    of_policy = series if reporter.is_remote else []
-    skipped = compute(request, "skipped", lambda: details.slots_skipped_by_policy(of_policy, now)) or []
+    parts = _parts(request, reporter, summary.status, series, now)
     keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
-    assignment = compute(request, "assignment", lambda: details.assignment_state(reporter))
     codes = reporter.enrolment_codes
     open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
     conflicts = details.conflict_count(reporter)
     open_alerts = listed(Alert.objects.open().filter(reporter=reporter), now)
     seen = [
-        (summary.state, summary.seen_at, summary.latest, summary.held, len(series), assignment, open_codes),
-        [(row.chain.pk, row.chain.declared_next, row.received) for row in chains],
-        [(row.pk, row.state) for row in (*runs, *skipped)],
+        (summary.state, summary.seen_at, summary.latest, summary.held, len(series), open_codes),
+        parts["assignment"],
+        [(row.chain.pk, row.chain.declared_next, row.received) for row in parts["chains"]],
+        [(row.pk, row.state) for row in (*parts["runs"], *parts["skipped"])],
         [(row.pk, row.revoked_at) for row in keys],
         [row.alert.pk for row in open_alerts],
         conflicts.total if conflicts else 0,
     ]
     return {
+        **parts,
         "crumbs": crumbs_of("reporters"),
         "summary": summary,
-        "assignment": assignment,
-        "chains": chains,
         "conflicts": conflicts,
-        "runs": runs,
-        "skipped": skipped,
         "keys": keys,
         "open_codes": open_codes,
         "alerts_of_reporter": open_alerts,
-        "status": status,
+        "status": summary.status,
         "series": series,
-        "policy": compute(request, "policy", lambda: policy_lines(status.policy_summary) if status else []),
-        "messages_of_agent": compute(
-            request, "messages", lambda: details.newest_messages(status.messages) if status else []
-        ),
         "may_manage": may_manage,
         "may_hold": _may(request, reporter, OPERATE),
         "server_archive": server_archive_sha256(),
         "digest": digest_of(seen),
         "now": now,
+    }
+
+
+def _parts(
+    request: HttpRequest,
+    reporter: Reporter,
+    status: ReporterStatus | None,
+    series: Sequence[Series],
+    now: datetime,
+) -> dict[str, Any]:
+    """Return what may fail on its own."""
+    of_policy = series if reporter.is_remote else []
+    return {
+        "assignment": compute(request, "assignment", lambda: details.assignment_state(reporter)),
+        "chains": compute(request, "chains", lambda: details.chain_states(reporter)) or [],
+        "runs": compute(request, "runs", lambda: details.latest_runs(series, now)) or [],
+        "skipped": compute(request, "skipped", lambda: details.slots_skipped_by_policy(of_policy, now)) or [],
+        "policy": compute(request, "policy", lambda: policy_lines(status.policy_summary) if status else []),
+        "messages_of_agent": compute(
+            request, "messages", lambda: details.newest_messages(status.messages) if status else []
+        ),
     }
 
 

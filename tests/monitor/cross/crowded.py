@@ -38,11 +38,13 @@ from monitor.models import (
 from monitor.models.incident import IncidentAction
 from monitor.models.role import UserRole
 from monitor.models.run import State
+from monitor.storage.compute import refresh_verdicts
 from tests.monitor.access import world as access_world
 from tests.monitor.access.world import OTHER, OWN, Identity, World
 from tests.monitor.cross.values import value_of
 from tests.monitor.cross.variants import Variants
 from tests.monitor.pages import builders, depots
+from tests.monitor.storage import measured
 
 MOST_IN_SUITE = 30  # series: with more, the overview has no column for each
 HOUR = timedelta(hours=1)
@@ -139,8 +141,9 @@ def _examples(world: World) -> None:
         kind="site", name=OTHER, mode="drain", who="chief", why="x", began_at=now - HOUR, until=now + HOUR
     )
     depots.build_reporter(world.reporters[OWN].site)  # type: ignore[arg-type]
-    disks, flash = (series.bindings.all()[number].resource for number in (0, 1))
-    depots.build_storage(disks, flash)
+    disk = measured.storage_series(f"{OWN}-disk", "disk", series.bindings.all()[0].resource)
+    measured.disk_history(disk, measured.DISKS, now - HOUR, runs=3)
+    refresh_verdicts(now, within_seconds=60.0)
     depots.keep_alive()
     _requested(world)
     count()
