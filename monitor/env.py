@@ -42,6 +42,7 @@
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
 ``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
+``GRIDCAST_TOKEN_FAMILY_DAYS``    days after its issue until which rotation prolongs a token (default: 365)
 ``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
                             token; they see the series that every user sees (default: none)
 ``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
@@ -265,6 +266,11 @@ def availability_final_after_days() -> int:
 def audit_keep_days() -> int:
     """Return for how many days events of the audit record are kept."""
     return _days("GRIDCAST_AUDIT_KEEP_DAYS", default=400)
+
+
+def token_family_days() -> int:
+    """Return for how many days after its issue a token can be prolonged by rotation."""
+    return _days("GRIDCAST_TOKEN_FAMILY_DAYS", default=365)
 
 
 def _days(name: str, *, default: int) -> int:

@@ -268,6 +268,9 @@ GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS = env.availability_final_after_days()
 # Events of the audit record are deleted after this many days.
 GRIDCAST_AUDIT_KEEP_DAYS = env.audit_keep_days()
 
+# Rotation prolongs a token until this many days after the first token of its family was issued.
+GRIDCAST_TOKEN_FAMILY_DAYS = env.token_family_days()
+
 # The number of transactions that may store reports at the same time on a web host; further senders get 503.
 GRIDCAST_RECEIVE_AT_ONCE = 4
 # The maximum number of requests in a web process that wait for the next group commit.

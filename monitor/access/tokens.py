@@ -4,37 +4,50 @@ Errors, all permanent::
 
     TokenError
     |-- InvalidTokenRequest     a value is invalid, or scopes, reporter and site do not fit
-    |-- ExceedsRights    the user, or the token that asks for another one, has not these rights
+    |-- ExceedsRights    the user, or the token that asks, has not these rights
     |-- TooManyTokens    the user has the maximum number of usable tokens
     `-- TokenEnded       the token is revoked, expired, or was rotated before
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 
 from monitor.access.audit_trail import note
 from monitor.models import ApiToken, Reporter, Site
+from monitor.models.alert import CHANGE_RULES
+from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.models.site import may_manage_somewhere
+from monitor.models.site import OPERATE, may_manage_somewhere
 from monitor.models.token import LIFETIME, MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
+from monitor.models.webhook import MANAGE_WEBHOOKS
 
 if TYPE_CHECKING:
+    from monitor.models.site import SiteQuerySet
     from monitor.models.token import ApiTokenQuerySet
 
+ENTRIES = ("site", "resource", "suite", "series")  # of the grid, which the API defines
 MOST_DAYS = 3650
 MOST_NAME_CHARACTERS = 100
 MOST_TOKENS = 200  # usable ones of a user
 GRACE = timedelta(days=1)  # that a rotated token stays valid, unless the caller says otherwise
 MOST_GRACE = timedelta(days=30)
 KEPT = timedelta(days=365)  # that tokens which ended stay listed
+_MANAGING = (  # one of them suffices for the scope manage
+    MANAGE_REPORTERS,
+    MANAGE_SIGNATURES,
+    MANAGE_WEBHOOKS,
+    CHANGE_RULES,
+    *(f"monitor.{verb}_{noun}" for verb in ("add", "change", "delete") for noun in ENTRIES),
+)
 
 
 class TokenError(Exception):
@@ -77,10 +90,14 @@ class TokenRequest:
 
 @dataclass(frozen=True)
 class IssuedToken:
-    """*text* is shown once, and stored nowhere."""
+    """*text* is shown once, and stored nowhere.
+
+    *dropped_scopes* are those that a rotated token had and its user's present roles do not permit.
+    """
 
     token: ApiToken
     text: str
+    dropped_scopes: Sequence[str] = ()
 
 
 @transaction.atomic
@@ -89,7 +106,8 @@ def issue(
 ) -> IssuedToken:
     """Issue a token; *issuer* asks for it, None: at the command line, whose user may issue any token.
 
-    With *by*, a program asks for it with its token: the new one has at most its rights and its time.
+    With *by*, a program asks for it with its token: the new one has at most its rights and its time, and
+    belongs to its family.
 
     Raises:
         TokenError: as the module describes.
@@ -103,9 +121,7 @@ def issue(
     expires_at = _expiry(request, scopes, now, is_administrator=issuer is None or issuer.is_superuser)
     if by is not None:
         site, expires_at = _within(by, scopes, reporter, site, expires_at)
-    User.objects.select_for_update().get(pk=request.user.pk)  # counts are exact
-    if ApiToken.objects.filter(user=request.user).usable(now).count() >= MOST_TOKENS:
-        raise TooManyTokens(f"{request.user} has {MOST_TOKENS} tokens that are valid: revoke some first")
+    _check_number(request.user, now)
     text = ApiToken.objects.issue(
         request.user,
         request.name.strip(),
@@ -114,6 +130,8 @@ def issue(
         site=site,
         expires_at=expires_at,
         is_unlimited=expires_at is None,
+        family_expires_at=by.family_expires_at if by else None,
+        parent=by,
     )
     token = ApiToken.objects.with_text(text)
     note("token", _name(token), after=_fields(token))
@@ -121,29 +139,45 @@ def issue(
 
 
 @transaction.atomic
-def rotate(token: ApiToken, now: datetime, *, grace: timedelta = GRACE) -> IssuedToken:
-    """Issue a token with the rights of *token*, which stays valid for *grace* or until it expires.
+def rotate(
+    token: ApiToken, now: datetime, *, grace: timedelta = GRACE, by: ApiToken | None = None
+) -> IssuedToken:
+    """Issue a token in place of *token*, which stays valid for *grace* or until it expires.
 
-    The new token is valid for as long as *token* was when it was issued.
+    The new token has those rights of *token* that its user's roles permit now. It is valid for as long as
+    *token* was when it was issued, but not beyond the end of the family. With *by*, another token asks for
+    it, which has at least the rights of *token*: the new one ends with *by* at the latest.
 
     Raises:
         TokenEnded: *token* is revoked, expired, or was rotated before.
         InvalidTokenRequest: *grace* is out of bounds.
+        ExceedsRights: *by* lacks a right of *token*, or the roles of its user permit none of its scopes.
+        TooManyTokens: the user would have too many valid tokens.
     """
     if not timedelta(0) <= grace <= MOST_GRACE:
         raise InvalidTokenRequest(f"grace: expected 0 s to {MOST_GRACE.total_seconds():.0f} s")
-    old = ApiToken.objects.select_for_update().usable(now).filter(pk=token.pk, rotated_at=None).first()
+    locked = ApiToken.objects.select_for_update(of=("self",)).select_related("user", "reporter", "site")
+    old = locked.usable(now).filter(pk=token.pk, rotated_at=None).first()
     if old is None:
         raise TokenEnded(f"the token {_name(token)} is revoked, expired, or was rotated before")
-    expires_at = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    if by is not None:
+        check_within(old, by)
+    scopes, reporter = _present_rights(old)
+    if grace:
+        _check_number(old.user, now)
+    own_end = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    family_expires_at = _earliest([old.family_expires_at, by.family_expires_at if by else None])
+    expires_at = _earliest([own_end, family_expires_at, by.expires_at if by else None])
     text = ApiToken.objects.issue(
         old.user,
         old.name,
-        old.scopes,
-        old.reporter,
+        scopes,
+        reporter,
         site=old.site,
         expires_at=expires_at,
         is_unlimited=expires_at is None,
+        family_expires_at=family_expires_at,
+        parent=by or old,
     )
     before = _fields(old)
     old.rotated_at = now
@@ -151,7 +185,16 @@ def rotate(token: ApiToken, now: datetime, *, grace: timedelta = GRACE) -> Issue
     old.save(update_fields=["rotated_at", "expires_at"])
     new = ApiToken.objects.with_text(text)
     note("token", _name(old), before=before, after={**_fields(old), "replaced_by": new.prefix})
-    return IssuedToken(new, text)
+    return IssuedToken(new, text, [scope for scope in old.scopes if scope not in scopes])
+
+
+def check_within(token: ApiToken, by: ApiToken) -> None:
+    """Raise ExceedsRights unless the token *by* may see, rotate and revoke *token*."""
+    if token.pk != by.pk and not ApiToken.objects.within(by).filter(pk=token.pk).exists():
+        raise ExceedsRights(
+            f"the token that asks has fewer rights than the token {token.pk}:"
+            " its user, scopes, reporter and site have to include those"
+        )
 
 
 def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:
@@ -165,20 +208,60 @@ def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:
 
 
 def expire(now: datetime) -> int:
-    """Delete the tokens that ended more than ``KEPT`` ago; return their number."""
-    return ApiToken.objects.exclude(pk__in=ApiToken.objects.usable(now - KEPT)).delete()[0]
+    """Delete the tokens that ended more than ``KEPT`` ago; return their number.
+
+    A token stays as long as those that came of it: a family is revoked by the links between its tokens.
+    """
+    ended = Q(expires_at__lt=now - KEPT) | Q(revoked_at__lt=now - KEPT)
+    return ApiToken.objects.filter(ended, derived=None).delete()[0]
 
 
 def offered_scopes(user: User) -> list[str]:
     """Return the scopes that a token of *user* can make use of."""
     may = {
         READ: True,
-        RUN: may_manage_somewhere(user),
+        RUN: any(may_manage_somewhere(user, permission) for permission in (OPERATE, CHANGE_WINDOWS)),
         REPORT: Reporter.objects.reportable_by(user).exists(),
         OUTCOME: user.has_perm("monitor.add_outcome"),
-        MANAGE: may_manage_somewhere(user, MANAGE_REPORTERS) or user.has_perm(MANAGE_SIGNATURES),
+        MANAGE: any(may_manage_somewhere(user, permission) for permission in _MANAGING),
     }
     return [scope for scope in SCOPES if may[scope]]
+
+
+def _present_rights(token: ApiToken) -> tuple[list[str], Reporter | None]:
+    """Return the scopes of *token* that its user's present roles permit, and the reporter that they need.
+
+    Raises:
+        ExceedsRights: the roles permit none of the scopes.
+    """
+    user, scopes = token.user, set(token.scopes) & set(offered_scopes(token.user))
+    if token.site is not None and not _manageable_sites(user).filter(pk=token.site.pk).exists():
+        scopes -= {RUN, MANAGE}
+    if not Reporter.objects.reportable_by(user).filter(pk=token.reporter_id).exists():
+        scopes -= {REPORT}
+    if not scopes:
+        raise ExceedsRights(
+            f"the present roles of {user} permit none of the scopes of the token: {', '.join(token.scopes)}"
+        )
+    return [scope for scope in SCOPES if scope in scopes], token.reporter if REPORT in scopes else None
+
+
+def _manageable_sites(user: User) -> SiteQuerySet:
+    return Site.objects.manageable_by(user) | Site.objects.manageable_by(user, MANAGE_REPORTERS)
+
+
+def _check_number(user: User, now: datetime) -> None:
+    """Raise TooManyTokens if *user* has the maximum number of tokens; locks the user, so counts are exact."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if ApiToken.objects.filter(user=user).usable(now).count() >= MOST_TOKENS:
+        raise TooManyTokens(
+            f"{user} has {MOST_TOKENS} tokens that are valid: revoke some first, or rotate without grace"
+        )
+
+
+def _earliest(ends: Iterable[datetime | None]) -> datetime | None:
+    """Return the earliest of *ends*, of which None is never."""
+    return min((end for end in ends if end is not None), default=None)
 
 
 def _checked_scopes(request: TokenRequest) -> list[str]:
@@ -227,8 +310,7 @@ def _check_rights(
         raise ExceedsRights(f"the roles of {user} do not permit the scope {', '.join(beyond)}")
     if reporter is not None and not Reporter.objects.reportable_by(user).filter(pk=reporter.pk).exists():
         raise ExceedsRights(f"the roles of {user} do not permit reports of {reporter}")
-    manageable = Site.objects.manageable_by(user) | Site.objects.manageable_by(user, MANAGE_REPORTERS)
-    if site is not None and not manageable.filter(pk=site.pk).exists():
+    if site is not None and not _manageable_sites(user).filter(pk=site.pk).exists():
         raise ExceedsRights(f"the roles of {user} do not permit changes at {site}")
 
 
@@ -254,8 +336,7 @@ def _within(
         raise ExceedsRights(f"the token that asks sends no reports of {reporter}")
     if by.site_id is not None and site is not None and site.pk != by.site_id:
         raise ExceedsRights("the token that asks is bound to another site")
-    limits = [limit for limit in (expires_at, by.expires_at) if limit is not None]
-    return site or by.site, min(limits, default=None)
+    return site or by.site, _earliest([expires_at, by.expires_at])
 
 
 def _name(token: ApiToken) -> str:
@@ -268,4 +349,5 @@ def _fields(token: ApiToken) -> dict[str, object]:
         "reporter": token.reporter.name if token.reporter else None,
         "site": token.site.name if token.site else None,
         "expires_at": token.expires_at,
+        "family_expires_at": token.family_expires_at,
     }

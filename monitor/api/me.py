@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 from ninja import Query, Router, Schema
 
 from monitor.access import roles, tokens
-from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.auth import OWN_TOKEN_AUTH, PersonAuth, token_of
+from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
-from monitor.models import ApiToken
 from monitor.models.role import roles_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponse
 
-router = Router(tags=["access"], auth=SCHEDULER_AUTH)
+    from monitor.models import ApiToken
+
+router = Router(tags=["access"], auth=[*OWN_TOKEN_AUTH, PersonAuth(is_for_schedulers=True)])
 
 
 class OwnTokenOut(Schema):
-    """The token of the request."""
+    """The token of the request. *family_expires_at*: the end that no rotation puts off; null: none."""
 
     id: int
     name: str
@@ -29,6 +31,7 @@ class OwnTokenOut(Schema):
     scopes: list[str]
     site: str | None
     expires_at: datetime | None
+    family_expires_at: datetime | None
 
 
 class MeOut(Schema):
@@ -44,21 +47,28 @@ class MeOut(Schema):
     token: OwnTokenOut | None
 
 
-@router.get("/me", response=MeOut, operation_id="show_me", summary="Show who you are and what you may do")
+@router.get(
+    "/me",
+    response=MeOut,
+    operation_id="show_me",
+    openapi_extra=declare(scope=""),
+    summary="Show who you are and what you may do",
+)
 def show_me(request: HttpRequest, query: Query[Sparse]) -> HttpResponse:
+    """For every valid token, whatever its scopes are."""
     user: User = request.user  # type: ignore[assignment]  # authenticated
-    auth = getattr(request, "auth", None)
+    token = token_of(request)
     me = {
         "user": user.get_username(),
         "roles": sorted(roles_of(user)),
         "grants": [str(grant) for grant in roles.grants_of(user)],
         "scopes": tokens.offered_scopes(user),
-        "token": _token(auth) if isinstance(auth, ApiToken) else None,
+        "token": _token(token) if token else None,
     }
     return show_item(query, me, MeOut)
 
 
 def _token(token: ApiToken) -> dict[str, Any]:
     site = token.site
-    names = ("id", "name", "prefix", "scopes", "expires_at")
+    names = ("id", "name", "prefix", "scopes", "expires_at", "family_expires_at")
     return {**{name: getattr(token, name) for name in names}, "site": site.name if site else None}

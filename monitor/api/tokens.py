@@ -20,7 +20,7 @@ from monitor.access.tokens import (
     TooManyTokens,
 )
 from monitor.api.http.answers import created
-from monitor.api.http.auth import SCHEDULER_AUTH, require_token_rights
+from monitor.api.http.auth import OWN_TOKEN_AUTH, SCHEDULER_AUTH, require_token_rights, token_of
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
@@ -32,6 +32,8 @@ from monitor.models.token import LIFETIME, MANAGE, READ
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from monitor.models.token import ApiTokenQuerySet
+
 router = Router(tags=["access"], auth=SCHEDULER_AUTH)
 
 _STATUS: dict[type[TokenError], tuple[int, str]] = {
@@ -42,7 +44,10 @@ _STATUS: dict[type[TokenError], tuple[int, str]] = {
 
 
 class TokenOut(Schema):
-    """*prefix*: the first characters. *site*: the only site at which it may change anything."""
+    """*prefix*: the first characters. *site*: the only site at which it may change anything.
+
+    *family_expires_at*: the end that no rotation puts off; null: none.
+    """
 
     id: int
     user: str
@@ -54,6 +59,7 @@ class TokenOut(Schema):
     state: Literal["valid", "rotated", "expired", "revoked"]
     created_at: datetime
     expires_at: datetime | None
+    family_expires_at: datetime | None
     last_used_at: datetime | None
     last_used_from: str
 
@@ -67,9 +73,13 @@ class TokenQuery(Page):
 
 
 class TokenIssued(TokenOut):
-    """*token*: the text to send. It is shown once and not stored."""
+    """*token*: the text to send. It is shown once and not stored.
+
+    *dropped_scopes*: those of the rotated token that the present roles of its user do not permit.
+    """
 
     token: str
+    dropped_scopes: list[str] = []
 
 
 class TokenIn(Body):
@@ -81,6 +91,12 @@ class TokenIn(Body):
     reporter: str | None = None
     site: str | None = None
     user: str | None = None
+
+
+class RevocationQuery(Schema):
+    """*family*: whether to revoke the tokens that came of it, too."""
+
+    family: bool = False
 
 
 class RotationIn(Body):
@@ -95,7 +111,10 @@ class RotationIn(Body):
     "/tokens", response=TokenList, operation_id="list_tokens", summary="List API tokens, newest first"
 )
 def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
-    """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year."""
+    """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year.
+
+    A program sees those with at most the scopes, reporter and site of its own token.
+    """
     rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
     return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
 
@@ -152,6 +171,24 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
 
 
 @router.post(
+    "/tokens/self/rotate",
+    response={201: TokenIssued},
+    operation_id="rotate_own_token",
+    auth=OWN_TOKEN_AUTH,
+    openapi_extra=declare(
+        scope="",
+        errors={409: ["token_ended", "too_many_tokens"]},
+        example={"grace_seconds": 60},
+    ),
+    summary="Replace the API token of the request by a new one",
+)
+def rotate_own_token(request: HttpRequest, order: RotationIn) -> HttpResponse:
+    """For every valid token, whatever its scopes are. The new one ends with the family at the latest."""
+    own: ApiToken = request.auth  # type: ignore[attr-defined]  # only tokens get here
+    return _rotated(own, order, by=None)
+
+
+@router.post(
     "/tokens/{token}/rotate",
     response={201: TokenIssued},
     operation_id="rotate_token",
@@ -164,15 +201,13 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     summary="Replace an API token by a new one with the same rights",
 )
 def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpResponse:
-    """A program may rotate the token that it sends; another one only with the scope `manage`."""
-    found, now = _find(request, token), timezone.now()
-    if not _is_own(request, found):
-        require_token_rights(request)
-    try:
-        issued = tokens.rotate(found, now, grace=timedelta(seconds=order.grace_seconds))
-    except TokenError as error:
-        raise _refused(error) from error
-    return _issued(issued, now)
+    """A program may rotate the token that it sends; with the scope `manage`, others with at most its rights.
+
+    The new one ends with its family at the latest, and with the token of the request.
+    """
+    found = _find(request, token, is_changed=True)
+    own = token_of(request)
+    return _rotated(found, order, by=None if own is None or own.pk == found.pk else own)
 
 
 @router.delete(
@@ -182,30 +217,49 @@ def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpR
     openapi_extra=declare(scope=MANAGE, errors={404: ["unknown_token"]}, subject=_changeable),
     summary="Revoke an API token",
 )
-def revoke_token(request: HttpRequest, token: RowId) -> Status[None]:
-    """Revoking a token again has no effect."""
-    found = _find(request, token)
-    if not _is_own(request, found):
-        require_token_rights(request)
-    tokens.revoke(ApiToken.objects.filter(pk=found.pk), timezone.now())
+def revoke_token(request: HttpRequest, token: RowId, query: Query[RevocationQuery]) -> Status[None]:
+    """Revoking a token again has no effect. With *family*, those that came of it are revoked, too.
+
+    A program may revoke the token that it sends; with the scope `manage`, others with at most its rights.
+    """
+    found = _find(request, token, is_changed=True)
+    # What came of a token has at most its rights, so the caller may revoke all of it.
+    rows = ApiToken.objects.family(found) if query.family else ApiToken.objects.filter(pk=found.pk)
+    tokens.revoke(rows, timezone.now())
     return Status(204, None)
 
 
-def _visible(request: HttpRequest) -> Any:
-    return ApiToken.objects.visible_to(request.user).select_related("user", "reporter", "site")
+def _visible(request: HttpRequest) -> ApiTokenQuerySet:
+    """Return the tokens of the user, of an administrator all; with a token, those within its rights."""
+    rows, own = ApiToken.objects.visible_to(request.user), token_of(request)
+    return (rows if own is None else rows.within(own)).select_related("user", "reporter", "site")
 
 
-def _find(request: HttpRequest, key: int) -> ApiToken:
-    found: ApiToken | None = _visible(request).filter(pk=key).first()
-    if found is None:
+def _find(request: HttpRequest, key: int, *, is_changed: bool = False) -> ApiToken:
+    """Return the token *key*.
+
+    Raises:
+        Refused: it is none of the user, or has more rights than the token of the request; or it *is_changed*,
+            and the token of the request is another one without the scope ``manage``.
+    """
+    own = token_of(request)
+    if not ApiToken.objects.visible_to(request.user).filter(pk=key).exists():
         raise Refused(404, "unknown_token", f"there is no token {key} that you may see")
+    if is_changed and (own is None or own.pk != key):
+        require_token_rights(request)
+    found = _visible(request).filter(pk=key).first()
+    if found is None:
+        raise Refused(403, "not_allowed", f"the token {key} has rights that the token of the request lacks")
     return found
 
 
-def _is_own(request: HttpRequest, token: ApiToken) -> bool:
-    """Return whether *token* authenticates the request."""
-    auth = getattr(request, "auth", None)
-    return isinstance(auth, ApiToken) and auth.pk == token.pk
+def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> HttpResponse:
+    now = timezone.now()
+    try:
+        issued = tokens.rotate(token, now, grace=timedelta(seconds=order.grace_seconds), by=by)
+    except TokenError as error:
+        raise _refused(error) from error
+    return _issued(issued, now)
 
 
 def _owner(issuer: User, name: str | None) -> User:
@@ -225,15 +279,17 @@ def _refused(error: TokenError) -> Refused:
 
 
 def _issued(issued: IssuedToken, now: datetime) -> HttpResponse:
-    shown = TokenIssued(**_fields(issued.token, now), token=issued.text)
+    shown = TokenIssued(
+        **_fields(issued.token, now), token=issued.text, dropped_scopes=list(issued.dropped_scopes)
+    )
     return created(shown, status=201, location=f"/tokens/{issued.token.pk}")
 
 
 def _fields(token: ApiToken, now: datetime) -> dict[str, Any]:
     """Return the fields of ``TokenOut``."""
-    names = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "last_used_from")
+    names = ("id", "name", "prefix", "scopes", "created_at", "last_used_at", "last_used_from")
     return {
-        **{name: getattr(token, name) for name in names},
+        **{name: getattr(token, name) for name in (*names, "expires_at", "family_expires_at")},
         "user": token.user.get_username(),
         "reporter": token.reporter.name if token.reporter else None,
         "site": token.site.name if token.site else None,

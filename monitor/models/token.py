@@ -37,6 +37,14 @@ USED_SECONDS = 60  # the last use is written once in this time
 
 _FROM = "FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id"
 _VALID = "holder.is_active AND token.revoked_at IS NULL AND token.expires_at >= now() IS NOT FALSE"
+# A token, those that were rotated or issued with it, and those of these.
+_FAMILY = """
+WITH RECURSIVE family AS (
+    SELECT id FROM monitor_apitoken WHERE id = %s
+    UNION SELECT derived.id FROM monitor_apitoken AS derived JOIN family ON derived.parent_id = family.id
+)
+SELECT id FROM family
+"""
 _IS_USE_DUE = f"(token.last_used_at > now() - interval '{USED_SECONDS} seconds') IS NOT TRUE"
 _ROLES = ", ".join(f"'{role}'" for role in UserRole.values)
 # A prepared statement, because it runs for every request.
@@ -148,6 +156,20 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             return self
         return self.filter(user=user.pk)
 
+    def within(self, by: ApiToken) -> ApiTokenQuerySet:
+        """Return the tokens with at most the rights of *by*: its user, scopes, reporter and site.
+
+        To the token of an administrator, these are tokens of all users. When they end does not count.
+        """
+        rows = self if by.user.is_superuser else self.filter(user=by.user_id)
+        rows = rows if by.site_id is None else rows.filter(site=by.site_id)
+        is_its_reporter = models.Q(reporter=None) | models.Q(reporter=by.reporter_id)
+        return rows.filter(is_its_reporter, scopes__contained_by=by.scopes)
+
+    def family(self, token: ApiToken) -> ApiTokenQuerySet:
+        """Return *token* with the tokens that came of it: rotated or issued with it, or with one of these."""
+        return self.filter(pk__in=models.expressions.RawSQL(_FAMILY, [token.pk]))  # noqa: S611  # a constant
+
     def with_text(self, text: str) -> ApiToken:
         """Return the token *text* with all its fields."""
         return self.select_related("user", "reporter", "site").get(sha256=digest(text))
@@ -162,17 +184,23 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         site: Site | None = None,
         expires_at: datetime | None = None,
         is_unlimited: bool = False,
+        family_expires_at: datetime | None = None,
+        parent: ApiToken | None = None,
     ) -> str:
         """Create a token for *user* with the rights *scopes*; return its text, which is not stored.
 
         A token with the scope ``report`` sends reports of *reporter* only, and with a *site*, the token may
-        change nothing elsewhere. It expires at *expires_at*, by default after ``LIFETIME``.
-        ``monitor.access.tokens`` checks what may be issued to whom.
+        change nothing elsewhere. It expires at *expires_at*, by default after ``LIFETIME``, and its family at
+        *family_expires_at*, by default ``GRIDCAST_TOKEN_FAMILY_DAYS`` from now, or with the token if that is
+        later. ``monitor.access.tokens`` checks what may be issued to whom.
         """
-        text = new_text()
-        limit = None if is_unlimited else expires_at or timezone.now() + LIFETIME
-        fields = {"name": name, "scopes": scopes, "reporter": reporter, "site": site, "expires_at": limit}
-        self.create(user_id=user.pk, sha256=digest(text), prefix=prefix_of(text), **fields)
+        text, now = new_text(), timezone.now()
+        limit = None if is_unlimited else expires_at or now + LIFETIME
+        if limit is not None and family_expires_at is None:
+            family_expires_at = max(limit, now + timedelta(days=settings.GRIDCAST_TOKEN_FAMILY_DAYS))
+        fields = {"name": name, "scopes": scopes, "reporter": reporter, "site": site, "parent": parent}
+        ends = {"expires_at": limit, "family_expires_at": family_expires_at}
+        self.create(user_id=user.pk, sha256=digest(text), prefix=prefix_of(text), **fields, **ends)
         return text
 
     def keep(
@@ -260,6 +288,17 @@ class ApiToken(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
+    parent = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="derived",
+        help_text="the token that it replaced, or with which it was issued or rotated",
+    )
+    family_expires_at = models.DateTimeField(
+        null=True, editable=False, help_text="no token that comes of it is valid for longer; empty: for ever"
+    )
     rotated_at = models.DateTimeField(null=True, editable=False, help_text="when another token replaced it")
     revoked_at = models.DateTimeField(null=True, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
@@ -82,9 +83,12 @@ def rotate(request: HttpRequest, pk: int) -> HttpResponse:
 @accounts_only
 @require_POST
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke the token *pk*; with the field ``family``, also those that came of it."""
     token = get_object_or_404(_own(request), pk=pk)
-    tokens.revoke(ApiToken.objects.filter(pk=token.pk), timezone.now())
-    messages.success(request, f"The token {token.name} is revoked.")
+    family = ApiToken.objects.family(token) if "family" in request.POST else None
+    number = tokens.revoke(ApiToken.objects.filter(pk=pk) if family is None else family, timezone.now())
+    others = f" with {number - 1} that came of it" if number > 1 else ""
+    messages.success(request, f"The token {token.name} is revoked{others}.")
     return redirect("tokens")
 
 
@@ -92,10 +96,11 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
     user, now = _user(request), timezone.now()
     own = _own(request).order_by("-pk")
     usable = own.usable(now)
+    derived = ApiToken.objects.filter(parent=OuterRef("pk"))
     offered = tokens.offered_scopes(user)
     context: dict[str, Any] = {
         "grants": [str(grant) for grant in roles.grants_of(user)],
-        "usable": [_row(token, now) for token in usable],
+        "usable": [_row(token, now) for token in usable.annotate(has_derived=Exists(derived))],
         "ended": [
             _row(token, now) for token in own.exclude(pk__in=usable.order_by().values("pk"))[:MOST_ENDED]
         ],

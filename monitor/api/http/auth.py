@@ -38,9 +38,10 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 class TokenAuth(HttpBearer):
     """An API token in the header ``Authorization: Bearer gcast_...``."""
 
-    def __init__(self, *, is_for_schedulers: bool = False) -> None:
+    def __init__(self, *, is_for_schedulers: bool = False, is_for_every_scope: bool = False) -> None:
         super().__init__()
         self._is_for_schedulers = is_for_schedulers
+        self._is_for_every_scope = is_for_every_scope
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         api_token = ApiToken.objects.find(token)
@@ -49,7 +50,8 @@ class TokenAuth(HttpBearer):
         request.user, request.api_token = api_token.user, api_token.prefix  # type: ignore[attr-defined]
         if api_token.is_use_due:
             request.token_use = api_token.pk, client_address(request)  # type: ignore[attr-defined]
-        if request.method in SAFE and READ not in api_token.scopes:
+        is_read = request.method in SAFE and not self._is_for_every_scope
+        if is_read and READ not in api_token.scopes:
             raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
         if not self._is_for_schedulers:
             _require_measurements(request)
@@ -81,6 +83,8 @@ def _require_measurements(request: HttpRequest) -> None:
 
 # Of operations that users with no other role than ``scheduler`` may call too; all others are closed to them.
 SCHEDULER_AUTH = [TokenAuth(is_for_schedulers=True), PersonAuth(is_for_schedulers=True)]
+# Of operations of a token about itself: whoever has it may ask, whatever its scopes are.
+OWN_TOKEN_AUTH = [TokenAuth(is_for_schedulers=True, is_for_every_scope=True)]
 
 
 class SenderAuth(HttpBearer):
@@ -151,8 +155,7 @@ def report_rights(request: HttpRequest) -> ReportRights:
 
 def require_read(request: HttpRequest) -> None:
     """Raise Refused unless the caller may read; required for queries that are sent as POST."""
-    token = getattr(request, "auth", None)
-    if isinstance(token, ApiToken) and READ not in token.scopes:
+    if not _in_scope(request, READ):
         raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
 
 
@@ -184,12 +187,18 @@ def require_audit_permission(request: HttpRequest) -> None:
 
 def require_token_rights(request: HttpRequest) -> ApiToken | None:
     """Return the token of the request, None for a session. Raises Refused unless it may manage tokens."""
-    token = getattr(request, "auth", None)
-    if not isinstance(token, ApiToken):
+    token = token_of(request)
+    if token is None:
         return None
     if MANAGE not in token.scopes:
         raise Refused(403, "not_allowed", f"this needs a token with the scope {MANAGE!r}")
     return token
+
+
+def token_of(request: HttpRequest) -> ApiToken | None:
+    """Return the token that authenticates *request*; None if a session does."""
+    token = getattr(request, "auth", None)
+    return token if isinstance(token, ApiToken) else None
 
 
 def require_in_scope(request: HttpRequest, scope: str) -> None:
@@ -220,8 +229,8 @@ def _require(request: HttpRequest, scope: str, permission: str) -> None:
 
 
 def _in_scope(request: HttpRequest, scope: str) -> bool:
-    token = getattr(request, "auth", None)
-    return scope in token.scopes if isinstance(token, ApiToken) else True
+    token = token_of(request)
+    return token is None or scope in token.scopes
 
 
 _ACTIONS = {

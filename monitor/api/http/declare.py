@@ -21,7 +21,7 @@ def declare(
     """Return the ``openapi_extra`` of an operation.
 
     Args:
-        scope: the scope of a token that may call it; by default ``read`` for GET.
+        scope: the scope of a token that may call it, by default ``read``; empty: every token may.
         errors: its own error codes by status; ``openapi`` adds those that every operation may answer with.
         example: a body that is accepted.
         is_streamed: the answer is sent while it is computed: it has no entity tag.

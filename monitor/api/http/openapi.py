@@ -62,8 +62,9 @@ def _complete_operation(method: str, operation: dict[str, Any]) -> None:
         for content in operation["requestBody"]["content"].values():
             content["example"] = declared["example"]
     if "security" in operation:
-        scope = declared["scope"] or READ
-        operation["security"] = [{name: [scope] for name in way} for way in operation["security"]]
+        scope = READ if declared["scope"] is None else declared["scope"]
+        scopes = [scope] if scope else []
+        operation["security"] = [dict.fromkeys(way, scopes) for way in operation["security"]]
     _add_problems(operation, declared["errors"])
     if method == "get" and not declared["is_streamed"]:
         _add_conditional(operation)

@@ -53,6 +53,9 @@ class Command(BaseCommand):
         )
         revoking = verbs.add_parser("revoke", help="revoke a token")
         revoking.add_argument("token", help="its first characters, as listed")
+        revoking.add_argument(
+            "--family", action="store_true", help="also the tokens that came of it: rotated or issued with it"
+        )
 
     def handle(self, *, verb: str, **options: Any) -> None:
         now = timezone.now()
@@ -63,15 +66,25 @@ class Command(BaseCommand):
                 case "issue":
                     self.stdout.write(tokens.issue(_request(options), now).text)
                 case "rotate":
-                    grace = _hours(options["grace_hours"])
-                    self.stdout.write(
-                        tokens.rotate(_find(options["token"], now).get(), now, grace=grace).text
-                    )
+                    self._rotate(_find(options["token"], now).get(), _hours(options["grace_hours"]), now)
                 case _:
-                    tokens.revoke(_find(options["token"], now), now)
-                    self.stdout.write(f"{options['token']}: revoked")
+                    found = _find(options["token"], now)
+                    rows = ApiToken.objects.family(found.get()) if options["family"] else found
+                    number = tokens.revoke(rows, now)
+                    others = f", with {number - 1} that came of it" if number > 1 else ""
+                    self.stdout.write(f"{options['token']}: revoked{others}")
         except TokenError as error:
             raise CommandError(str(error)) from error
+
+    def _rotate(self, token: ApiToken, grace: timedelta, now: datetime) -> None:
+        issued = tokens.rotate(token, now, grace=grace)
+        if issued.dropped_scopes:
+            dropped = ", ".join(issued.dropped_scopes)
+            self.stderr.write(f"without {dropped}, which the roles of {token.user} do not permit any more")
+        end = issued.token.expires_at
+        if end is not None and end == issued.token.family_expires_at:
+            self.stderr.write(f"it ends with its family, at {end:%Y-%m-%d %H:%M}: issue a new one by then")
+        self.stdout.write(issued.text)
 
     def _list(self, user: str | None, now: datetime, *, with_ended: bool) -> None:
         rows = ApiToken.objects.select_related("user", "reporter", "site").order_by("-pk")
