@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 
 import probes
@@ -44,6 +45,7 @@ from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
     from django.http import HttpRequest
 
     InlineResource = admin.StackedInline[Resource, Site]
@@ -306,7 +308,12 @@ class ForecastAdmin(ReadOnly):
 
 
 class AlertRuleForm(AlertRuleFormBase):
-    """Refuses a threshold out of bounds, an unknown channel, and invalid options of a channel."""
+    """Refuses a threshold out of bounds, an unknown channel, and invalid options or foreign secrets of one.
+
+    *user* is the one who sends the form.
+    """
+
+    user: ClassVar[AbstractBaseUser | AnonymousUser] = AnonymousUser()
 
     condition = forms.ChoiceField(
         choices=lambda: [
@@ -338,6 +345,8 @@ class AlertRuleForm(AlertRuleFormBase):
         for channel in notify:
             for path, message in channels.faults(channel):
                 raise ValidationError(": ".join((*path, message)))
+            for path, message in channels.foreign_secrets(channel, self.user):
+                raise ValidationError(": ".join((*path, message)))
         return notify
 
 
@@ -349,6 +358,11 @@ class AlertRuleAdmin(SiteManaged):
     list_display = ("name", "title", "condition", "threshold", "everything", "enabled", "is_default")
     list_filter = ("enabled",)
     filter_horizontal = ("suites", "sites", "series", "reporters")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        form = super().get_form(request, obj, change, **options)  # a class of this request
+        form.user = request.user
+        return form
 
 
 @admin.register(Alert)

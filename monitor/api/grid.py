@@ -187,6 +187,8 @@ def _define(section: Section) -> Operation:
         before: Definition | None = subject_of(request)
         _check_version(section, name, before, order.version)
         checked = entries.check(section.noun, name, order.entry, request.user)
+        if checked.foreign:
+            raise Refused(403, "not_allowed", _texts(checked.foreign))
         if checked.definition is None:
             raise _invalid(checked.faults)
         change = Change(section.noun, before, checked.definition)
@@ -270,9 +272,13 @@ def _code(section: Section) -> str:
 def _invalid(faults: Sequence[Fault]) -> Refused:
     if not faults:
         return Refused(422, "invalid", "entry: for and mesh are for files; define each series by itself")
+    return Refused(422, "invalid", _texts(faults))
+
+
+def _texts(faults: Sequence[Fault]) -> str:
     texts = [f"{describe_key(path)}: {message}" if path else message for path, message in faults]
     more = f"; and {len(texts) - MOST_FAULTS} more" if len(texts) > MOST_FAULTS else ""
-    return Refused(422, "invalid", "; ".join(texts[:MOST_FAULTS]) + more)
+    return "; ".join(texts[:MOST_FAULTS]) + more
 
 
 def _check_version(section: Section, name: str, before: Definition | None, seen: str | None) -> None:

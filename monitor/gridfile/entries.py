@@ -18,11 +18,12 @@ from django.contrib.auth.models import Group
 from django.db.models import ProtectedError
 
 from monitor.access.audit_trail import note
+from monitor.alerts import channels
 from monitor.db.advisory_locks import retry_on_lock_timeout
 from monitor.gridfile import checking, depot, parsing
 from monitor.gridfile.applying import locked_transaction
 from monitor.gridfile.checking import KnownNames
-from monitor.gridfile.definition import Definition, GridDefinition, SeriesDefinition
+from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition, SeriesDefinition
 from monitor.gridfile.format import VERSION
 from monitor.gridfile.loading import is_consequence
 from monitor.gridfile.planning import ABSENT, Change, Difference, Plan, differences, to_entry
@@ -65,10 +66,14 @@ class EntryInUse(EntryError):
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """An entry with its *faults*, whose paths begin in the entry; without faults it has a *definition*."""
+    """An entry with its *faults*, whose paths begin in the entry; without faults it has a *definition*.
+
+    *foreign* are faults, too: secrets that the user may not use.
+    """
 
     definition: Definition | None
     faults: Sequence[Fault]
+    foreign: Sequence[Fault] = ()
 
 
 def find(noun: str, name: str) -> Definition | None:
@@ -95,11 +100,12 @@ def check(noun: str, name: str, entry: Entry, user: User) -> CheckedEntry:
         if path[:2] != (noun, name) and path[2:] == ("leader",)
     ]
     definition = getattr(grid, noun).get(name)
-    is_valid = not own and not others and definition is not None
+    foreign = _foreign_secrets(definition, user)
+    is_valid = not own and not others and not foreign and definition is not None
     if is_valid and isinstance(definition, SeriesDefinition):
         others = list(_agent_faults(definition))
         is_valid = not others
-    return CheckedEntry(definition if is_valid else None, [*own, *others])
+    return CheckedEntry(definition if is_valid else None, [*own, *others, *foreign], foreign)
 
 
 def save(
@@ -205,6 +211,17 @@ def _known_names(user: User) -> KnownNames:
         series=names[Series],
         default_rules=set(AlertRule.objects.filter(is_default=True).values_list("name", flat=True)),
     )
+
+
+def _foreign_secrets(definition: Definition | None, user: User) -> Sequence[Fault]:
+    """Return a fault for each secret that an alert rule names and that is not one of *user*."""
+    if not isinstance(definition, AlertDefinition):
+        return []
+    return [
+        (("notify", number, *path), message)
+        for number, channel in enumerate(definition.notify)
+        for path, message in channels.foreign_secrets(channel, user)
+    ]
 
 
 def _agent_faults(series: SeriesDefinition) -> Sequence[Fault]:

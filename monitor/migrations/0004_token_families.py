@@ -1,10 +1,6 @@
-"""Tokens have parents, and families that end; enrolment codes end with the account of their author.
-
-Rotation prolongs the tokens that exist for a year after their issue.
-"""
+"""Tokens have parents, and families that end: of those that exist, a year after their issue."""
 
 import django.db.models.deletion
-from django.conf import settings
 from django.db import migrations, models
 
 _END = """
@@ -36,16 +32,6 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.SET_NULL,
                 related_name="derived",
                 to="monitor.apitoken",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="enrolmentcode",
-            name="created_by",
-            field=models.ForeignKey(
-                help_text="whose rights the code has; null: made by a command of the host",
-                null=True,
-                on_delete=django.db.models.deletion.CASCADE,
-                to=settings.AUTH_USER_MODEL,
             ),
         ),
         migrations.RunSQL(_END, migrations.RunSQL.noop),

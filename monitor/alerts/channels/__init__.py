@@ -1,13 +1,24 @@
-"""Channels of alerts: one file each, with a class ``Notifier``. The folder is the registry."""
+"""Channels of alerts: one file each, with a class ``Notifier``. The folder is the registry.
+
+The service uses the environment variables that a channel names with its own rights: ``foreign_secrets`` says
+which of them are not those of the user who names them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from monitor.alerts.channels.base import InvalidOptions, Notifier, UnknownChannel
+from monitor.alerts.channels.base import VARIABLE, InvalidOptions, Notifier, UnknownChannel
+from monitor.models.alert import CHANGE_RULES
+from monitor.webhooks.secret_owners import why_foreign
 from reporters.options import invalid_option
 from reporters.registry import PluginRegistry
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
 
 ChannelFault = tuple[tuple[str, ...], str]  # the path of the invalid key (empty: the whole), a message
 
@@ -45,6 +56,13 @@ def faults(channel: Any) -> Iterator[ChannelFault]:
             plug_in(_options(channel))
         except InvalidOptions as error:
             yield ((error.option,) if error.option else ()), error.message
+
+
+def foreign_secrets(channel: Mapping[str, Any], user: User) -> Iterator[ChannelFault]:
+    """Yield a fault for each variable of *channel* whose secret does not belong to *user* now."""
+    for name, value in _options(channel).items():
+        if name.endswith(VARIABLE) and value and (why := why_foreign(str(value), user, CHANGE_RULES)):
+            yield (name,), why
 
 
 def _option_faults(channel: Mapping[str, Any], plug_in: type[Notifier]) -> Iterator[ChannelFault]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
+VARIABLE = "_variable"  # the end of the name of an option with the name of an environment variable
 _SUBJECT_CHARACTERS = 200
 _TIMES = {"repeated": "Opened"}  # what the time of a message is
 
@@ -105,7 +106,8 @@ class Notifier(Protocol):
     """A channel that delivers messages; an instance is created for each message.
 
     *option_types* maps the name of each option to its type, as in ``reporters.options``. A secret is never an
-    option: the option contains the name of an environment variable with the secret.
+    option: an option whose name ends with ``_variable`` contains the name of an environment variable with the
+    secret. Only such an option names one: it is checked that the secret belongs to the author of the rule.
     """
 
     option_types: ClassVar[Mapping[str, str]]
