@@ -68,7 +68,9 @@ MANAGING = Decision(MANAGERS)
 CONFIGURING = Decision(OPERATORS)
 ENTRIES = Decision(OPERATORS, (MANAGE,), is_everywhere=True)
 ENTRIES_READ = replace(ENTRIES, scopes=(MANAGE, READ))
-TOKENS = Decision(ALL_ROLES, (MANAGE,))
+SELF = Decision(ALL_ROLES, ())  # what a token says about itself, or does to itself
+TOKENS_READ = Decision(ALL_ROLES, is_everywhere=True)
+TOKENS = Decision(ALL_ROLES, (MANAGE, READ), is_everywhere=True)  # the token has the scope read, and no site
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
 AUDIT = Decision(OPERATORS, is_everywhere=True)
 ADMINISTRATORS = Decision(frozenset({ADMINISTRATOR}))
@@ -148,7 +150,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /maintenance/{window}": READING,
     "PATCH /maintenance/{window}": AT_SITES,
     "POST /maintenance/{window}/end": AT_SITES,
-    "GET /me": ACCOUNT,
+    "GET /me": SELF,
     "GET /methods": ACCOUNT,
     "GET /methods/{method}": ACCOUNT,
     "GET /pairs": READING,
@@ -204,8 +206,9 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /suites/{suite}": READING,
     "GET /tokens": ACCOUNT,
     "POST /tokens": NEW_TOKENS,
-    "GET /tokens/{token}": ACCOUNT,
+    "GET /tokens/{token}": TOKENS_READ,
     "DELETE /tokens/{token}": TOKENS,
+    "POST /tokens/self/rotate": replace(SELF, is_program=True),
     "POST /tokens/{token}/rotate": TOKENS,
     "GET /webhooks": WEBHOOKS_READ,
     "DELETE /webhooks/{webhook}": WEBHOOKS,

@@ -6,10 +6,9 @@ A new operation or page fails here until ``decisions.py`` says who may use it.
 from __future__ import annotations
 
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any
 
@@ -19,25 +18,29 @@ from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.http import HttpResponseBase
-from django.test import RequestFactory, override_settings
+from django.test import Client, RequestFactory, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
+from monitor.fleet.enrolment import create_code
 from monitor.models.role import UserRole
 from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.access.decisions import ADMIN, OPERATIONS, PAGES, PUBLIC, Decision, Special
-from tests.monitor.access.world import OTHER, OWN, Identity, World, build, signature_version
+from tests.monitor import reporter_rows
+from tests.monitor.access.decisions import ADMIN, AGENTS, OPERATIONS, PAGES, PUBLIC, Decision, Special
+from tests.monitor.access.requests_sent import API, FORMS, lists, naming, naming_pages, page_path, request_of
+from tests.monitor.access.world import ABSENT, ABSENT_ID, HIDDEN, OTHER, OWN, PLACES, Identity, World, build
 from tests.monitor.api.openapi_document import openapi_document
+from tests.monitor.fleet.agents import SiteAgent
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
 
-API = "/api/v1"
+AGENT = "token of an agent"
 DONE = {200, 201, 202, 204, 302, 409}  # answers to a permitted change; 409: the state of the depot forbids it
 SHOWN = {200, 204}
 PUBLIC_CALLERS = {"anonymous", "session of scheduler"}  # of pages without access control
-SHARES = 6
+SHARES = 10
 STAFF = (UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR)
 
 pytestmark = pytest.mark.django_db
@@ -73,11 +76,48 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 def shares(subjects: Sequence[str]) -> list[ParameterSet]:
     """Return each operation or page with every share of the identities, of which ``make test`` tries one.
 
-    Each identity meets a sixth of the subjects there, and each subject a sixth of the identities.
+    Each identity meets a tenth of the subjects there, and each subject a tenth of the identities.
     """
     by_day = {(subject, number % SHARES) for number, subject in enumerate(subjects)}
     every = itertools.product(subjects, range(SHARES))
     return [pytest.param(*pair, marks=[] if pair in by_day else pytest.mark.nightly) for pair in every]
+
+
+def sampled(subjects: Sequence[str]) -> list[ParameterSet]:
+    """Return *subjects*, of which ``make test`` tries a few."""
+    return [
+        pytest.param(subject, marks=pytest.mark.nightly if number % SHARES else [])
+        for number, subject in enumerate(subjects)
+    ]
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Callers with credentials that are no tokens, by kind."""
+
+    clients: Mapping[str, Client]
+
+
+@pytest.fixture(scope="module")
+def foreign(world: World, tmp_path_factory: pytest.TempPathFactory) -> Foreign:
+    agent = SiteAgent(world.reporters[OWN], tmp_path_factory.mktemp("keys"))
+    reporter_rows.key(world.reporters[OWN], world.now)
+    world.reporters[OWN].keys.update(revoked_at=world.now)
+    key = world.reporters[OWN].keys.create(
+        method=agent.key.method,
+        public_key=agent.key.public,
+        fingerprint=agent.key.fingerprint,
+        enrolled_at=world.now,
+    )
+    texts = {
+        AGENT: agent.bearer()["authorization"].removeprefix("Bearer "),
+        "ping key": world.ping_keys[OWN][1],
+        "enrolment code": create_code(key.reporter, None, world.now),
+        "key of a session": str(world.identities[0].client.session.session_key),
+    }
+    return Foreign(
+        {kind: Client(headers={"authorization": f"Bearer {text}"}) for kind, text in texts.items()}
+    )
 
 
 def test_each_operation_page_and_model_has_a_decision() -> None:
@@ -89,12 +129,10 @@ def test_each_operation_page_and_model_has_a_decision() -> None:
 
 @pytest.mark.parametrize(("operation", "share"), shares(sorted(OPERATIONS)))
 def test_operation(world: World, operation: str, share: int) -> None:
-    decision, (method, path) = OPERATIONS[operation], operation.split(" ")
+    decision, method = OPERATIONS[operation], operation.partition(" ")[0]
     wrong = []
     for identity, place in callers(world.identities, decision, share):
-        url = API + filled(world, path, place, identity) + QUERIES.get(operation, "")
-        body = json.dumps(BODIES[operation](world, place)) if operation in BODIES else ""
-        answer = rolled_back(identity, "generic", method, url, body, content_type="application/json")
+        answer = answer_of(world, operation, place, identity)
         wrong += judged(decision, identity, place, answer, SHOWN if method == "GET" else DONE)
     assert wrong == []
 
@@ -126,11 +164,64 @@ def test_page(world: World, route: str, share: int) -> None:
         if decision is None:
             continue
         for identity, place in callers(sessions, decision, share):
-            path = "/" + filled(world, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route), place, identity)
+            path = page_path(world, route, place, identity)
             form = FORMS[route](world, place) if method == "post" and route in FORMS else {}
             answer = rolled_back(identity, method, path, form)
             wrong += judged(decision, identity, place, answer, SHOWN if method == "get" else DONE)
     assert wrong == []
+
+
+@pytest.mark.parametrize(("operation", "share"), shares(naming()))
+def test_what_a_caller_may_not_see_is_answered_as_what_does_not_exist(
+    world: World, operation: str, share: int
+) -> None:
+    """The same status and the same text: an answer does not say that there is something hidden."""
+    wrong = []
+    for identity, _ in callers(world.readers, OPERATIONS[operation], share):
+        answers = [answer_of(world, operation, place, identity) for place in (HIDDEN, ABSENT)]
+        texts = [without_names(world, answer) for answer in answers]
+        if answers[0].status_code != answers[1].status_code or texts[0] != texts[1]:
+            wrong.append(f"{identity}: {answers[0].status_code} {texts}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("operation", "share"), shares(lists()))
+def test_no_list_has_what_a_caller_may_not_see(world: World, operation: str, share: int) -> None:
+    wrong = []
+    for identity, _ in callers(world.readers, OPERATIONS[operation], share):
+        text = answer_of(world, operation, OWN, identity).content.decode()
+        wrong += [f"{identity}: {found[0]}" for found in re.finditer(rf".{{60}}{HIDDEN}-.{{20}}", text)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("route", "share"), shares(naming_pages()))
+def test_a_page_of_what_a_user_may_not_see_is_not_found(world: World, route: str, share: int) -> None:
+    wrong = []
+    sessions = [identity for identity in world.readers if not identity.is_program]
+    for method, decision in zip(("get", "post"), PAGES[route], strict=True):
+        for identity, _ in callers(sessions, decision, share) if decision else ():
+            form = FORMS[route](world, HIDDEN) if method == "post" and route in FORMS else {}
+            paths = [page_path(world, route, place, identity) for place in (HIDDEN, ABSENT)]
+            hidden, absent = (rolled_back(identity, method, path, form).status_code for path in paths)
+            if hidden != absent or hidden in SHOWN:
+                wrong.append(f"{identity}: {method} {hidden}, but {absent} of what does not exist")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("operation", sampled(sorted(OPERATIONS)))
+def test_no_other_credential_is_taken_for_a_token(world: World, operation: str, foreign: Foreign) -> None:
+    """Tokens of agents, ping keys and enrolment codes authenticate nothing but what they are made for."""
+    decision = OPERATIONS[operation]
+    for kind, client in foreign.clients.items():
+        identity = Identity(kind, None, client)
+        for place in PLACES[:2]:
+            status = answer_of(world, operation, place, identity).status_code
+            if decision == AGENTS and kind == AGENT:
+                assert status in ({403} if place == OTHER else {400, 415, 422}), (kind, place)
+            elif isinstance(decision, Special) and decision != AGENTS:
+                assert status in decision.expected, (kind, place)
+            else:
+                assert status == 401, (kind, place)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +266,23 @@ def callers(
             yield identity, OTHER
 
 
+def answer_of(world: World, operation: str, place: str, identity: Identity) -> Any:
+    """Return the answer to *operation* on what is at *place*."""
+    method, url, body = request_of(world, operation, place, identity)
+    return rolled_back(identity, "generic", method, url, body, content_type="application/json")
+
+
+def without_names(world: World, answer: HttpResponseBase) -> str:
+    """Return the text of *answer* without the id of the request, and what it names without its names."""
+    text = str(getattr(answer, "content", b"").decode())
+    hidden = [world.runs[HIDDEN].pk, world.forecasts[HIDDEN], world.ping_keys[HIDDEN][0].pk]
+    hidden += [named[HIDDEN].pk for named in (world.alerts, world.incidents, world.holds)]
+    absent = [world.runs[ABSENT].pk, world.forecasts[ABSENT], ABSENT_ID]
+    for name in sorted({HIDDEN, ABSENT, *map(str, hidden), *map(str, absent)}, key=len, reverse=True):
+        text = re.sub(rf"(?<![0-9a-f]){name}(?![0-9a-f])", "NAME", text)
+    return re.sub(r'"request": ?"[^"]*"', "", text)
+
+
 def judged(
     decision: Decision | Special,
     identity: Identity,
@@ -205,168 +313,3 @@ def rolled_back(identity: Identity, method: str, *arguments: Any, **options: Any
     if identity.client.cookies.output() != cookies:
         identity.client.cookies = SimpleCookie(cookies.replace("Set-Cookie: ", "").replace("\r\n", ";"))
     return answer
-
-
-def filled(world: World, path: str, place: str, identity: Identity) -> str:
-    """Return *path* with names of objects at *place*."""
-    token = world.tokens[identity.role.value] if identity.role else 1
-    values: dict[str, Any] = {
-        "series": world.series[place].name,
-        "site": place,
-        "reporter": world.reporters[place].name,
-        "alert": world.alerts[place].pk,
-        "incident": world.incidents[place].pk,
-        "forecast": world.forecasts[place],
-        "run": world.runs[place].pk,
-        "token": token,
-        "window": world.windows[place].name,
-        "webhook": "hook",
-        "delivery": world.delivery,
-        "event": 2**40,
-        "resource": f"{place}-0",
-        "suite": "main",
-        "probe": "circle",
-        "method": "blend",
-        "rule": f"{place}-rule",
-        "operation": "rank_forecasts",
-        "guide": "pages",
-        "file": "grid.schema.json",
-    }
-    ping_key, ping_text = world.ping_keys[place]
-    by_noun: dict[str, dict[str, Any]] = {
-        "series": {
-            "name": values["series"],
-            "form": "csv",
-            "metric": "total.seconds",
-            "key": ping_key.pk,
-            "signal": "3",
-            **({"series": world.reported[place].name} if "/ping" in path else {}),
-        },
-        "ping": {"key": ping_text, "signal": "start"},
-        "reporters": {"name": values["reporter"]},
-        "reports": {"period": "2026-03"},
-        "alerts": {"pk": values["alert"]},
-        "incidents": {"pk": values["incident"]},
-        "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
-        "account": {"pk": token if "tokens" in path else 1},
-        "tokens": {"pk": token},
-        "holds": {"kind": "series", "name": values["series"], "hold": world.holds[place].pk},
-        "availability": {"name": place, "recomputation": 2**40},
-        "failures": {"name": "jam", "signature": "jam"},
-        "forecasts": {"part": "methods"},
-        "alert-rules": {"rule": f"{place}-site-rule", "number": 0, "test": "x"},
-        "grid/alerts": {"name": f"{place}-site-rule"},
-        "grid/resources": {"name": f"{place}-0"},
-        "grid/series": {"name": values["series"]},
-        "grid/sites": {"name": place},
-        "grid/suites": {"name": "main"},
-        "public": {"name": place},
-        "maintenance": {"name": world.windows[place].name},
-        "scoreboard": {"part": "methods"},
-        "settings/alerts": {"name": f"{place}-site-rule", "number": 0},
-        "settings/ping-keys": {"name": world.reported[place].name, "pk": ping_key.pk},
-        "settings/series": {"name": values["series"]},
-        "settings/suites": {"name": "main"},
-        "storage": {"name": values["resource"]},
-        "settings/webhooks": {"name": "hook", "pk": world.delivery},
-        "sites": {"name": values["resource"] if "/resources/" in path else place},
-        "compare": {"form": "csv"},
-        "webhooks": {"name": "hook", "pk": world.delivery},
-    }
-    first, _, rest = path.strip("/").partition("/")
-    noun = f"{first}/{rest.partition('/')[0]}" if first in {"grid", "settings"} else first
-    return path.format(**{**values, **by_noun.get(noun, {})})
-
-
-def _window(world: World, place: str) -> dict[str, Any]:
-    start, end = (f"{world.now + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (1, 2))
-    sent = {"repeats": "once", "sites": [place], "starts_at": start, "ends_at": end}
-    return {**sent, "reason": "test", "verb": "save"}
-
-
-Values = Callable[[World, str], Any]
-_why = {"why": "test"}
-QUERIES = {
-    "DELETE /maintenance/{window}": "?reason=test",
-    "GET /failures/breakdown": "?by=site",
-    "GET /forecasts": f"?series={OWN}-ring",
-    "GET /forecasts/{forecast}/outcome": "?job=j",
-    "GET /pairs": f"?series={OWN}-ring&predictor_series={OTHER}-ring",
-}
-BODIES: dict[str, Values] = {
-    "POST /availability/recomputations": lambda world, place: {
-        "sites": [place], "month": f"{world.now:%Y-%m}", "reason": "test",
-    },
-    "POST /failures/signatures": lambda world, place: {
-        "name": "new", "title": "t", "category": "resource", "severity": "major", "patterns": ["zzz"],
-    },
-    "POST /failures/signatures/{signature}/withdraw": lambda world, place: {"version": signature_version()},
-    "POST /forecasts/rank": lambda world, place: {"candidates": [{"series": f"{OWN}-ring"}]},
-    "POST /forecasts/{forecast}/outcome": lambda world, place: {
-        "job": "j", "outcome": "passed",
-        "started_at": world.now.isoformat(), "ended_at": (world.now + timedelta(seconds=9)).isoformat(),
-    },
-    "POST /forecasts/outcomes": lambda world, place: [{
-        "forecast": world.forecasts[place], "job": "j", "outcome": "passed",
-        "started_at": world.now.isoformat(), "ended_at": (world.now + timedelta(seconds=9)).isoformat(),
-    }],
-    "PUT /grid/alerts/{name}": lambda world, place: {
-        "entry": {"failures_in_row": 9, "watches": {"sites": [place]}},
-    },
-    "PUT /grid/resources/{name}": lambda world, place: {
-        "entry": {
-            "site": place, "scratch": "/s", "shell": {"kind": "local"}, "transfer": {"kind": "local"},
-        },
-    },
-    "PUT /grid/series/{name}": lambda world, place: {
-        "entry": {
-            "suite": "main", "probe": "circle", "bindings": {"ring": [f"{place}-0", f"{place}-1"]},
-        },
-    },
-    "PUT /grid/sites/{name}": lambda world, place: {"entry": {"title": "new"}},
-    "PUT /grid/suites/{name}": lambda world, place: {"entry": {"title": "new"}},
-    "POST /holds": lambda world, place: {"kind": "site", "name": place, "mode": "pause", "reason": "test"},
-    "POST /holds/{kind}/{name}/resume": lambda world, place: {"reason": "test"},
-    "POST /incidents/{incident}/assign": lambda world, place: {},
-    "POST /incidents/{incident}/events": lambda world, place: {"text": "test"},
-    "POST /incidents/{incident}/resolve": lambda world, place: {"text": "test"},
-    "PUT /incidents/{incident}/silence": lambda world, place: {
-        "until": (world.now + timedelta(hours=1)).isoformat(),
-    },
-    "POST /maintenance": lambda world, place: {
-        "name": "new", "sites": [place], "reason": "test",
-        "starts_at": world.now.isoformat(), "ends_at": (world.now + timedelta(hours=1)).isoformat(),
-    },
-    "PATCH /maintenance/{window}": lambda world, place: {"reason": "test"},
-    "POST /maintenance/{window}/end": lambda world, place: {"reason": "test"},
-    "POST /reporters": lambda world, place: {"name": "new", "site": place},
-    "POST /reporters/enrol": lambda world, place: {
-        "code": "AAAA-BBBB", "method": "openssl", "public_key": "x", "signature": "MA==",
-    },
-    "POST /runs": lambda world, place: {"kind": "site", "name": place, "reason": "test", "force": True},
-    "POST /series/{series}/ping-keys": lambda world, place: {"name": "new"},
-    "POST /series/{series}/runs": lambda world, place: {},
-    "PATCH /sites/{site}": lambda world, place: {"notes": "new"},
-    "POST /tokens": lambda world, place: {"name": "new", "days": 1},
-    "POST /tokens/{token}/rotate": lambda world, place: {},
-    "PUT /webhooks/{webhook}": lambda world, place: {
-        "url": "https://hooks.example.org/new", "events": ["site.down"],
-    },
-}  # fmt: skip
-FORMS: dict[str, Values] = {
-    "access/": lambda world, place: {"verb": "grant", "user": "viewer", "role": "operator"},
-    "availability/sites/<slug:name>/recompute/": lambda world, place: {
-        "month": f"{world.now:%Y-%m}", "reason": "test",
-    },
-    "holds/<slug:kind>/<slug:name>/act/": lambda world, place: {"verb": "resume", **_why},
-    "incidents/<int:pk>/comment/": lambda world, place: {"text": "test"},
-    "incidents/<int:pk>/resolve/": lambda world, place: {"text": "test"},
-    "login/": lambda world, place: {"login": "unknown", "password": "x"},
-    "maintenance/new/": _window,
-    "maintenance/windows/<slug:name>/edit/": _window,
-    "maintenance/windows/<slug:name>/delete/": lambda world, place: {"reason": "test"},
-    "maintenance/windows/<slug:name>/end/": lambda world, place: {"reason": "test"},
-    "reporters/": lambda world, place: {"name": "new", "site": place, "capacity": "1"},
-    "reporters/<slug:name>/revoke/": lambda world, place: {"confirmed": world.reporters[place].name},
-    "account/tokens/": lambda world, place: {"name": "new", "days": "7", "scopes": "read"},
-}  # fmt: skip

@@ -1,15 +1,22 @@
-"""One state of the depot for the table of access: two sites with one of everything, and every identity."""
+"""One state of the depot for the table of access: sites with one of everything, and every identity.
+
+Two sites are seen by everybody. What is at the third, and the series there, which use the first as well, are
+seen by members of a group and by those who see all. At the last, there is nothing: it only has names.
+"""
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
+from monitor.access import roles, tokens
 from monitor.access.roles import Grant
 from monitor.availability.refresh import refresh
 from monitor.failures import own_signatures
@@ -33,24 +40,31 @@ from monitor.models import (
     Webhook,
 )
 from monitor.models.role import UserRole
-from monitor.models.token import SCOPES
+from monitor.models.token import MANAGE, OUTCOME, READ, RUN, SCOPES
 from monitor.webhooks.enqueue import ping
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 
 OWN, OTHER = "own", "other"  # the sites; the site admin manages the first
-PLACES = (OWN, OTHER)
+HIDDEN, ABSENT = "hidden", "absent"
+PLACES = (OWN, OTHER, HIDDEN)
+ABSENT_ID = 2**40
+GRACE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A caller: *role* is None if no valid account is behind it, *scopes* is None with a session."""
+    """A caller: *role* is None if no valid account is behind it, *scopes* is None with a session.
+
+    *user* is the name of its account.
+    """
 
     name: str
     role: UserRole | None
     client: Client
     scopes: frozenset[str] | None = None
     bound_to: str = ""
+    user: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -62,7 +76,11 @@ class Identity:
 
 @dataclass
 class World:
-    """What requests name, by site; *tokens* are those that requests name, by user."""
+    """What requests name, by site; *tokens* are those that requests name, by user.
+
+    Attributes:
+        readers: identities that do not see what is hidden; the others do, or see nothing.
+    """
 
     now: datetime
     series: dict[str, Series] = field(default_factory=dict)
@@ -77,16 +95,27 @@ class World:
     ping_keys: dict[str, tuple[PingKey, str]] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     delivery: int = 0
+    signature: int = 1  # its version
     identities: list[Identity] = field(default_factory=list)
+
+    @property
+    def readers(self) -> list[Identity]:
+        return [each for each in self.identities if each.role in READERS and each.user != MEMBER]
+
+
+READERS = (UserRole.VIEWER, UserRole.SCHEDULER, UserRole.SITE_ADMIN)
+MEMBER = "member"  # a viewer who sees what is hidden, too
 
 
 def build() -> World:
     world = World(timezone.now().replace(microsecond=0))
     for place in PLACES:
         _site(world, place)
+    add_names(world, ABSENT)
     refresh(world.now)
     signature = {"title": "Jam", "category": "resource", "severity": "major", "patterns": ["jammed"]}
     own_signatures.accept("jam", signature, "chief", world.now)
+    world.signature = OwnSignature.objects.get().version
     hook = Webhook.objects.create(
         name="hook",
         url="https://hooks.example.org/",
@@ -105,19 +134,23 @@ def _site(world: World, place: str) -> None:
     now = world.now
     site = Site.objects.create(name=place)
     ways = {"shell": {"kind": "local"}, "transfer": {"kind": "local"}, "batch": {"kind": "fork"}}
+    sites = [site, Site.objects.get(name=OWN) if place == HIDDEN else site]
     resources = [
         Resource.objects.create(
-            name=f"{place}-{number}", site=site, scratch="/scratch", storage={"medium": "disk"}, **ways
+            name=f"{place}-{number}", site=each, scratch="/scratch", storage={"medium": "disk"}, **ways
         )
-        for number in range(2)
+        for number, each in enumerate(sites)
     ]
-    series = world.series[place] = builders.circle(f"{place}-ring", resources)
+    in_suite = HIDDEN if place == HIDDEN else "main"
+    if place == HIDDEN:
+        builders.suite(HIDDEN).viewers.add(Group.objects.create(name="members"))
+    series = world.series[place] = builders.circle(f"{place}-ring", resources, in_suite=in_suite)
     runs = [builders.passed(series, now - timedelta(minutes=minutes)) for minutes in (5, 4, 3, 2)]
     world.runs[place] = runs[-1]
     metric = Metric.objects.get(segment__series=series, name="total.seconds")
     world.forecasts[place] = issue(metric, now).pk
     world.reporters[place] = reporter_rows.enrolled(f"{place}-agent", now, site=place)
-    builders.circle(f"{place}-remote", resources, reporter=world.reporters[place])
+    builders.circle(f"{place}-remote", resources, reporter=world.reporters[place], in_suite=in_suite)
     rule = AlertRule.objects.create(name=f"{place}-rule", condition="failures_in_row", threshold=1)
     rule.series.add(series)
     own_rule = AlertRule.objects.create(
@@ -145,8 +178,27 @@ def _site(world: World, place: str) -> None:
         probe="reported",
         schedule="",
         reporter=world.reporters[place],
+        in_suite=in_suite,
     )
     world.ping_keys[place] = PingKey.objects.issue(world.reported[place], name="x", who="chief", now=now)
+
+
+def add_names(world: World, place: str) -> None:
+    """Let requests name what is not at *place*, in the ways in which they name what is."""
+    number = ABSENT_ID + len(world.series)
+    nothing: Any = SimpleNamespace(pk=number)
+    for numbered in (world.alerts, world.incidents, world.holds):
+        numbered[place] = nothing  # type: ignore[index]  # several kinds
+    for noun, named in (
+        ("ring", world.series),
+        ("reported", world.reported),
+        ("window", world.windows),
+        ("agent", world.reporters),
+    ):
+        named[place] = SimpleNamespace(name=f"{place}-{noun}")  # type: ignore[index]  # several kinds
+    world.runs[place] = SimpleNamespace(pk=uuid.UUID(int=number))  # type: ignore[assignment]
+    world.forecasts[place] = number
+    world.ping_keys[place] = nothing, place
 
 
 def _sessions(world: World) -> None:
@@ -154,9 +206,16 @@ def _sessions(world: World) -> None:
         user = builders.user(role.value, password=builders.PASSWORD)
         granted = Grant(role, OWN if role == UserRole.SITE_ADMIN else None)
         roles.grant(user, granted)
-        world.identities.append(Identity(f"session of {role.value}", role, _browser(user)))
-        ApiToken.objects.issue(user, "named by requests", ["read"])
-        world.tokens[role.value] = ApiToken.objects.get(user=user).pk
+        _session(world, f"session of {role.value}", user, role)
+    member = builders.user(MEMBER)
+    member.groups.add(Group.objects.get(name="members"))
+    _session(world, "session of a viewer of one more suite", member, UserRole.VIEWER)
+    _session(world, "session without a role", builders.user("nobody"), UserRole.VIEWER)
+    former = builders.user("former")
+    roles.grant(former, Grant(UserRole.OPERATOR))
+    _session(world, "session of a former operator", former, UserRole.VIEWER)
+    _program(world, UserRole.VIEWER, SCOPES, user="former")
+    roles.revoke(former, Grant(UserRole.OPERATOR))
     gone = builders.user("gone")
     browser = _browser(gone)
     gone.is_active = False
@@ -169,16 +228,31 @@ def _sessions(world: World) -> None:
 
 def _tokens(world: World) -> None:
     for role in UserRole:
-        world.identities.append(_program(world, role, SCOPES))
+        _program(world, role, SCOPES)
     for scope in SCOPES:
-        world.identities.append(_program(world, UserRole.OPERATOR, (scope,)))
-    world.identities.append(_program(world, UserRole.OPERATOR, SCOPES, bound_to=OTHER))
+        _program(world, UserRole.OPERATOR, (scope,))
+        if scope != OUTCOME:  # a site admin has no such right
+            _program(world, UserRole.SITE_ADMIN, (scope,))
+        if scope in {RUN, MANAGE}:
+            _program(world, UserRole.OPERATOR, (READ, scope), bound_to=OWN)
+            _program(world, UserRole.SITE_ADMIN, (READ, scope), bound_to=OWN)
+    _program(world, UserRole.OPERATOR, SCOPES, bound_to=OTHER)
+    _program(world, UserRole.VIEWER, SCOPES, user="nobody")
+    _program(world, UserRole.VIEWER, SCOPES, user=MEMBER)
     operator = User.objects.get(username="operator")
-    for state in ("expired", "revoked"):
-        text = ApiToken.objects.issue(operator, state, ["read"])
-        field_name = {"expired": "expires_at", "revoked": "revoked_at"}[state]
-        ApiToken.objects.filter(name=state).update(**{field_name: world.now - timedelta(days=1)})
+    for state, end in (("expired", "expires_at"), ("revoked", "revoked_at")):
+        text = ApiToken.objects.issue(operator, state, list(SCOPES), world.reporters[OWN])
+        ApiToken.objects.filter(name=state).update(**{end: world.now - timedelta(days=1)})
         world.identities.append(Identity(f"{state} token", None, _with(text)))
+    for role, rotated_at in ((UserRole.OPERATOR, world.now), (None, world.now - timedelta(minutes=2))):
+        text = ApiToken.objects.issue(operator, "rotated", list(SCOPES), world.reporters[OWN])
+        tokens.rotate(
+            ApiToken.objects.with_text(text),
+            rotated_at,
+            grace=timedelta(minutes=1) if role is None else GRACE,
+        )
+        name = f"rotated token {'in' if role else 'after'} its grace time"
+        world.identities.append(Identity(name, role, _with(text), frozenset(SCOPES), user="operator"))
     text = ApiToken.objects.issue(User.objects.get(username="gone"), "gone", list(SCOPES))
     world.identities += [
         Identity("token of an inactive user", None, _with(text)),
@@ -186,13 +260,25 @@ def _tokens(world: World) -> None:
     ]
 
 
-def _program(world: World, role: UserRole, scopes: tuple[str, ...], *, bound_to: str = "") -> Identity:
-    user = User.objects.get(username=role.value)
+def _session(world: World, name: str, user: User, role: UserRole) -> None:
+    world.identities.append(Identity(name, role, _browser(user), user=user.username))
+    ApiToken.objects.issue(user, "named by requests", ["read"])
+    world.tokens[user.username] = ApiToken.objects.get(user=user).pk
+
+
+def _program(
+    world: World, role: UserRole, scopes: tuple[str, ...], *, bound_to: str = "", user: str = ""
+) -> str:
+    """Add a token of *user*, who has *role*, by default the user of its name; return its text."""
+    user = user or role.value
     site = Site.objects.get(name=bound_to) if bound_to else None
-    text = ApiToken.objects.issue(user, f"{role}", list(scopes), world.reporters[OWN], site=site)
-    words = "all scopes" if scopes == SCOPES else f"the scope {scopes[0]}"
-    name = f"token of {role.value} with {words}" + (f" at {bound_to}" if bound_to else "")
-    return Identity(name, role, _with(text), frozenset(scopes), bound_to)
+    issued = ApiToken.objects.issue(
+        User.objects.get(username=user), user, list(scopes), world.reporters[OWN], site=site
+    )
+    words = "all scopes" if scopes == SCOPES else f"{' and '.join(scopes)}"
+    name = f"token of {user} with {words}" + (f" at {bound_to}" if bound_to else "")
+    world.identities.append(Identity(name, role, _with(issued), frozenset(scopes), bound_to, user))
+    return issued
 
 
 def _with(text: str) -> Client:
@@ -203,7 +289,3 @@ def _browser(user: User) -> Client:
     browser = Client()
     browser.force_login(user)
     return browser
-
-
-def signature_version() -> int:
-    return OwnSignature.objects.get().version
