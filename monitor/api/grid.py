@@ -118,7 +118,10 @@ class Section:
         return rows
 
     def check_permitted(self, request: HttpRequest, action: str, name: str) -> None:
-        """Raise Refused unless the caller may *action* the entry *name*."""
+        """Raise Refused unless the caller may *action* the entry *name*.
+
+        The answer to a caller without the permission does not depend on whether there is such an entry.
+        """
         require_in_scope(request, MANAGE)
         if self.noun == "alerts":
             is_permitted = may_manage_somewhere(request.user, CHANGE_RULES)
@@ -126,9 +129,9 @@ class Section:
             permission = f"monitor.{action}_{self.singular}"
             is_permitted = may_manage_everywhere(request.user, permission)
         exists = self.model.objects.filter(name=name).exists()  # type: ignore[attr-defined]
+        if is_permitted and exists and not self.visible(request).filter(name=name).exists():
+            raise _unknown(self, name)
         if not is_permitted or (exists and not self.is_permitted(request, name)):
-            if exists and not self.visible(request).filter(name=name).exists():
-                raise _unknown(self, name)
             raise Refused(403, "not_allowed", f"your roles or your token do not permit this {self.singular}")
 
     def is_permitted(self, request: HttpRequest, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens have parents, and families that end: of those that exist, a year after their issue."""
+"""Tokens have parents, and families that end; families of present tokens end a year after their issue."""
 
 import django.db.models.deletion
 from django.db import migrations, models

@@ -2,7 +2,7 @@
 
 ``GRIDCAST_WEBHOOK_AT_<SITE>__<NAME>`` belongs to a site, whose name it has in capitals, with ``_`` for ``-``.
 The last two underscores in a row separate the parts, so that a variable is read in one way only. Every other
-variable belongs to the operators, who may name those of sites, too.
+variable belongs to the operators. They may name those of sites, too.
 """
 
 from __future__ import annotations

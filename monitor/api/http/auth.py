@@ -83,7 +83,7 @@ def _require_measurements(request: HttpRequest) -> None:
 
 # Of operations that users with no other role than ``scheduler`` may call too; all others are closed to them.
 SCHEDULER_AUTH = [TokenAuth(is_for_schedulers=True), PersonAuth(is_for_schedulers=True)]
-# Of operations of a token about itself: whoever has it may ask, whatever its scopes are.
+# Of operations of a token about itself: every valid token may call them, whatever its scopes are.
 OWN_TOKEN_AUTH = [TokenAuth(is_for_schedulers=True, is_for_every_scope=True)]
 
 

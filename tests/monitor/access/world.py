@@ -1,7 +1,7 @@
 """One state of the depot for the table of access: sites with one of everything, and every identity.
 
-Two sites are seen by everybody. What is at the third, and the series there, which use the first as well, are
-seen by members of a group and by those who see all. At the last, there is nothing: it only has names.
+Every user sees two of the sites. What is at the third, and the series there, which use the first as well, see
+members of a group, operators and administrators. At the last, there is nothing: it only has names.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _session(world: World, name: str, user: User, role: UserRole) -> None:
 def _program(
     world: World, role: UserRole, scopes: tuple[str, ...], *, bound_to: str = "", user: str = ""
 ) -> str:
-    """Add a token of *user*, who has *role*, by default the user of its name; return its text."""
+    """Add a token of *user* with *role*, by default the user of the same name; return its text."""
     user = user or role.value
     site = Site.objects.get(name=bound_to) if bound_to else None
     issued = ApiToken.objects.issue(

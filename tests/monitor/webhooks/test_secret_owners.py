@@ -183,7 +183,7 @@ def test_the_admin_page_takes_no_foreign_secret(ada: User) -> None:
 
 @pytest.mark.parametrize("kind", channels.names())
 def test_an_option_that_names_a_variable_says_so_by_its_name(ada: User, kind: str) -> None:
-    """A new channel that reads the environment in another way would sign for everybody."""
+    """A new channel that reads the environment in another way would sign for every user."""
     source = Path(channels.__path__[0], f"{kind}.py").read_text()
     assert not re.search(r"os\.environ|getenv|open\(|read_text", source)
     named = [name for name in channels.load(kind).option_types if name.endswith("_variable")]
