@@ -79,7 +79,7 @@ def _series(request: HttpRequest, series: str) -> Series:
     found = visible.filter(name=series).first() if "\x00" not in series else None
     if found is None:
         raise Refused(404, "unknown_series", f"there is no series {series!r} that you may see")
-    require_manageable(found, Series.objects.manageable_by(request.user))
+    require_manageable(found, Series.objects.manageable_by(request.user, MANAGE_REPORTERS))
     return found
 
 

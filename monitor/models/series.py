@@ -12,7 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.models.natural_order import sort_name_field
-from monitor.models.site import Resource, Site, may_manage_everywhere
+from monitor.models.site import OPERATE, Resource, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
@@ -166,12 +166,17 @@ class SeriesQuerySet(models.QuerySet["Series"]):
         """Return the series that every active user may see: those of suites without viewers."""
         return self.filter(suite__viewers__isnull=True)
 
-    def manageable_by(self, user: AbstractBaseUser | AnonymousUser) -> SeriesQuerySet:
-        """Return the visible series that *user* may run; of a site admin, those that use its sites."""
+    def manageable_by(
+        self, user: AbstractBaseUser | AnonymousUser, permission: str = OPERATE
+    ) -> SeriesQuerySet:
+        """Return the visible series that *user* may run; of a site admin, those that use its sites.
+
+        With another *permission*, those with which the user may do what it permits.
+        """
         visible = self.visible_to(user)
-        if may_manage_everywhere(user):
+        if may_manage_everywhere(user, permission):
             return visible
-        sites = Site.objects.manageable_by(user).order_by().values("pk")
+        sites = Site.objects.manageable_by(user, permission).order_by().values("pk")
         at_sites = Binding.objects.filter(resource__site__in=sites).order_by()
         return visible.filter(pk__in=at_sites.values("series"))
 

@@ -28,7 +28,8 @@ PLACEHOLDER = "KEY"  # in the lines of a crontab, as long as no key was created
 @managers_only(MANAGE_REPORTERS)
 def page(request: HttpRequest) -> HttpResponse:
     """List the series that programs outside of gridcast report, with the number of their keys."""
-    reported = Series.objects.manageable_by(request.user).filter(probe=REPORTED_PROBE)
+    manageable = Series.objects.manageable_by(request.user, MANAGE_REPORTERS)
+    reported = manageable.filter(probe=REPORTED_PROBE)
     usable = Count("ping_keys", filter=Q(ping_keys__revoked_at=None), distinct=True)
     context = {"crumbs": crumbs_of("settings"), "series": reported.annotate(usable=usable)}
     return render(request, "pages/ping_keys.html", context)
@@ -69,7 +70,7 @@ def revoke(request: HttpRequest, name: str, pk: int) -> HttpResponse:
 def _manageable(request: HttpRequest, name: str) -> Series:
     visible = Series.objects.visible_to(request.user).select_related("reporter")
     series = get_object_or_404(visible, name=name)
-    check_manageable(series, Series.objects.manageable_by(request.user))
+    check_manageable(series, Series.objects.manageable_by(request.user, MANAGE_REPORTERS))
     return series
 
 

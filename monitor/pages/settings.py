@@ -50,7 +50,7 @@ def page(request: HttpRequest) -> HttpResponse:
         ),
     ]
     if may_manage_somewhere(user, MANAGE_REPORTERS):
-        reported = Series.objects.manageable_by(user).filter(probe=REPORTED_PROBE)
+        reported = Series.objects.manageable_by(user, MANAGE_REPORTERS).filter(probe=REPORTED_PROBE)
         text = "Secrets by which programs outside of gridcast report the runs of a series."
         subjects.append(Subject(reverse("ping-keys"), "Ping keys", text, reported.count()))
     if may_manage_everywhere(user, MANAGE_WEBHOOKS):

@@ -64,7 +64,8 @@ class DocumentedOperation:
     """An operation.
 
     Attributes:
-        scopes: those that a token needs; empty if no token is asked for.
+        scopes: those that a token needs; empty if every token, or none, is asked for.
+        takes_token: whether it asks for a token.
         has_session: whether a logged-in browser may call it, too.
         is_signed: only agents of reporters may call it, with the signature of their key.
         curl: a command that calls it, with ``$URL`` and ``$TOKEN``; empty if it is signed.
@@ -81,6 +82,7 @@ class DocumentedOperation:
     answers: tuple[DocumentedContent, ...]
     errors: tuple[DocumentedError, ...]
     scopes: tuple[str, ...]
+    takes_token: bool
     has_session: bool
     is_signed: bool
     curl: str
@@ -142,6 +144,7 @@ def _operation(schemas: Schemas, path: str, method: str, operation: Mapping[str,
             if status >= 400
         ),
         scopes=tuple(sorted({scope for way in security for scopes in way.values() for scope in scopes})),
+        takes_token=bool(ways - {_SESSION, _SIGNED}),
         has_session=_SESSION in ways,
         is_signed=_SIGNED in ways,
         curl="" if _SIGNED in ways else _curl(method, path, parameters, body, has_token=bool(ways)),

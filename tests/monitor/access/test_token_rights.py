@@ -17,11 +17,12 @@ from django.utils import timezone
 from monitor.access import roles, tokens
 from monitor.access.roles import Grant
 from monitor.access.tokens import ExceedsRights, TokenEnded, TooManyTokens
-from monitor.models import ApiToken, AuditEvent, Reporter, Site
+from monitor.models import ApiToken, AuditEvent, PingKey, Reporter, Site
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, REPORT, RUN, SCOPES
 from tests.monitor import reporter_rows
 from tests.monitor.access.test_tokens import call, issued
+from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -279,3 +280,20 @@ def test_the_record_has_the_ends_and_the_successor(operator: User) -> None:
     event = AuditEvent.objects.filter(outcome="done").latest("pk")
     assert new["prefix"] in str(event.changes)
     assert "family_expires_at" in str(event.changes)
+
+
+def test_ping_keys_are_made_where_the_user_manages_reporters(operator: User) -> None:
+    """The permission to run series everywhere does not suffice, nor the role of a site admin elsewhere."""
+    bob = builders.user("bob", may_run=True)
+    roles.grant(bob, Grant(UserRole.SITE_ADMIN, "ncsa"))
+    text = ApiToken.objects.issue(bob, "x", [READ, MANAGE])
+    browser = Client()
+    browser.force_login(bob)
+    for site, permitted in (("ncsa", True), ("sdsc", False)):
+        resources = [builders.site(site)]
+        series = builders.series(f"of-{site}", {"host": resources}, probe="reported", schedule="")
+        made = call(text, f"series/{series.name}/ping-keys", "post", {"name": "cron"})
+        assert made.status_code == (201 if permitted else 403)
+        page = browser.post(f"/settings/ping-keys/{series.name}/", {"name": "cron"})
+        assert page.status_code == (200 if permitted else 403)
+    assert {key.series.name for key in PingKey.objects.all()} == {"of-ncsa"}
