@@ -26,7 +26,16 @@ from monitor.fleet.enrolment import create_code
 from monitor.models.role import UserRole
 from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.access.decisions import ADMIN, AGENTS, OPERATIONS, PAGES, PUBLIC, Decision, Special
+from tests.monitor.access.decisions import (
+    ADMIN,
+    AGENTS,
+    OPERATIONS,
+    PAGES,
+    PUBLIC,
+    READING,
+    Decision,
+    Special,
+)
 from tests.monitor.access.requests_sent import API, FORMS, lists, naming, naming_pages, page_path, request_of
 from tests.monitor.access.world import ABSENT, ABSENT_ID, HIDDEN, OTHER, OWN, PLACES, Identity, World, build
 from tests.monitor.api.openapi_document import openapi_document
@@ -167,6 +176,19 @@ def test_page(world: World, route: str, share: int) -> None:
             form = FORMS[route](world, place) if method == "post" and route in FORMS else {}
             answer = rolled_back(identity, method, path, form)
             wrong += judged(decision, identity, place, answer, SHOWN if method == "get" else DONE)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("share", [0, *map(by_night, range(1, SHARES))])
+def test_metrics_are_for_tokens_that_read_too(world: World, share: int) -> None:
+    """The only page that takes tokens."""
+    wrong = []
+    programs = [identity for identity in world.identities if identity.is_program]
+    for identity, place in callers(programs, READING, share):
+        answer = rolled_back(identity, "get", "/metrics")
+        wrong += judged(READING, identity, place, answer, SHOWN)
+        if identity in world.readers and f'"{HIDDEN}' in answer.content.decode():
+            wrong.append(f"{identity} reads what is hidden")
     assert wrong == []
 
 

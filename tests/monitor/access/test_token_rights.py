@@ -297,3 +297,10 @@ def test_ping_keys_are_made_where_the_user_manages_reporters(operator: User) -> 
         page = browser.post(f"/settings/ping-keys/{series.name}/", {"name": "cron"})
         assert page.status_code == (200 if permitted else 403)
     assert {key.series.name for key in PingKey.objects.all()} == {"of-ncsa"}
+
+
+def test_the_documentation_says_that_every_token_will_do(operator: User) -> None:
+    for operation in ("show_me", "rotate_own_token"):
+        page = Client().get(f"/help/api/{operation}/").content.decode()
+        assert "any token" in page
+        assert 'id="token"' in page

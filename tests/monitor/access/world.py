@@ -207,11 +207,13 @@ def _sessions(world: World) -> None:
         granted = Grant(role, OWN if role == UserRole.SITE_ADMIN else None)
         roles.grant(user, granted)
         _session(world, f"session of {role.value}", user, role)
-    member = builders.user(MEMBER)
+    member = builders.user(MEMBER, password=builders.PASSWORD)
     member.groups.add(Group.objects.get(name="members"))
     _session(world, "session of a viewer of one more suite", member, UserRole.VIEWER)
-    _session(world, "session without a role", builders.user("nobody"), UserRole.VIEWER)
-    former = builders.user("former")
+    _session(
+        world, "session without a role", builders.user("nobody", password=builders.PASSWORD), UserRole.VIEWER
+    )
+    former = builders.user("former", password=builders.PASSWORD)
     roles.grant(former, Grant(UserRole.OPERATOR))
     _session(world, "session of a former operator", former, UserRole.VIEWER)
     _program(world, UserRole.VIEWER, SCOPES, user="former")
