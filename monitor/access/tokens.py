@@ -106,8 +106,8 @@ def issue(
 ) -> IssuedToken:
     """Issue a token; *issuer* asks for it, None: at the command line, whose user may issue any token.
 
-    With *by*, a program asks for it with its token: the new one has at most its rights and its time, and
-    belongs to its family.
+    With *by*, a program asks for it with its token: the new one has at most its rights, and no rotation
+    prolongs it beyond the end of *by*.
 
     Raises:
         TokenError: as the module describes.
@@ -130,7 +130,7 @@ def issue(
         site=site,
         expires_at=expires_at,
         is_unlimited=expires_at is None,
-        family_expires_at=by.family_expires_at if by else None,
+        family_expires_at=_end_of_derived(by),
         parent=by,
     )
     token = ApiToken.objects.with_text(text)
@@ -146,7 +146,7 @@ def rotate(
 
     The new token has those rights of *token* that its user's roles permit now. It is valid for as long as
     *token* was when it was issued, but not beyond the end of the family. With *by*, another token asks for
-    it, which has at least the rights of *token*: the new one ends with *by* at the latest.
+    it, which has at least the rights of *token*: no rotation prolongs the new one beyond the end of *by*.
 
     Raises:
         TokenEnded: *token* is revoked, expired, or was rotated before.
@@ -166,8 +166,8 @@ def rotate(
     if grace:
         _check_number(old.user, now)
     own_end = None if old.expires_at is None else now + (old.expires_at - old.created_at)
-    family_expires_at = _earliest([old.family_expires_at, by.family_expires_at if by else None])
-    expires_at = _earliest([own_end, family_expires_at, by.expires_at if by else None])
+    family_expires_at = _earliest([old.family_expires_at, _end_of_derived(by)])
+    expires_at = _earliest([own_end, family_expires_at])
     text = ApiToken.objects.issue(
         old.user,
         old.name,
@@ -257,6 +257,11 @@ def _check_number(user: User, now: datetime) -> None:
         raise TooManyTokens(
             f"{user} has {MOST_TOKENS} tokens that are valid: revoke some first, or rotate without grace"
         )
+
+
+def _end_of_derived(by: ApiToken | None) -> datetime | None:
+    """Return the end of all that comes of a token that *by* asks for: that of *by* itself."""
+    return None if by is None else _earliest([by.expires_at, by.family_expires_at])
 
 
 def _earliest(ends: Iterable[datetime | None]) -> datetime | None:

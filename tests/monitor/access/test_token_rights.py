@@ -98,12 +98,6 @@ def test_a_token_sees_rotates_and_revokes_no_token_with_other_rights_than_its_ow
     assert wrong == []
 
 
-def test_a_token_that_another_one_rotates_ends_with_that_one(operator: User) -> None:
-    manager, worker = issued(operator, READ, MANAGE, days=2), issued(operator, READ, days=30)
-    answer = call(manager.text, f"tokens/{worker.token.pk}/rotate", "post", {}).json()
-    assert answer["expires_at"] == call(manager.text).json()["token"]["expires_at"]
-
-
 @pytest.mark.parametrize("scope", SCOPES)
 def test_every_valid_token_shows_and_rotates_itself(operator: User, scope: str) -> None:
     reporter = Reporter.objects.get(name="ncsa") if scope == REPORT else None
@@ -155,17 +149,31 @@ def test_a_token_that_never_expires_has_a_family_without_an_end(operator: User) 
     assert (new.expires_at, new.family_expires_at) == (None, None)
 
 
-def test_no_token_that_a_program_issues_outlives_the_family(operator: User) -> None:
-    parent = issued(operator, READ, MANAGE, days=300)
+def test_no_token_that_a_program_issues_or_rotates_outlives_its_own(operator: User) -> None:
+    """However often it is rotated, and however many tokens lie between."""
+    parent, sibling = issued(operator, READ, MANAGE, days=30), issued(operator, READ, days=300)
+    end = call(parent.text).json()["token"]["expires_at"]
     text = parent.text
     for _ in range(3):
-        child = call(text, "tokens", "post", {"name": "child", "scopes": [READ, MANAGE], "days": 200}).json()
-        shown = call(parent.text).json()["token"]
-        assert child["family_expires_at"] == shown["family_expires_at"]
+        order = {"name": "child", "scopes": [READ, MANAGE], "days": 20}
+        child = call(text, "tokens", "post", order).json()
+        assert child["family_expires_at"] == end
         text = child["token"]
-    late = timezone.now() + 190 * DAY
-    last = tokens.rotate(ApiToken.objects.with_text(text), late).token
-    assert last.expires_at == last.family_expires_at == parent.token.family_expires_at
+    rotated = call(parent.text, f"tokens/{sibling.token.pk}/rotate", "post", {}).json()
+    assert rotated["family_expires_at"] == rotated["expires_at"] == end
+    late = timezone.now() + 19 * DAY
+    for each in (text, rotated["token"]):
+        last = tokens.rotate(ApiToken.objects.with_text(each), late).token
+        assert last.expires_at == parent.token.expires_at
+    with pytest.raises(TokenEnded):
+        tokens.rotate(last, timezone.now() + 31 * DAY)
+
+
+def test_a_rotated_token_issues_nothing_for_longer_than_its_grace_time(operator: User) -> None:
+    old = issued(operator, READ, MANAGE)
+    call(old.text, "tokens/self/rotate", "post", {"grace_seconds": 60})
+    child = call(old.text, "tokens", "post", {"name": "child", "scopes": [READ]}).json()
+    assert child["family_expires_at"] == call(old.text).json()["token"]["expires_at"]
 
 
 def test_a_stolen_token_is_revoked_with_all_that_came_of_it(operator: User) -> None:
