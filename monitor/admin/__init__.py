@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 
 import probes
-from monitor.admin import access  # noqa: F401 - registers tokens, site admins and the audit record
+from monitor.admin import access, recorded  # noqa: F401 - register what is not configured here
 from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
 from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.conditions.base import ConditionError
@@ -21,20 +21,13 @@ from monitor.models import (
     Alert,
     AlertRule,
     Binding,
-    Forecast,
-    Heartbeat,
-    Hold,
     MaintenanceWindow,
-    Metric,
     Notification,
     Reporter,
     Resource,
-    Run,
-    Segment,
     Series,
     Site,
     Suite,
-    Usage,
 )
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.maintenance_window import CHANGE_WINDOWS
@@ -268,45 +261,6 @@ class SeriesAdmin(VisibleObjects):
         delete_series(queryset)
 
 
-@admin.register(Run)
-class RunAdmin(ReadOnly):
-    list_display = ("series", "slot", "state", "stage", "failed_resource", "trigger")
-    list_select_related = ("series",)
-    list_filter = ("state", "series")
-
-
-@admin.register(Usage)
-class UsageAdmin(ReadOnly):
-    series_lookup = "run__series"
-    list_display = ("run", "site", "began_at", "bytes", "cpu_seconds")
-    list_select_related = ("run__series", "site")
-    list_filter = ("site",)
-
-
-@admin.register(Segment)
-class SegmentAdmin(ReadOnly):
-    series_lookup = "series"
-    list_display = ("series", "number", "began_at", "probe", "probe_version", "parameters")
-    list_select_related = ("series",)
-    list_filter = ("probe", "series")
-
-
-@admin.register(Metric)
-class MetricAdmin(ReadOnly):
-    series_lookup = "segment__series"
-    list_display = ("segment", "name", "unit")
-    list_select_related = ("segment__series",)
-    list_filter = ("segment__series",)
-    search_fields = ("name",)
-
-
-@admin.register(Forecast)
-class ForecastAdmin(ReadOnly):
-    list_display = ("metric", "issued_at", "method", "mean", "lower", "upper", "truth")
-    list_select_related = ("metric__segment__series",)
-    list_filter = ("method",)
-
-
 class AlertRuleForm(AlertRuleFormBase):
     """Refuses a threshold out of bounds, an unknown channel, and invalid options or foreign secrets of one.
 
@@ -387,15 +341,3 @@ class NotificationAdmin(ReadOnly):
     list_display = ("__str__", "event", "kind", "attempts", "sent_at", "due_at", "withheld", "error")
     list_select_related = ("alert__rule", "alert__series", "alert__reporter", "incident__signature")
     list_filter = ("event",)
-
-
-@admin.register(Hold)
-class HoldAdmin(ReadOnly):
-    list_display = ("kind", "name", "mode", "who", "why", "began_at", "until", "ended_at", "ended_by")
-    list_filter = ("kind", "mode")
-    search_fields = ("name", "who", "why")
-
-
-@admin.register(Heartbeat)
-class HeartbeatAdmin(ReadOnly):
-    list_display = ("name", "seen_at", "back_at")

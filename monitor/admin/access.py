@@ -12,7 +12,7 @@ from monitor.models import ApiToken, AuditEvent, SiteAdministrator
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-_TOKEN_TIMES = ("created_at", "expires_at", "rotated_at", "revoked_at", "last_used_at", "last_used_from")
+_TOKEN_TIMES = ("created_at", "expires_at", "family_expires_at", "rotated_at", "revoked_at", "last_used_at")
 
 
 @admin.register(ApiToken)
@@ -21,7 +21,10 @@ class ApiTokenAdmin(VisibleObjects):
 
     list_display = ("name", "prefix", "user", "scopes", "reporter", "site", "expires_at", "last_used_at")
     list_select_related = ("user", "reporter", "site")
-    readonly_fields = ("user", "prefix", "scopes", "reporter", "site", *_TOKEN_TIMES)
+    readonly_fields = (
+        *("user", "prefix", "scopes", "reporter", "site", "parent"),
+        *(*_TOKEN_TIMES, "last_used_from"),
+    )
     exclude = ("sha256",)
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
