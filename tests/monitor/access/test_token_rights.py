@@ -155,7 +155,7 @@ def test_no_token_that_a_program_issues_or_rotates_outlives_its_own(operator: Us
     end = call(parent.text).json()["token"]["expires_at"]
     text = parent.text
     for _ in range(3):
-        order = {"name": "child", "scopes": [READ, MANAGE], "days": 20}
+        order = {"name": "child", "scopes": [READ, MANAGE], "days": 3650}
         child = call(text, "tokens", "post", order).json()
         assert child["family_expires_at"] == end
         text = child["token"]
