@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from monitor.models.author import Authored
 from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
 from monitor.models.natural_order import sort_name_field
@@ -66,10 +67,11 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
         return own.exclude(pk__in=elsewhere).distinct()
 
 
-class AlertRule(models.Model):
+class AlertRule(Authored):
     """A rule that decides when an alert is open, and which channels are notified.
 
-    The condition decides whether the rule watches series or remote reporters.
+    The condition decides whether the rule watches series or remote reporters. Of what the rule names, it
+    watches what its author may see now (``monitor.alerts.rule_authors``).
 
     Attributes:
         everything: whether the rule watches every series, or every remote reporter.

@@ -28,6 +28,7 @@ class AuditChannel(models.TextChoices):
     API = "api"
     ADMIN = "admin"
     COMMAND = "command"
+    SERVICE = "service"  # the service itself, for example when a rule's author has lost a right
 
 
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):

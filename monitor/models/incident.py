@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.db import models
 
 from monitor.models.failure_signature import FailureSignature
@@ -77,7 +78,8 @@ class Incident(models.Model):
         headline: its title, if alerts opened it.
         since: the slot of the first failed run, or the beginning of the first alert's condition.
         is_held: whether its notifications are held back, as the monitor itself is suspected.
-        silenced_until, silenced_by: until when no alert of it is announced, by the choice of which user.
+        acknowledged_by, silenced_by: the users. They withhold messages while they may change the incident.
+        silenced_until: until when no alert of it is announced.
         resolution: what ended it.
     """
 
@@ -119,6 +121,11 @@ class Incident(models.Model):
     def __str__(self) -> str:
         return f"{self.title}, {self.place}" if self.place else self.title
 
+    def is_manageable_by(self, name: str) -> bool:
+        """Return whether the user *name* exists, and may change the incident with all that it affects now."""
+        user = get_user_model().objects.filter(username=name).first()
+        return user is not None and Incident.objects.manageable_by(user).filter(pk=self.pk).exists()
+
     def is_silenced(self, now: datetime) -> bool:
         """Return whether no alert of it is announced at *now*."""
         return self.resolved_at is None and self.silenced_until is not None and self.silenced_until > now
@@ -135,6 +142,14 @@ class Incident(models.Model):
         return "" if self.kind == MONITOR else f"{self.kind} {self.name.replace('>', ' → ')}".strip()
 
 
+class IncidentSeriesQuerySet(models.QuerySet["IncidentSeries"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> IncidentSeriesQuerySet:
+        """Return the rows of series that *user* may see."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        return self if sees_all(user) else self.filter(series__suite__in=visible_suites(user))
+
+
 class IncidentSeries(models.Model):
     """A series that *incident* affects, from the slot *since* until it passed, or was affected otherwise."""
 
@@ -142,6 +157,8 @@ class IncidentSeries(models.Model):
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="+")
     since = models.DateTimeField()
     until = models.DateTimeField(null=True)
+
+    objects = IncidentSeriesQuerySet.as_manager()
 
     class Meta:
         ordering = ["since", "id"]

@@ -150,12 +150,15 @@ class ReporterKey(models.Model):
 
 
 class EnrolmentCode(models.Model):
-    """A code with which an agent enrols as *reporter*, once. Only the hash of the code is stored."""
+    """A code with which an agent enrols as *reporter*, once. Only the hash of the code is stored.
+
+    It is valid while *created_by* may manage the reporter; null: a command made it.
+    """
 
     reporter = models.ForeignKey(Reporter, on_delete=models.CASCADE, related_name="enrolment_codes")
     sha256 = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField()
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
     key = models.ForeignKey(
@@ -168,9 +171,10 @@ class EnrolmentCode(models.Model):
     def __str__(self) -> str:
         return f"enrolment code of {self.reporter}, until {self.expires_at:%Y-%m-%d %H:%M:%S}"
 
-    def is_valid(self, now: datetime) -> bool:
-        """Return whether the code has neither been used nor expired at *now*."""
-        return self.used_at is None and now < self.expires_at
+    def is_permitted(self) -> bool:
+        """Return whether the user that made the code may enrol its reporter now."""
+        by = self.created_by
+        return by is None or Reporter.objects.manageable_by(by).filter(pk=self.reporter_id).exists()
 
 
 class EnrolmentAttempt(models.Model):

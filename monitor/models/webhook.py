@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from monitor.models.author import Authored
 from monitor.models.natural_order import sort_name_field
 from monitor.models.series import Suite
 from monitor.models.site import Site
@@ -29,8 +30,13 @@ class EventType(models.TextChoices):
 SUBSCRIBABLE = (EventType.RUN_ENDED, EventType.SITE_DOWN, EventType.SITE_UP)
 
 
-class Webhook(models.Model):
-    """A receiver of events, at *url*.
+class WebhookQuerySet(models.QuerySet["Webhook"]):
+    def in_force(self) -> WebhookQuerySet:
+        return self.filter(enabled=True, suspended="")
+
+
+class Webhook(Authored):
+    """A receiver of events, at *url*. It tells everything that it names: its author has to see all.
 
     Attributes:
         secret_variable: the environment variable of the control worker with the secrets that sign messages.
@@ -48,6 +54,8 @@ class Webhook(models.Model):
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150)
+
+    objects = WebhookQuerySet.as_manager()
 
     class Meta:
         ordering = ["sort_name"]
@@ -68,9 +76,9 @@ class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         return self.filter(state=DeliveryState.PENDING)
 
     def due(self, now: datetime) -> WebhookDeliveryQuerySet:
-        """Return the oldest pending delivery of each enabled webhook, if it is due; later ones wait."""
+        """Return the oldest pending delivery of each webhook in force, if it is due; later ones wait."""
         oldest = WebhookDelivery.objects.pending().filter(webhook=models.OuterRef("pk")).order_by("pk")
-        heads = Webhook.objects.filter(enabled=True).values(head=models.Subquery(oldest.values("pk")[:1]))
+        heads = Webhook.objects.in_force().values(head=models.Subquery(oldest.values("pk")[:1]))
         return self.filter(pk__in=heads, due_at__lte=now)
 
 
