@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.alerts.concerned_sites import not_at_fault
+from monitor.alerts.rule_authors import out_of_sight, tells_everything
 from monitor.models import Alert, Incident, Notification
 from monitor.models.alert import Event
 
@@ -71,9 +72,12 @@ def decide(event: str, of: ChannelState, *, settled: str = "") -> Decision:
 def decision_of(notification: Notification, now: datetime) -> Decision:
     """Return what to do with *notification* at *now*; its alert and incident are loaded.
 
-    Attempts after the first one, messages about the monitor, and alerts without an incident are sent.
+    Attempts after the first one, messages about the monitor, and alerts without an incident are sent; but
+    nothing that the author of the rule may not see now.
     """
     alert = notification.alert
+    if reason := out_of_sight(alert) if alert is not None else _needless(notification):
+        return Decision(Handling.WITHHOLD, reason)
     if alert is not None and notification.event == Event.REPEATED and _is_seen_to(alert):
         return Decision(Handling.WITHHOLD, "the alert is resolved or acknowledged")
     if notification.attempts or alert is None or alert.incident is None:
@@ -81,11 +85,18 @@ def decision_of(notification: Notification, now: datetime) -> Decision:
     is_opening = notification.event == Event.OPENED
     state, settled = _channel_state(notification, alert), _settled(alert.incident)
     decision = decide(notification.event, state, settled=settled)
-    if decision == SEND and is_opening and alert.incident.silenced_until is not None:
-        decision = silenced(alert.closed_at, alert.incident.silenced_until, now)
+    if decision == SEND and is_opening and _has_silence(alert.incident):
+        decision = silenced(alert.closed_at, alert.incident.silenced_until or now, now)
     if decision == SEND and is_opening and (reason := not_at_fault(alert, alert.incident)):
         return Decision(Handling.WITHHOLD, reason)
     return decision
+
+
+def _needless(notification: Notification) -> str:
+    """Return why a message about the suspected monitor, which names many sites, is not sent."""
+    if tells_everything(notification.channel):
+        return ""
+    return "no rule with this channel has an author who may see every site"
 
 
 def _is_seen_to(alert: Alert) -> bool:
@@ -103,10 +114,15 @@ def silenced(closed_at: datetime | None, until: datetime, now: datetime) -> Deci
 
 
 def open_alerts_on(notification: Notification) -> int:
-    """Return how many alerts of the incident of *notification* are open and use its channel."""
+    """Return how many alerts of the incident of *notification* are open and use its channel.
+
+    Those that the author of its rule may not see do not count.
+    """
     if notification.alert is None or notification.alert.incident is None:
         return 0
-    of_incident = Alert.objects.open().filter(incident=notification.alert.incident)
+    author = notification.alert.rule.author
+    visible = Alert.objects.all() if author is None else Alert.objects.visible_to(author)
+    of_incident = visible.open().filter(incident=notification.alert.incident)
     return of_incident.filter(notifications__channel=notification.channel).distinct().count()
 
 
@@ -127,6 +143,18 @@ def _channel_state(notification: Notification, alert: Alert) -> ChannelState:
 
 
 def _settled(incident: Incident) -> str:
+    """Return that a user has resolved or acknowledged *incident*; empty: no user that may do so now.
+
+    An incident grows: its alerts at other sites are announced although a site admin has acknowledged it.
+    """
     if incident.resolved_at is not None and incident.resolved_by:
         return f"{incident.resolved_by} has resolved the incident"
-    return f"{incident.acknowledged_by} has acknowledged the incident" if incident.acknowledged_at else ""
+    who = incident.acknowledged_by
+    if incident.acknowledged_at is None or not incident.is_manageable_by(who):
+        return ""
+    return f"{who} has acknowledged the incident"
+
+
+def _has_silence(incident: Incident) -> bool:
+    """Return whether a user that may change *incident* now has silenced it, until a time that may be past."""
+    return incident.silenced_until is not None and incident.is_manageable_by(incident.silenced_by)

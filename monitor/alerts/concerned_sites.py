@@ -15,8 +15,8 @@ def not_at_fault(alert: Alert, incident: Incident) -> str:
 
     A rule that watches the series only because of its sites needs none if another part of the grid is at
     fault; or, as long as none is named, if none of its sites took part in the step that failed. It gets the
-    message all the same if no other rule with its condition is about these sites, or about more than sites:
-    a failure must be told.
+    message all the same if no other rule with its condition is about these sites, or about more than sites,
+    and of an author who may see the series: a failure must be told.
     """
     if incident.condition or not _watches_only_by_site(alert):
         return ""
@@ -28,7 +28,7 @@ def not_at_fault(alert: Alert, incident: Incident) -> str:
         reason = f"the step that failed was at {', '.join(sorted(suspects, key=sort_name))}"
         if not suspects:
             return ""
-    if alert.rule.sites.filter(name__in=suspects).exists() or not _is_told_elsewhere(alert.rule, suspects):
+    if alert.rule.sites.filter(name__in=suspects).exists() or not _is_told_elsewhere(alert, suspects):
         return ""
     return reason[:300]
 
@@ -43,10 +43,16 @@ def _watches_only_by_site(alert: Alert) -> bool:
     return of_sites.exists() and not AlertRule.objects.filter(is_named, pk=rule.pk).exists()
 
 
-def _is_told_elsewhere(rule: AlertRule, suspects: set[str]) -> bool:
+def _is_told_elsewhere(alert: Alert, suspects: set[str]) -> bool:
     is_wide = (
         Q(everything=True) | Q(suites__isnull=False) | Q(series__isnull=False) | Q(reporters__isnull=False)
     )
     is_wide |= ~Q(probes=[])
-    others = AlertRule.objects.filter(is_wide | Q(sites__name__in=suspects), enabled=True)
-    return others.filter(condition=rule.condition).exclude(pk=rule.pk).exclude(notify=[]).exists()
+    others = AlertRule.objects.filter(is_wide | Q(sites__name__in=suspects), enabled=True, suspended="")
+    others = others.filter(condition=alert.rule.condition).exclude(pk=alert.rule.pk).exclude(notify=[])
+    if others.filter(author_name="").exists():
+        return True
+    return any(
+        rule.author is not None and Alert.objects.visible_to(rule.author).filter(pk=alert.pk).exists()
+        for rule in others.select_related("author").distinct()
+    )

@@ -127,7 +127,13 @@ def _publish() -> None:
 
 def _claim(now: datetime) -> Notification | None:
     """Return the next notification to send; postpone or withhold those before it that are not sent now."""
-    related = "alert__rule", "alert__series", "alert__reporter", "alert__incident__signature", "incident"
+    related = (
+        "alert__rule__author",
+        "alert__series",
+        "alert__reporter",
+        "alert__incident__signature",
+        "incident",
+    )
     while True:
         with transaction.atomic():
             due = Notification.objects.due(now).select_related(*related)

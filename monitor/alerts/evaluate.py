@@ -1,8 +1,8 @@
 """Open and close alerts: evaluate the conditions of rules for the series that the rules watch.
 
-A series is evaluated when one of its rechecks is due, because a run has ended or a silence has lasted long
-enough. Every series is evaluated when a rule has changed. The number of queries depends on neither rules nor
-series.
+A series is evaluated when one of its rechecks is due, because a run has ended, a silence has lasted long
+enough, or it has moved to another suite or site. Every series is evaluated when a rule has changed, or what
+its author may see. The number of queries depends on neither rules nor authors nor series.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from monitor.alerts.conditions.base import (
     RunOutcome,
     Verdict,
 )
+from monitor.alerts.rule_authors import judge_authors
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, Binding, Recheck, Run, Series
+from monitor.models.author import AuthorRights
 
 logger = logging.getLogger(__name__)
 OLDEST_RUNS = timedelta(days=90)  # older runs open no alert
@@ -43,7 +45,10 @@ AlertKey = tuple[int, int]  # the keys of a rule and of a series
 
 @dataclass(frozen=True)
 class WatchingRule:
-    """A rule and its condition; the collections are the keys of what the rule names."""
+    """A rule and its condition; the collections are the keys of what the rule names.
+
+    *author* has the present rights of the rule's author; None: it has none, or was deleted.
+    """
 
     row: AlertRule
     condition: AlertCondition
@@ -51,25 +56,35 @@ class WatchingRule:
     sites: Collection[int]
     series: Collection[int]
     reporters: Collection[int]
+    author: AuthorRights | None
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.row.enabled and not self.row.suspended
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the settings that decide whether an alert is open; empty for a disabled rule."""
-        if not self.row.enabled:
+        """A digest of what decides whether an alert is open; empty for a rule that is not in force."""
+        if not self.is_in_force:
             return ""
         names = [sorted(keys) for keys in (self.suites, self.sites, self.series, self.reporters)]
         probes = sorted(self.row.probes)
-        deciding = [self.row.everything, *names, probes, self.row.condition, self.row.threshold]
+        hidden = sorted(self.author.hidden_suites) if self.author else []
+        deciding = [self.row.everything, *names, probes, self.row.condition, self.row.threshold, hidden]
         return hashlib.sha256(json.dumps(deciding).encode()).hexdigest()
 
     @property
     def is_changed(self) -> bool:
         return self.fingerprint != self.row.judged_as
 
+    def may_see(self, series: WatchedSeries) -> bool:
+        return self.author is None or series.suite not in self.author.hidden_suites
+
     def watches(self, series: WatchedSeries) -> bool:
         return (
-            self.row.enabled
+            self.is_in_force
             and series.enabled
+            and self.may_see(series)
             and (
                 self.row.everything
                 or series.suite in self.suites
@@ -99,7 +114,7 @@ def evaluate(now: datetime) -> None:
     """Open and close alerts, and queue their notifications. Idempotent; a concurrent call does nothing."""
     if not try_lock_until_commit(AdvisoryLock.ALERTS):
         return
-    rules = _rules()
+    rules = _rules(judge_authors(now))
     if not rules:  # due rechecks are dropped: a new rule evaluates every series that it watches
         _take_due_rechecks(now)
         return
@@ -118,17 +133,19 @@ def evaluate(now: datetime) -> None:
     AlertRule.objects.bulk_update([rule.row for rule in changed], ["judged_as"])
 
 
-def _rules() -> list[WatchingRule]:
-    """Return the enabled rules about series, and those disabled since the last evaluation.
+def _rules(authors: Mapping[int, AuthorRights]) -> list[WatchingRule]:
+    """Return the rules about series in force, and those disabled or suspended since the last evaluation.
 
-    Rules with an unusable condition are logged and omitted.
+    *authors* has the rights of their authors, by rule. Rules with an unusable condition are logged and
+    omitted.
     """
 
     def named(through: Any, noun: str) -> ArraySubquery:
         return ArraySubquery(through.filter(alertrule=OuterRef("pk")).values(f"{noun}_id"))
 
     about_series = AlertRule.objects.exclude(condition__in=reporter_conditions.names())
-    rows: QuerySet[Any] = about_series.exclude(enabled=False, judged_as="").annotate(
+    is_in_force = Q(enabled=True, suspended="")
+    rows: QuerySet[Any] = about_series.filter(is_in_force | ~Q(judged_as="")).annotate(
         suite_keys=named(AlertRule.suites.through.objects, "suite"),
         site_keys=named(AlertRule.sites.through.objects, "site"),
         series_keys=named(AlertRule.series.through.objects, "series"),
@@ -142,7 +159,7 @@ def _rules() -> list[WatchingRule]:
             logger.error("alert rule %s is ignored: %s", row.name, error)
             continue
         keys = (set(row.suite_keys), set(row.site_keys), set(row.series_keys), set(row.reporter_keys))
-        rules.append(WatchingRule(row, condition, *keys))
+        rules.append(WatchingRule(row, condition, *keys, authors.get(row.pk)))
     return rules
 
 
@@ -216,6 +233,7 @@ def _open_and_close(
 ) -> None:
     """Open and close the alerts of *watched* as *rules* demand; *open_alerts* are their open alerts."""
     opened, closed, rechecks = [], [], []
+    unseen = set()
     for series in watched:
         for rule in rules:
             alert = open_alerts.get((rule.row.pk, series.key))
@@ -227,10 +245,12 @@ def _open_and_close(
                 opened.append(_opened(rule, series, verdict, now))
             elif alert is not None and not verdict.is_open:
                 closed.append(_closed(alert, verdict, now))
+                if rule.row.suspended or not rule.may_see(series):
+                    unseen.add(alert.pk)
             if verdict.recheck_at is not None:
                 rechecks.append(Recheck(series_id=series.key, due_at=verdict.recheck_at))
     Recheck.objects.bulk_create(rechecks)
-    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now)
+    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now, unseen)
 
 
 def _opened(rule: WatchingRule, series: WatchedSeries, verdict: Verdict, now: datetime) -> Alert:

@@ -1,8 +1,9 @@
 """Open and close alerts about remote reporters: silent, lagging, dropping records, or with a wrong clock.
 
 Every evaluation, four a minute, judges every enrolled reporter: what they said last is one row each. The
-number of queries depends on neither rules nor reporters. A grid has a default rule for each condition; the
-service creates it with the first remote reporter, and evaluates it while no other rule has its condition.
+number of queries depends on neither rules nor authors nor reporters. A grid has a default rule for each
+condition; the service creates it with the first remote reporter, and evaluates it while no other rule of an
+operator has its condition: that of a site admin is about its own sites.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from monitor.alerts import reporter_conditions, write
 from monitor.alerts.conditions.base import ConditionError
 from monitor.alerts.reporter_conditions.base import Drop, ReporterCondition, ReporterInput, ReporterVerdict
 from monitor.alerts.reporter_conditions.dropped_records import WINDOW
+from monitor.alerts.rule_authors import judge_authors
 from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus
-from monitor.models.alert import DEFAULT_PREFIX
+from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus, Series
+from monitor.models.alert import CHANGE_RULES, DEFAULT_PREFIX
+from monitor.models.author import AuthorRights
 from monitor.models.chain import Disposition
-from monitor.models.reporter import ReporterQuerySet
+from monitor.models.reporter import MANAGE_REPORTERS, ReporterQuerySet
 from reporters.spool.notes import DroppedNote, MalformedNote
 from reporters.spool.records import DROPPED
 
@@ -38,15 +41,31 @@ MOST_NOTES = 10_000  # newest notes of dropped records that are read
 
 @dataclass(frozen=True)
 class ReporterRule:
-    """An enabled rule about reporters; *sites* and *reporters* are the keys of what it names."""
+    """A rule about reporters in force; *sites* and *reporters* are the keys of what it names.
+
+    *author* has the present rights of the rule's author; None: it has none.
+    """
 
     row: AlertRule
     condition: ReporterCondition
     sites: Collection[int]
     reporters: Collection[int]
+    author: AuthorRights | None
 
-    def watches(self, reporter: Reporter) -> bool:
-        return self.row.everything or reporter.pk in self.reporters or reporter.site_id in self.sites
+    @property
+    def sees_all_reporters(self) -> bool:
+        return self.author is None or self.author.sees_all or self.author.has(MANAGE_REPORTERS)
+
+    def watches(self, reporter: Reporter, suites: Collection[int]) -> bool:
+        """Return whether it watches *reporter*, which runs series in *suites*."""
+        is_named = self.row.everything or reporter.pk in self.reporters or reporter.site_id in self.sites
+        return is_named and self.may_see(reporter, suites)
+
+    def may_see(self, reporter: Reporter, suites: Collection[int]) -> bool:
+        """Return whether its author may see *reporter*, as ``manageable_or_visible_to`` decides."""
+        if self.author is None or self.sees_all_reporters or reporter.site_id in self.author.own_sites:
+            return True
+        return not self.author.hidden_suites.issuperset(suites)
 
 
 @transaction.atomic
@@ -57,19 +76,22 @@ def evaluate_reporters(now: datetime) -> None:
     """
     if not try_lock_until_commit(AdvisoryLock.ALERTS):
         return
+    authors = judge_authors(now)
     reporters = list(Reporter.objects.remote().select_related("status").defer(*_UNUSED))
     misplaced = Q(series__isnull=False, rule__condition__in=reporter_conditions.names())
-    rows = list(Alert.objects.open().filter(Q(reporter__isnull=False) | misplaced))
+    is_of_reporter = Q(reporter__isnull=False) | misplaced
+    rows = list(Alert.objects.open().filter(is_of_reporter).select_related("rule"))
     if not reporters and not rows:
         return
-    rules = _rules()
+    rules = _rules(authors)
+    suites = _suites_of_reporters() if not all(rule.sees_all_reporters for rule in rules) else {}
     needs_drops = any(rule.row.condition == NEEDS_DROPS for rule in rules)
     inputs = _inputs(reporters, now, needs_drops=needs_drops)
     verdicts = {
         (rule.row.pk, reporter.pk): rule.condition.judge(inputs[reporter.pk], now)
         for rule in rules
         for reporter in reporters
-        if reporter.pk in inputs and rule.watches(reporter)
+        if reporter.pk in inputs and rule.watches(reporter, suites.get(reporter.pk, ()))
     }
     open_alerts = {(alert.rule_id, alert.reporter_id): alert for alert in rows}
     opened = [
@@ -78,30 +100,46 @@ def evaluate_reporters(now: datetime) -> None:
         if verdict.is_open and (rule, key) not in open_alerts
     ]
     no_verdict = ReporterVerdict(False, "no longer watched")
-    closed = []
+    seen_by = {rule.row.pk: rule for rule in rules}
+    by_key = {reporter.pk: reporter for reporter in reporters}
+    closed, unseen = [], set()
     for alert in rows:
         verdict = verdicts.get((alert.rule_id, alert.reporter_id or 0), no_verdict)
         if not verdict.is_open:
             alert.closed_at, alert.closed_text = now, verdict.text
             closed.append(alert)
-    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now)
+            rule, reporter = seen_by.get(alert.rule_id), by_key.get(alert.reporter_id or 0)
+            if rule and reporter and not rule.may_see(reporter, suites.get(reporter.pk, ())):
+                unseen.add(alert.pk)
+    unseen |= {alert.pk for alert in closed if alert.rule.suspended}
+    write.write(opened, closed, {rule.row.pk: rule.row.notify for rule in rules}, now, unseen)
 
 
-def _rules() -> list[ReporterRule]:
+def _suites_of_reporters() -> dict[int, set[int]]:
+    """Return the suites of the series of each remote reporter."""
+    rows = Series.objects.filter(reporter__site__isnull=False).order_by()
+    suites = defaultdict(set)
+    for reporter, suite in rows.values_list("reporter", "suite").distinct():
+        suites[reporter].add(suite)
+    return suites
+
+
+def _rules(authors: Mapping[int, AuthorRights]) -> list[ReporterRule]:
     """Return the rules to evaluate; create the default rules that are missing.
 
-    Rules with an unusable condition are logged and omitted.
+    *authors* has the rights of their authors, by rule. Rules with an unusable condition are logged and
+    omitted.
     """
     is_default_name = Q(name__in=[_default_name(kind) for kind in reporter_conditions.names()])
     is_about_reporters = Q(condition__in=reporter_conditions.names())
     rows = list(
         AlertRule.objects.filter(is_about_reporters | is_default_name).prefetch_related("sites", "reporters")
     )
-    rows += _create_defaults({row.name for row in rows} | {row.condition for row in rows})
-    own = {row.condition for row in rows if not row.is_default}
+    own = {row.condition for row in rows if not row.is_default and _is_of_operator(row, authors)}
+    rows += _create_defaults({row.name for row in rows} | own)
     rules = []
     for row in rows:
-        if not row.enabled or (row.is_default and row.condition in own):
+        if not row.enabled or row.suspended or (row.is_default and row.condition in own):
             continue
         try:
             condition = reporter_conditions.condition(row.condition, row.threshold)
@@ -109,8 +147,13 @@ def _rules() -> list[ReporterRule]:
             logger.error("alert rule %s is ignored: %s", row.name, error)
             continue
         sites, reporters = ({each.pk for each in named.all()} for named in (row.sites, row.reporters))
-        rules.append(ReporterRule(row, condition, sites, reporters))
+        rules.append(ReporterRule(row, condition, sites, reporters, authors.get(row.pk)))
     return rules
+
+
+def _is_of_operator(row: AlertRule, authors: Mapping[int, AuthorRights]) -> bool:
+    """Return whether rules at every site are for the author of the rule, or it has none."""
+    return not row.author_name or (row.pk in authors and authors[row.pk].has(CHANGE_RULES))
 
 
 def _default_name(kind: str) -> str:

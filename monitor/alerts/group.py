@@ -17,6 +17,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from monitor.alerts import reporter_conditions, write
 from monitor.alerts.alert_causes import REPORTER_SILENT, AlertCause, AlertFacts, cause_of, of_series
 from monitor.alerts.repeat_messages import repeat_messages
+from monitor.alerts.rule_authors import tells_everything
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.failures.incidents import update_incidents
 from monitor.failures.suspicion import suspect_the_monitor
@@ -161,9 +162,11 @@ def _join(alert: Alert, incident: Incident, now: datetime) -> None:
     if alert.incident == incident:
         return
     alert.incident = incident
-    if incident.acknowledged_at is not None and alert.acknowledged_at is None:
+    alert.save(update_fields=["incident"])
+    is_acknowledged = incident.acknowledged_at is not None and alert.acknowledged_at is None
+    if is_acknowledged and incident.is_manageable_by(incident.acknowledged_by):
         alert.acknowledged_at, alert.acknowledged_by = now, incident.acknowledged_by
-    alert.save(update_fields=["incident", "acknowledged_at", "acknowledged_by"])
+        alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
     IncidentEvent.objects.create(
         incident=incident,
         at=now,
@@ -222,7 +225,8 @@ def _queue(incident: Incident, event: Event, channels: Iterable[object], now: da
 
 
 def _channels() -> list[object]:
-    """Return each channel of the enabled rules once."""
-    rules = AlertRule.objects.filter(enabled=True).order_by("sort_name").values_list("notify", flat=True)
+    """Return each channel of the rules in force once, of those whose author may see every site."""
+    in_force = AlertRule.objects.filter(enabled=True, suspended="").order_by("sort_name")
+    rules = in_force.values_list("notify", flat=True)
     by_text = {json.dumps(channel, sort_keys=True): channel for notify in rules for channel in notify}
-    return list(by_text.values())
+    return [channel for channel in by_text.values() if tells_everything(channel)]

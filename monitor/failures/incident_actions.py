@@ -25,7 +25,7 @@ class IncidentIsResolved(ValueError):
 def acknowledge(key: int, user: str, now: datetime) -> Incident:
     """Note that *user* works on the incident and its alerts; the first acknowledgement stays.
 
-    Alerts that join the incident later are not announced.
+    Alerts that join the incident later are not announced, while *user* may still change the incident.
 
     Raises:
         IncidentIsResolved: it needs none any more.
@@ -58,6 +58,7 @@ def assign(key: int, to: str, user: str, now: datetime) -> Incident:
 def silence(key: int, until: datetime | None, text: str, user: str, now: datetime) -> Incident:
     """Announce no alert of the incident before *until* (None: announce again), because of *text*.
 
+    It is in force while *user* may still change the incident, with all that it affects then.
     What is still open then is announced. The end of an incident that was announced before is, at any time.
 
     Raises:

@@ -247,7 +247,7 @@ def test_a_silence_is_evaluated_at_its_threshold_and_not_before(
     passed(noon + MINUTE)
     evaluate(noon + MINUTE)
     assert Recheck.objects.get().due_at == noon + 12 * MINUTE
-    with django_assert_num_queries(6):  # the lock, the rules, what has news, what is open; a savepoint
+    with django_assert_num_queries(7):  # the lock, authors, rules, what has news, what is open; a savepoint
         evaluate(noon + 2 * MINUTE)
 
 
@@ -260,10 +260,10 @@ def test_maintenance_is_no_silence(circle: Series, noon: datetime) -> None:
     assert not Alert.objects.exists()
 
 
-def test_without_rules_an_evaluation_takes_five_statements(
+def test_without_rules_an_evaluation_takes_six_statements(
     circle: Series, three_failures: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(5):  # the lock, the rules, the due rechecks; a savepoint
+    with django_assert_num_queries(6):  # the lock, authors, rules, the due rechecks; a savepoint
         evaluate(three_failures)
 
 
@@ -279,7 +279,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_changed_series(
             for i in range(3):
                 slot = three_failures + timedelta(hours=expected, minutes=i)
                 ended(watched, slot, State.FAILED)
-        with django_assert_num_queries(9):
+        with django_assert_num_queries(10):
             evaluate(three_failures + timedelta(hours=expected, minutes=4))
     assert Alert.objects.open().filter(rule__name="three").count() == 41
 

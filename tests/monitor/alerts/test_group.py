@@ -28,11 +28,13 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.incident import MONITOR, IncidentAction
+from monitor.models.role import UserRole
 from monitor.models.run import State
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.conftest import NOON
 from tests.monitor.failing_sites import HOUR, TIMEOUT, ran, runs
+from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook
 
 MINUTE = timedelta(minutes=1)
@@ -145,6 +147,7 @@ class TestFailedRuns:
         self, grid: dict[str, Series], server: Hook
     ) -> None:
         pager = {**server.channel, "url": f"http://{server.address}/pager"}
+        builders.browser_of("ann", UserRole.OPERATOR)
         rule("two", "failures_in_row", 2, server.channel)
         rule("three", "failures_in_row", 3, pager)
         runs(grid, ["a-1"], "xx")
@@ -161,6 +164,7 @@ class TestFailedRuns:
     def test_a_silenced_incident_is_announced_when_the_silence_ends(
         self, grid: dict[str, Series], server: Hook
     ) -> None:
+        builders.browser_of("ann", UserRole.OPERATOR)
         rule("two", "failures_in_row", 2, server.channel)
         runs(grid, ["a-1", "b-1"], "xx")
         evaluate(NOON)
