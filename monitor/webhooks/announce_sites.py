@@ -15,6 +15,7 @@ from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import AnnouncedSite, Incident, Site, Webhook
 from monitor.models.incident import MONITOR
 from monitor.models.webhook import EventType
+from monitor.webhooks.authors import judge_authors
 from monitor.webhooks.enqueue import enqueue, site_deliveries
 from reporters.report import rfc3339
 
@@ -37,7 +38,8 @@ def announce_present_states(now: datetime) -> list[EventType]:
 
     Nothing is told while the monitor itself is suspected, nor if no webhook receives the states of sites.
     """
-    receivers = Webhook.objects.filter(enabled=True, events__overlap=[EventType.SITE_DOWN, EventType.SITE_UP])
+    judge_authors(now)
+    receivers = Webhook.objects.in_force().filter(events__overlap=[EventType.SITE_DOWN, EventType.SITE_UP])
     if not receivers.exists():
         AnnouncedSite.objects.all().delete()
         return []

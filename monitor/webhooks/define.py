@@ -6,18 +6,22 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import models, transaction
 
 from monitor.access.audit_trail import note
 from monitor.ledger import ended_runs
 from monitor.models import Site, Suite, Webhook
+from monitor.models.author import by
 from monitor.models.run_feed import WEBHOOKS
 from monitor.models.webhook import SUBSCRIBABLE, EventType
 from monitor.webhooks import destination
 from monitor.webhooks.destination import InvalidUrl
 from monitor.webhooks.signature import VARIABLES
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
 
 Row = TypeVar("Row", bound=models.Model)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
@@ -45,8 +49,12 @@ class WebhookDefinition:
     enabled: bool = True
 
 
-def define_webhook(definition: WebhookDefinition, *, who: str, now: datetime) -> tuple[Webhook, bool]:
+def define_webhook(
+    definition: WebhookDefinition, *, author: AbstractBaseUser, now: datetime
+) -> tuple[Webhook, bool]:
     """Create or replace the webhook of the definition's name; return it, and whether it is new.
+
+    It acts with the rights of *author* from then on.
 
     Raises:
         InvalidWebhook: nothing was changed.
@@ -61,7 +69,9 @@ def define_webhook(definition: WebhookDefinition, *, who: str, now: datetime) ->
         "secret_variable": definition.secret_variable,
         "events": sorted(set(definition.events)),
         "enabled": definition.enabled,
+        **by(author),
     }
+    who = author.get_username()
     with transaction.atomic():
         known = Webhook.objects.filter(name=definition.name).first()
         before = definition_of(known) if known else None
@@ -105,7 +115,7 @@ def noted(definition: WebhookDefinition) -> dict[str, object]:
 
 def follow_runs() -> None:
     """Have ended runs kept for webhooks, if one of them receives runs."""
-    receivers = Webhook.objects.filter(enabled=True, events__contains=[EventType.RUN_ENDED])
+    receivers = Webhook.objects.in_force().filter(events__contains=[EventType.RUN_ENDED])
     ended_runs.subscribe(WEBHOOKS, is_wanted=receivers.exists())
 
 

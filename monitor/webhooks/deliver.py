@@ -18,6 +18,7 @@ from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.models import WebhookDelivery
 from monitor.models.webhook import DeliveryState
 from monitor.webhooks import destination, signature
+from monitor.webhooks.authors import judge_authors
 from monitor.webhooks.destination import InvalidUrl
 from monitor.webhooks.enqueue import enqueue_ended_runs
 from monitor.webhooks.post import NotAccepted, Poster
@@ -50,6 +51,7 @@ def deliver_webhooks(now: datetime, poster: Poster | None = None) -> int:
     attempted, until = 0, time.monotonic() + BUSY_SECONDS
     with session_lock(AdvisoryLock.WEBHOOKS) as is_ours:
         while is_ours and time.monotonic() < until:
+            judge_authors(now)
             handled = enqueue_ended_runs(now)
             attempts = _deliver_round(now, poster or Poster())
             for attempt in attempts:

@@ -79,8 +79,8 @@ def ping(hook: Webhook, number: int, now: datetime) -> WebhookDelivery:
 
 
 def _receivers(event: EventType) -> list[tuple[Webhook, frozenset[str], frozenset[str]]]:
-    """Return the enabled webhooks that receive *event*, with the names of their suites and sites."""
-    hooks = Webhook.objects.filter(enabled=True, events__contains=[event]).prefetch_related("suites", "sites")
+    """Return the webhooks in force that receive *event*, with the names of their suites and sites."""
+    hooks = Webhook.objects.in_force().filter(events__contains=[event]).prefetch_related("suites", "sites")
     return [(hook, _names(hook.suites.all()), _names(hook.sites.all())) for hook in hooks]
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from monitor.depot.rollups.worker import gather
@@ -43,9 +44,15 @@ def ring(db: None) -> Series:
     return ring
 
 
+def ada() -> User:
+    """Return an administrator."""
+    user, _ = User.objects.get_or_create(username="ada", defaults={"is_superuser": True})
+    return user
+
+
 def webhook(receiver: Hook, name: str = "ops", **changes: Any) -> Webhook:
     values = {"url": f"http://{receiver.address}/in", "events": [EventType.RUN_ENDED], **changes}
-    return define_webhook(WebhookDefinition(name, **values), who="ada", now=NOW)[0]
+    return define_webhook(WebhookDefinition(name, **values), author=ada(), now=NOW)[0]
 
 
 def states(name: str = "ops") -> list[str]:
@@ -299,6 +306,6 @@ def test_an_invalid_definition_is_refused_with_the_field(
     Suite.objects.create(name="main")
     valid: dict[str, Any] = {"name": "ops", "url": "https://hooks.example.org/", "events": ["run.ended"]}
     with pytest.raises(InvalidWebhook, match=f"^{field}: ") as refused:
-        define_webhook(WebhookDefinition(**{**valid, **changes}), who="ada", now=NOW)
+        define_webhook(WebhookDefinition(**{**valid, **changes}), author=ada(), now=NOW)
     assert list(refused.value.problems) == [field]
     assert not Webhook.objects.exists()
