@@ -153,9 +153,9 @@ def revoke(reporter: Reporter, by: str, now: datetime) -> int:
 @transaction.atomic
 def _enrol(code: str, key: signatures.PublicKey, hostname: str, now: datetime) -> ReporterKey:
     # Without the key: a concurrent repetition of the request may enrol one before this gets the lock.
-    locked = EnrolmentCode.objects.select_for_update(of=("self",)).select_related("reporter")
+    locked = EnrolmentCode.objects.select_for_update(of=("self",)).select_related("reporter", "created_by")
     stored = locked.filter(sha256=_digest(code), expires_at__gt=now, reporter__site__isnull=False).first()
-    if stored is None:
+    if stored is None or not stored.is_permitted():
         raise InvalidCode(_UNCODED)
     if stored.used_at is not None:
         if (

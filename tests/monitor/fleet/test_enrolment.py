@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
+from monitor.access import roles
+from monitor.access.roles import Grant
 from monitor.fleet.enrolment import (
     ATTEMPT_WINDOW,
     MAX_ATTEMPTS,
@@ -31,6 +33,7 @@ from monitor.fleet.signatures import (
     server_fingerprint,
 )
 from monitor.models import EnrolmentAttempt, EnrolmentCode, Reporter, ReporterKey
+from monitor.models.role import UserRole
 from tests.monitor.fleet.agents import normalised, remote_reporter
 from tests.monitor.fleet.site_keys import SiteKey, site_key
 
@@ -116,6 +119,23 @@ def test_unknown_used_and_expired_codes_get_the_same_message(
             enrol(request(code, other), HERE, NOW)
         messages.add(str(error.value))
     assert len(messages) == 1
+
+
+def test_a_code_is_refused_once_its_maker_may_not_manage_the_reporter(
+    reporter: Reporter, key: SiteKey
+) -> None:
+    maker = User.objects.create_user("bob")
+    roles.grant(maker, Grant(UserRole.SITE_ADMIN, str(reporter.site)))
+    asked = request(create_code(reporter, maker, NOW), key)
+    roles.revoke(maker, Grant(UserRole.SITE_ADMIN, str(reporter.site)))
+    with pytest.raises(InvalidCode):
+        enrol(asked, HERE, NOW)
+    roles.grant(maker, Grant(UserRole.SITE_ADMIN, str(reporter.site)))
+    assert enrol(asked, HERE, NOW).reporter == reporter
+    asked = request(create_code(reporter, maker, NOW), key)
+    maker.delete()
+    with pytest.raises(InvalidCode):
+        enrol(asked, HERE, NOW)
 
 
 def test_a_later_code_withdraws_the_earlier_one(reporter: Reporter, key: SiteKey) -> None:
