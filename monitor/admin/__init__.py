@@ -30,6 +30,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.alert import CHANGE_RULES
+from monitor.models.author import by
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED, REPORTED_PROBE
 from monitor.series.delete import delete_series
@@ -309,7 +310,10 @@ class AlertRuleAdmin(SiteManaged):
     permission = CHANGE_RULES
     closed_fields = ("everything", "suites", "series", "probes", "reporters")
     form = AlertRuleForm
-    list_display = ("name", "title", "condition", "threshold", "everything", "enabled", "is_default")
+    list_display = (
+        *("name", "title", "condition", "threshold", "everything", "enabled", "is_default"),
+        *("author_name", "suspended"),
+    )
     list_filter = ("enabled",)
     filter_horizontal = ("suites", "sites", "series", "reporters")
 
@@ -317,6 +321,12 @@ class AlertRuleAdmin(SiteManaged):
         form = super().get_form(request, obj, change, **options)  # a class of this request
         form.user = request.user
         return form
+
+    def save_model(self, request: HttpRequest, obj: AlertRule, form: Any, change: bool) -> None:
+        """Make the user the author: the rule acts with the rights of the user that saved it."""
+        for column, value in by(request.user).items():
+            setattr(obj, column, value)
+        super().save_model(request, obj, form, change)
 
 
 @admin.register(Alert)

@@ -94,10 +94,9 @@ class SiteManaged(VisibleObjects):
     closed_fields: ClassVar[tuple[str, ...]] = ()
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        """Return what the user may see; to a site admin, what it manages: others name further sites."""
         rows: Any = super().get_queryset(request)
-        if may_manage_everywhere(request.user, self.permission) or hasattr(rows, "visible_to"):
-            return rows  # type: ignore[no-any-return]
-        return rows.manageable_by(request.user)  # type: ignore[no-any-return]
+        return rows.manageable_by(request.user) if self._is_site_admin(request) else rows  # type: ignore[no-any-return]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return super().has_module_permission(request) or may_manage_somewhere(request.user, self.permission)
@@ -114,6 +113,11 @@ class SiteManaged(VisibleObjects):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) or self._is_own(request, obj)
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        """Return the filters of the list; that by site would name every site to a site admin."""
+        filters = list(super().get_list_filter(request))
+        return [each for each in filters if each != "sites" or not self._is_site_admin(request)]
 
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.closed_fields if self._is_site_admin(request) else super().get_exclude(request, obj)

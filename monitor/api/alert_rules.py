@@ -39,8 +39,16 @@ class AlertRuleOut(Schema):
     name: str = Field(description="The name of the rule.", examples=["main-failures"])
     title: str = Field(description="The title on pages; may be empty.", examples=["Failures of main"])
     is_enabled: bool = Field(description="Whether the rule is evaluated.", examples=[True])
+    author: str = Field(
+        description="The user with whose present rights it acts; empty: a grid file, which sees everything.",
+        examples=["ada"],
+    )
+    suspended: str = Field(
+        description="Why the rights of its author do not permit it: it is not evaluated; empty: they do.",
+        examples=[""],
+    )
     is_default: bool = Field(
-        description="Whether the service made it; it applies while no other rule has its condition.",
+        description="Whether the service made it; it applies while no rule of an operator has its condition.",
         examples=[False],
     )
     condition: str = Field(description="The kind of condition.", examples=["failures_in_row"])
@@ -188,6 +196,8 @@ def _shown(rule: AlertRule) -> dict[str, Any]:
         "name": rule.name,
         "title": rule.title,
         "is_enabled": rule.enabled,
+        "author": rule.author_name,
+        "suspended": rule.suspended,
         "is_default": rule.is_default,
         "condition": rule.condition,
         "threshold": rule.threshold,

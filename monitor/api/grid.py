@@ -248,7 +248,7 @@ def _saved(
             section.noun,
             entries.as_entry(section.noun, before),
             definition,
-            who=request.user.get_username(),
+            author=request.user,
             is_permitted=lambda: section.is_permitted(request, definition.name),
         )
     except EntryChanged as error:

@@ -58,6 +58,14 @@ class WebhookOut(Schema):
     enabled: bool = Field(description="Whether messages are enqueued and sent.", examples=[True])
     created_at: datetime = Field(description="When it was defined.", examples=["2026-03-01T12:00:00Z"])
     created_by: str = Field(description="The user who defined it.", examples=["ada"])
+    author: str = Field(
+        description="The user who saved it last, with whose present rights it acts; empty: a grid file.",
+        examples=["ada"],
+    )
+    suspended: str = Field(
+        description="Why the rights of its author do not permit it: it sends nothing; empty: they do.",
+        examples=[""],
+    )
     pending: int = Field(description="Messages that wait.", examples=[0])
     dead: int = Field(description="Messages that were given up.", examples=[0])
 
@@ -185,7 +193,7 @@ def define(request: HttpRequest, webhook: HookName, order: WebhookIn) -> HttpRes
     """Messages that wait are sent to the new URL. 201 if the webhook is new."""
     definition = WebhookDefinition(webhook, **order.model_dump())
     try:
-        hook, is_new = define_webhook(definition, who=request.user.get_username(), now=timezone.now())
+        hook, is_new = define_webhook(definition, author=request.user, now=timezone.now())
     except InvalidWebhook as error:
         raise Refused(422, "invalid", str(error)) from error
     status = 201 if is_new else 200
@@ -267,9 +275,10 @@ def _enqueued(webhook: str, delivery: WebhookDelivery) -> HttpResponse:
 
 
 def _shown(hook: Webhook) -> dict[str, Any]:
-    plain = ("name", "url", "events", "secret_variable", "enabled", "created_at", "created_by")
+    plain = ("name", "url", "events", "secret_variable", "enabled", "created_at", "created_by", "suspended")
     return {
         **{name: getattr(hook, name) for name in plain},
+        "author": hook.author_name,
         "suites": [suite.name for suite in hook.suites.order_by("sort_name")],
         "sites": [site.name for site in hook.sites.order_by("sort_name")],
         "pending": hook.deliveries.filter(state=DeliveryState.PENDING).count(),

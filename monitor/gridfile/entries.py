@@ -28,8 +28,8 @@ from monitor.gridfile.format import VERSION
 from monitor.gridfile.loading import is_consequence
 from monitor.gridfile.planning import ABSENT, Change, Difference, Plan, differences, to_entry
 from monitor.gridfile.problems import NOUNS
-from monitor.gridfile.writing import write
-from monitor.models import AlertRule, Reporter, Resource, Series, Site, Suite
+from monitor.gridfile.writing import AUTHORED, set_author, write
+from monitor.models import AlertRule, Reporter, Resource, Series, Site, Suite, Webhook
 from monitor.models.reporter import HOME, MAX_AGENT_SERIES
 from monitor.series.delete import delete_series
 from monitor.webhooks.define import WebhookDefinition, noted
@@ -113,11 +113,12 @@ def save(
     seen: Entry | None,
     definition: Definition,
     *,
-    who: str,
+    author: AbstractBaseUser,
     is_permitted: Callable[[], bool] = lambda: True,
 ) -> Change:
-    """Write *definition* in place of the entry *seen* (None: a new one); return the change.
+    """Write *definition* of *author* in place of the entry *seen* (None: a new one); return the change.
 
+    An alert rule or a webhook acts with the rights of *author* from then on, also if nothing else changes.
     *is_permitted* is asked after the change, before it is committed.
 
     Raises:
@@ -130,12 +131,24 @@ def save(
             raise EntryChanged(noun, name, seen, as_entry(noun, before))
         change = Change(noun, before, definition)
         plan = Plan(_only(noun, before), _only(noun, definition))
-        retry_on_lock_timeout(lambda: write(plan, who=who))
+        author_before = author_of(noun, name)
+        retry_on_lock_timeout(lambda: write(plan, author=author))
+        if noun in AUTHORED:
+            set_author(noun, [name], author)
         if not is_permitted():
             raise EntryNotPermitted(f"your roles do not permit this {NOUNS[noun]}")
     if before != definition:
         note(NOUNS[noun], name, **_noted(change))
+    if before is not None and author_before != author_of(noun, name):
+        note(f"author of {NOUNS[noun]}", name, before=author_before, after=author.get_username())
     return change
+
+
+def author_of(noun: str, name: str) -> str:
+    """Return the name of the author of the entry *name*; empty: it has none."""
+    table: Any = {"alerts": AlertRule.objects, "webhooks": Webhook.objects}.get(noun)
+    names = [] if table is None else table.filter(name=name).values_list("author_name", flat=True)
+    return next(iter(names), "")
 
 
 def remove(noun: str, name: str, seen: Entry | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group
 from django.db import models
@@ -37,8 +37,12 @@ from monitor.models import (
     Webhook,
 )
 from monitor.models.alert import WATCHED
+from monitor.models.author import by
 from monitor.models.reporter import HOME
 from monitor.webhooks.define import WebhookDefinition, follow_runs
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser
 
 Table = models.Manager[Any]
 GRID_FILE = "a grid file"  # instead of the user that changed something
@@ -57,6 +61,7 @@ _TABLES: dict[str, Table] = {
 }
 _REFERENCES = {"site": "sites", "suite": "suites", "reporter": "reporters", "leader": "series"}
 _JOINED = {"viewers", "bindings", "suites", "sites", "watches"}  # stored in rows of their own
+AUTHORED = ("alerts", "webhooks")  # act later, with the rights of their authors
 _BATCH = 1000
 _AtSites = MaintenanceDefinition | AvailabilityProfileDefinition | WebhookDefinition
 
@@ -88,8 +93,8 @@ def _create_home() -> Reporter:
     return home
 
 
-def write(plan: Plan, *, who: str = GRID_FILE) -> None:
-    """Execute *plan* of the user *who* inside the caller's transaction.
+def write(plan: Plan, *, author: AbstractBaseUser | None = None) -> None:
+    """Execute *plan* of *author* inside the caller's transaction; None: a grid file or a command.
 
     Leaders are written before the series that follow them, and removed after these series. Otherwise rows are
     written in the order of their names, as the ledger locks them.
@@ -97,8 +102,8 @@ def write(plan: Plan, *, who: str = GRID_FILE) -> None:
     changes, ids = plan.changes(), RowIds()
     for noun in _TABLES:
         written = [change for change in changes if change.noun == noun and change.after is not None]
-        _write(noun, [change for change in written if not _follows(change.after)], ids, who)
-        _write(noun, [change for change in written if _follows(change.after)], ids, who)
+        _write(noun, [change for change in written if not _follows(change.after)], ids, author)
+        _write(noun, [change for change in written if _follows(change.after)], ids, author)
     for noun in reversed(_TABLES):
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
@@ -138,10 +143,11 @@ def _delete_announced(sites: Sequence[str]) -> None:
     announced.exclude(sites__in=kept).distinct().delete()
 
 
-def _write(noun: str, changes: Sequence[Change], ids: RowIds, who: str) -> None:
+def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: AbstractBaseUser | None) -> None:
     if not changes:
         return
     table = _TABLES[noun]
+    who = author.get_username() if author else GRID_FILE
     origin = {"created_at": timezone.now(), "created_by": who[:150]} if noun == "webhooks" else {}
     new = [
         table.model(**_row(change.after, ids), **origin)
@@ -155,11 +161,18 @@ def _write(noun: str, changes: Sequence[Change], ids: RowIds, who: str) -> None:
             changed = {column: value for column, value in after.items() if value != before[column]}
             if changed:
                 table.filter(name=change.name).update(**changed)
+    if noun in AUTHORED:
+        set_author(noun, [change.name for change in changes], author)
     _write_viewers(changes)
     _write_sites(changes)
     _write_suites(changes)
     _write_watches(changes, ids)
     _write_bindings(changes, ids)
+
+
+def set_author(noun: str, names: Sequence[str], author: AbstractBaseUser | None) -> None:
+    """Make *author* the author of the entries *names*: they act with the rights of that user."""
+    _TABLES[noun].filter(name__in=names).update(**by(author))
 
 
 def _row(definition: Definition, ids: RowIds) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "pages": pages,
         "closed": closed,
         "closed_is_full": len(closed) == MOST_CLOSED,
-        "rules": AlertRule.objects.filter(enabled=True).count(),
+        "rules": AlertRule.objects.visible_to(request.user).filter(enabled=True).count(),
         "acknowledgeable": _acknowledgeable(request, [row.alert.pk for row in is_open]),
         "digest": digest,
         "now": timezone.now(),

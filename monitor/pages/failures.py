@@ -65,9 +65,10 @@ class _Selection:
     def outcomes(self, request: HttpRequest) -> RunOutcomes:
         return outcomes_in(self.intervals, self.end, request.user, self.site)
 
-    def context(self) -> dict[str, Any]:
+    def context(self, request: HttpRequest) -> dict[str, Any]:
         """Return what every page of failures needs."""
-        sites = Site.objects.order_by("sort_name").values_list("name", flat=True)
+        visible = Site.objects.visible_to(request.user).order_by("sort_name")
+        sites = visible.values_list("name", flat=True)
         return {
             "time_range": self.chosen,
             "interval_label": self.intervals.interval_label,
@@ -92,7 +93,7 @@ def page(request: HttpRequest) -> HttpResponse:
     at_fault = list(recent(visible, selected.begin, selected.site)[: MOST_AT_FAULT + 1])
     unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
     context = {
-        **selected.context(),
+        **selected.context(request),
         "counts": counts,
         "repair_times": repair_times(outcomes),
         "by_hour": by_hour,
@@ -113,7 +114,7 @@ def breakdown(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     selected, kind = _selection(request, now), _kind(request)
     broken_down = break_down(selected.outcomes(request), kind)
-    context = {**selected.context(), "breakdown": broken_down, "by": kind}
+    context = {**selected.context(request), "breakdown": broken_down, "by": kind}
     return render(request, "pages/failure_breakdown.html", context)
 
 
@@ -130,7 +131,7 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     episodes = episodes_of(outcomes, signature, now)
     failed = runs_of(runs, signature, selected.begin, selected.end, MOST_RUNS)
     context = {
-        **selected.context(),
+        **selected.context(request),
         "crumbs": crumbs_of("failures"),
         "signature": signature,
         "count": count,

@@ -83,7 +83,8 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show open incidents with their live counts, and the newest resolved ones."""
     now = timezone.now()
     visible = Incident.objects.visible_to(request.user).select_related("signature")
-    failing, alerts = IncidentSeries.objects.all(), Alert.objects.all()
+    failing = IncidentSeries.objects.visible_to(request.user)
+    alerts = Alert.objects.visible_to(request.user)
     now_affected = _series_of(failing.filter(until=None), alerts.open())
     opened = list(visible.open().annotate(affected_count=now_affected)[:MOST_OPEN])
     ended = visible.exclude(resolved_at=None).annotate(series_count=_series_of(failing, alerts))

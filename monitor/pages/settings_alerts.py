@@ -21,40 +21,44 @@ from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition
-from monitor.models import AlertRule, Notification, Reporter, Series, Site, Suite
+from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
+from monitor.models.visibility import sees_all
 from monitor.pages.http import alert_form, entry_form
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
+    from monitor.gridfile.planning import Change
     from monitor.pages.http.entry_form import Submission
 
 MOST_DELIVERIES = 20
 _METHODS = ["GET", "HEAD", "POST"]
-_WATCHED: Mapping[str, QuerySet[Any]] = {
-    "suites": Suite.objects.all(),
-    "sites": Site.objects.all(),
-    "series": Series.objects.all(),
-    "reporters": Reporter.objects.all(),
-}
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
-    named = [Prefetch(noun, rows.only("name")) for noun, rows in _WATCHED.items()]
-    rules = AlertRule.objects.visible_to(request.user).prefetch_related(*named)
-    is_open = Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
-    manageable = AlertRule.objects.manageable_by(request.user).values_list("pk", flat=True)
+    user = request.user
+    watched: Mapping[str, QuerySet[Any]] = {
+        "suites": Suite.objects.visible_to(user),
+        "sites": Site.objects.visible_to(user),
+        "series": Series.objects.visible_to(user),
+        "reporters": Reporter.objects.manageable_or_visible_to(user),
+    }
+    named = [Prefetch(noun, rows.only("name")) for noun, rows in watched.items()]
+    rules = AlertRule.objects.visible_to(user).prefetch_related(*named)
+    visible = Alert.objects.visible_to(user).open().order_by().values("pk")
+    is_open = Count("alerts", filter=Q(alerts__in=visible), distinct=True)
+    manageable = AlertRule.objects.manageable_by(user).values_list("pk", flat=True)
     context = {
         "crumbs": crumbs_of("settings"),
-        "rules": [_listed(rule) for rule in rules.annotate(open_alerts=is_open)],
+        "rules": [_listed(rule, watched) for rule in rules.annotate(open_alerts=is_open)],
         "manageable": set(manageable),
         "may_add": _may_add(request),
     }
@@ -94,8 +98,8 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and not error:
         messages.success(request, f"Alert rule {name} is deleted.")
         return redirect("settings-alerts")
-    alerts = rule.alerts.count()
-    is_open = rule.alerts.filter(closed_at=None).count()
+    opened = Alert.objects.visible_to(request.user).filter(rule=rule)
+    alerts, is_open = opened.count(), opened.open().count()
     context = {
         "noun": "alert rule",
         "name": name,
@@ -141,8 +145,8 @@ def _may_add(request: HttpRequest) -> bool:
     )
 
 
-def _listed(rule: AlertRule) -> dict[str, Any]:
-    """Return *rule* with its condition and what it watches in words."""
+def _listed(rule: AlertRule, nouns: Iterable[str]) -> dict[str, Any]:
+    """Return *rule* with its condition and what it watches in words, by *nouns*."""
     registry = reporter_conditions if rule.condition in reporter_conditions.names() else conditions
     condition = rule.condition
     if rule.condition in CONDITIONS:
@@ -150,7 +154,7 @@ def _listed(rule: AlertRule) -> dict[str, Any]:
         condition = f"{plug_in.label}: {alert_form.threshold_text(rule.threshold, plug_in.unit)}"
     watched = [
         f"{noun} {', '.join(row.name for row in rows)}"
-        for noun in _WATCHED
+        for noun in nouns
         if (rows := list(getattr(rule, noun).all()))
     ]
     watched += [f"probes {', '.join(rule.probes)}"] if rule.probes else []
@@ -191,6 +195,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         fields,
         complete=lambda submitted: alert_form.as_entry(submitted, channel_set),
         is_permitted=lambda saved: manageable.filter(name=saved).exists(),
+        must_review=lambda change: _new_author(request, rule, change),
         place=lambda path, submitted: alert_form.place(path, submitted, channel_set),
     )
     if result.is_saved and result.change is not None:
@@ -201,11 +206,27 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
     return render(request, "pages/settings_alerts_form.html", context, status=status)
 
 
+def _new_author(request: HttpRequest, rule: AlertRule | None, change: Change) -> Sequence[str]:
+    """Return what the user should know before it becomes the author of the rule of another user."""
+    present = rule.author_name if rule else ""
+    is_same = rule is None or rule.author_id == request.user.pk
+    if is_same or (not present and sees_all(request.user)):
+        return ()
+    kinds = ", ".join(sorted({str(channel["kind"]) for channel in getattr(change.after, "notify", ())}))
+    of = f"of {present}" if present else "of a grid file, which sees everything"
+    return [
+        f"The rule was {of}. Saved by you, it watches what you may see,"
+        f" and its channels ({kinds or 'none'}) get it."
+    ]
+
+
 def _deliveries(request: HttpRequest, rule: AlertRule | None) -> dict[str, Any]:
     """Return the last messages of *rule*, and the answer to the test that the query string names."""
     if rule is None:
         return {}
-    rows = Notification.objects.filter(alert__rule=rule).select_related("alert__series", "alert__reporter")
+    visible = Alert.objects.visible_to(request.user).filter(rule=rule).order_by().values("pk")
+    rows = Notification.objects.filter(alert__in=visible)
+    rows = rows.select_related("alert__series", "alert__reporter")
     latest = list(rows[:MOST_DELIVERIES])
     states = {row.pk: state for row in latest for state in notification_states([row])}
     return {

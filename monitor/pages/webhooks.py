@@ -153,8 +153,8 @@ def _edited(request: HttpRequest, name: str) -> HttpResponse:
     """Show or save the form of the webhook *name*; empty: a new one."""
     entry = grid_entries.as_entry("webhooks", grid_entries.find("webhooks", name)) if name else None
     names = {
-        "suites": list(Suite.objects.values_list("name", flat=True)),
-        "sites": list(Site.objects.values_list("name", flat=True)),
+        "suites": list(Suite.objects.visible_to(request.user).values_list("name", flat=True)),
+        "sites": list(Site.objects.visible_to(request.user).values_list("name", flat=True)),
     }
     groups = {"secret_variable": "Signature", **dict.fromkeys(names, "Restrictions")}
     fields = [*([] if name else [NAME]), *model_fields(WebhookEntry, names, groups=groups)]

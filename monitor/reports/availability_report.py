@@ -182,7 +182,7 @@ def availability_report(
         total=combined("All sites", "", rows.values()),
         sites=sorted(rows.values(), key=_badness),
         suites=_suites(suites, sites_of, rows),
-        episodes=_episodes(incidents, start, until),
+        episodes=_episodes(user, incidents, start, until),
         episode_count=len(incidents.pk),
     )
 
@@ -288,15 +288,20 @@ def _incidents(
     return ReportedIncidents(**column_arrays.read_rows(_INCIDENTS, visible))
 
 
-def _episodes(incidents: ReportedIncidents, start: int, until: int) -> list[ReportEpisode]:
-    """Return those of *incidents* that lasted longest from *start* *until* a time, the longest first."""
+def _episodes(
+    user: AbstractBaseUser | AnonymousUser, incidents: ReportedIncidents, start: int, until: int
+) -> list[ReportEpisode]:
+    """Return those of *incidents* that lasted longest from *start* *until* a time, the longest first.
+
+    They count the affected series that *user* may see.
+    """
     ends = np.where(incidents.has_ended(until), incidents.resolved_at, until)
     lengths = ends - np.maximum(incidents.since, start)
     order = np.lexsort([incidents.pk, -lengths])[:MOST_EPISODES]
     seconds = dict(zip(incidents.pk[order].tolist(), (lengths[order] / 1e6).tolist(), strict=True))
     shown = Incident.objects.select_related("signature").in_bulk(list(seconds))
-    affected = IncidentSeries.objects.filter(incident__in=list(seconds)).order_by().values_list("incident")
-    counts = dict(affected.annotate(Count("series", distinct=True)))
+    affected = IncidentSeries.objects.visible_to(user).filter(incident__in=list(seconds)).order_by()
+    counts = dict(affected.values_list("incident").annotate(Count("series", distinct=True)))
     return [ReportEpisode(shown[key], seconds[key], counts.get(key, 0)) for key in seconds if key in shown]
 
 

@@ -200,7 +200,7 @@ def _save(
             form.noun,
             seen,
             definition,
-            who=request.user.get_username(),
+            author=request.user,
             is_permitted=lambda: is_permitted(definition.name),
         )
     except EntryChanged as error:
@@ -237,7 +237,7 @@ def disable(request: HttpRequest, noun: str, name: str) -> str:
         return f"Not changed: {NOUNS[noun]} {name} was deleted meanwhile."
     disabled = replace(definition, enabled=False)  # type: ignore[arg-type]  # of nouns that can be disabled
     try:
-        entries.save(noun, seen, disabled, who=request.user.get_username())
+        entries.save(noun, seen, disabled, author=request.user)
     except EntryError as error:
         return f"Not changed: {error}."
     return ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
@@ -52,6 +54,26 @@ def test_a_rule_is_defined_with_its_channels_and_changed(operator: Client) -> No
     del form["notify.0.use"]
     sent(operator, path, 302, form)
     assert AlertRule.objects.get(name="two-in-a-row").notify == [{"kind": "log"}]
+
+
+def test_the_user_that_saves_a_rule_of_another_user_is_told_that_it_becomes_the_author(
+    operator: Client,
+) -> None:
+    sent(operator, NEW, 302, FORM, seen=seen(operator))
+    rule = AlertRule.objects.get(name="two-in-a-row")
+    assert (rule.author_name, rule.suspended) == ("operator", "")
+    path, other = "/settings/alerts/edit/two-in-a-row/", builders.browser_of("eve", UserRole.OPERATOR)
+    AlertRule.objects.update(suspended="its author was on leave")
+    texts = {"watches.suites": ["main"], "notify.0.to": FORM["notify.0.to"]}
+    form = {**fields_of(other, path), **texts, "verb": "save"}
+    page = sent(other, path, 200, form)
+    assert "The rule was of operator. Saved by you, it watches what you may see" in page
+    assert "On behalf of operator" in page
+    assert "Suspended: its author was on leave" in page
+    (reviewed,) = re.findall(r'name="reviewed" value="([^"]+)"', page)
+    sent(other, path, 302, form, reviewed=reviewed)
+    rule.refresh_from_db()
+    assert (rule.author_name, rule.author, rule.suspended) == ("eve", User.objects.get(username="eve"), "")
 
 
 def test_errors_of_threshold_and_channel_stand_beside_their_fields(operator: Client) -> None:
