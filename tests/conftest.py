@@ -50,6 +50,8 @@ LONG = (
     "test_agent_end_to_end",
     "test_every_way",
     "test_authorisation",
+    "test_hidden_names",
+    "test_acts",
     "test_site_weather",
     "test_group",
     "test_series",
