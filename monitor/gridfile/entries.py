@@ -113,7 +113,7 @@ def save(
     seen: Entry | None,
     definition: Definition,
     *,
-    author: AbstractBaseUser,
+    author: User,
     is_permitted: Callable[[], bool] = lambda: True,
 ) -> Change:
     """Write *definition* of *author* in place of the entry *seen* (None: a new one); return the change.

@@ -42,7 +42,9 @@ from monitor.models.reporter import HOME
 from monitor.webhooks.define import WebhookDefinition, follow_runs
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+    User = AbstractBaseUser | AnonymousUser
 
 Table = models.Manager[Any]
 GRID_FILE = "a grid file"  # instead of the user that changed something
@@ -93,7 +95,7 @@ def _create_home() -> Reporter:
     return home
 
 
-def write(plan: Plan, *, author: AbstractBaseUser | None = None) -> None:
+def write(plan: Plan, *, author: User | None = None) -> None:
     """Execute *plan* of *author* inside the caller's transaction; None: a grid file or a command.
 
     Leaders are written before the series that follow them, and removed after these series. Otherwise rows are
@@ -143,7 +145,7 @@ def _delete_announced(sites: Sequence[str]) -> None:
     announced.exclude(sites__in=kept).distinct().delete()
 
 
-def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: AbstractBaseUser | None) -> None:
+def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: User | None) -> None:
     if not changes:
         return
     table = _TABLES[noun]
@@ -170,7 +172,7 @@ def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: AbstractBa
     _write_bindings(changes, ids)
 
 
-def set_author(noun: str, names: Sequence[str], author: AbstractBaseUser | None) -> None:
+def set_author(noun: str, names: Sequence[str], author: User | None) -> None:
     """Make *author* the author of the entries *names*: they act with the rights of that user."""
     _TABLES[noun].filter(name__in=names).update(**by(author))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
@@ -13,7 +13,7 @@ from monitor.db import binary
 from monitor.models.role import UserRole
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 # ``sees_all``, ``has_perm``, ``visible_suites`` and the own sites of a site admin, for many users at once.
 _RIGHTS = """
@@ -66,10 +66,13 @@ class Authored(models.Model):
         abstract = True
 
 
-def by(author: AbstractBaseUser | None) -> dict[str, object]:
+def by(author: AbstractBaseUser | AnonymousUser | None) -> dict[str, Any]:
     """Return the columns of ``Authored`` for what *author* saves; None: an operator's file or command."""
-    name = author.get_username() if author else ""
-    return {"author_id": author.pk if author else None, "author_name": name, "suspended": ""}
+    if author is None:
+        return {"author_id": None, "author_name": "", "suspended": ""}
+    if not author.is_authenticated:  # it would have no name, as what an operator's file defines
+        raise ValueError("expected a user with an account as the author")
+    return {"author_id": author.pk, "author_name": author.get_username(), "suspended": ""}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from monitor.webhooks.destination import InvalidUrl
 from monitor.webhooks.signature import VARIABLES
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 Row = TypeVar("Row", bound=models.Model)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
@@ -50,7 +50,7 @@ class WebhookDefinition:
 
 
 def define_webhook(
-    definition: WebhookDefinition, *, author: AbstractBaseUser, now: datetime
+    definition: WebhookDefinition, *, author: AbstractBaseUser | AnonymousUser, now: datetime
 ) -> tuple[Webhook, bool]:
     """Create or replace the webhook of the definition's name; return it, and whether it is new.
 
