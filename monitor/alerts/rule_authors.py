@@ -64,12 +64,13 @@ def tells_everything(channel: object) -> bool:
 
 
 def _authored() -> QuerySet[Any]:
+    at = AlertRule.sites.through.objects.filter(alertrule=OuterRef("pk")).order_by()
     rows: QuerySet[Any] = AlertRule.objects.exclude(author_name="").order_by("pk")
+    rows = rows.annotate(site_keys=ArraySubquery(at.values("site_id")))
     for noun in WATCHED.keys() - {"sites"}:
         named = getattr(AlertRule, noun).through.objects.filter(alertrule=OuterRef("pk"))
         rows = rows.annotate(**{f"names_{noun}": Exists(named)})
-    at = AlertRule.sites.through.objects.filter(alertrule=OuterRef("pk")).order_by()
-    return rows.annotate(site_keys=ArraySubquery(at.values("site_id")))
+    return rows
 
 
 def _suspension(rule: Any, rights: AuthorRights | None) -> str:
