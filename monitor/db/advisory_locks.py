@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum, unique
 from typing import TypeVar
@@ -14,6 +14,7 @@ LOCK_TIMEOUT_MILLISECONDS = 1_000
 # Below deadlock_timeout (1 s), after which PostgreSQL aborts one of two deadlocked transactions.
 RETRY_LOCK_TIMEOUT_MILLISECONDS = 300
 RETRIES = 20
+SHARED_LOCKS = 64  # of the things of one kind
 _LOCK_NOT_AVAILABLE = "55P03"  # SQLSTATE
 Result = TypeVar("Result")
 
@@ -44,6 +45,7 @@ class AdvisoryLock(IntEnum):
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
     TRACES = 0x74726163  # "trac": exporting runs as traces
     STORAGE = 0x73746F72  # "stor": computing the verdicts about storage areas
+    SLOTS = 0x736C6F74  # "slot": choosing the slots of runs that are reported from outside
     NOTIFICATIONS = (
         0x6E746679  # "ntfy": sending notifications; a channel that hangs blocks one worker at most
     )
@@ -53,6 +55,17 @@ def lock_until_commit(lock: AdvisoryLock) -> None:
     """Wait for *lock* and keep it until the end of the transaction."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
+
+
+def lock_each_until_commit(lock: AdvisoryLock, keys: Collection[int]) -> None:
+    """Wait for the locks of the things with these *keys*, and keep them until the end of the transaction.
+
+    Locks are acquired in one order: concurrent calls do not deadlock, if each transaction calls once. Things
+    share ``SHARED_LOCKS`` locks, since PostgreSQL has room for a limited number.
+    """
+    numbers = sorted({lock * 2**32 + key % SHARED_LOCKS for key in keys})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(number) FROM unnest(%s::bigint[]) AS number", [numbers])
 
 
 def try_lock_until_commit(lock: AdvisoryLock) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from monitor.db import binary
+from monitor.db.advisory_locks import AdvisoryLock, lock_each_until_commit
 from monitor.ingest.conflicts import stored_body
 from monitor.ingest.short_reports import sent_sha256
+from monitor.ledger.free_slots import FreeSlots
 from monitor.models.run import IN_FLIGHT, REPORTED, SCHEDULE, State
 
 LATE = timedelta(days=1)
@@ -18,12 +20,16 @@ SELECT start.series_id, start.rid, slot, started_at FROM monitor_reportedstart A
 JOIN unnest(%b::bigint[], %b::text[]) AS wanted (series, rid)
     ON (start.series_id, start.rid) = (wanted.series, wanted.rid)
 """
+_OWNERS = """
+SELECT start.series_id, start.slot, start.rid FROM monitor_reportedstart AS start
+JOIN unnest(%b::bigint[], %b::timestamptz[]) AS wanted (series, slot)
+    ON (start.series_id, start.slot) = (wanted.series, wanted.slot)
+"""
 _NAME = """
 INSERT INTO monitor_reportedstart (series_id, rid, slot, received_at)
 SELECT series, rid, slot, %b
 FROM unnest(%b::bigint[], %b::text[], %b::timestamptz[]) AS named (series, rid, slot)
 ORDER BY series, rid
-ON CONFLICT DO NOTHING
 """
 # The slots of the schedule around a time, of the last year and the next day: the ledger has no later ones.
 _AROUND = """
@@ -45,76 +51,142 @@ LEFT JOIN monitor_rawreport AS raw ON raw.run_id = run.id AND raw.slot = run.slo
     AND raw.slot BETWEEN %b AND %b
 """
 _Slot = tuple[int, datetime]  # the key of a series, and a slot
+_Name = tuple[int, str]  # the key of a series, and an id
 
 
 class ReportedRun(NamedTuple):
-    """A run without a slot: when it started, the sender's id, and the SHA-256 of its report ("": none)."""
+    """A run that is reported from outside.
+
+    Attributes:
+        at: when it started.
+        is_dated: the sender says when; else *at* is the time of arrival, less the duration.
+        rid: the sender's id; "": none.
+        sha256: of its report; "": of another one than any.
+    """
 
     series: int
     at: datetime
+    is_dated: bool
     rid: str
     sha256: str
 
+    @property
+    def name(self) -> str:
+        """Return what the run is known by when it is reported again; "": nothing.
+
+        The content of a report names its run if the report says when it was. No sender's id has a space.
+        """
+        return self.rid or (f"sha256 {self.sha256}" if self.is_dated else "")
+
 
 class ChosenSlot(NamedTuple):
-    """The slot of a run, and the time at which its start was announced; None: it was not."""
+    """The slot of a run.
+
+    Attributes:
+        announced_at: the time at which its start was announced; None: it was not.
+        is_named: the run had this slot before, by its id: another report of it is a conflict.
+    """
 
     slot: datetime
     announced_at: datetime | None = None
+    is_named: bool = False
 
 
 class KnownSlot(NamedTuple):
-    """The state of a run in the ledger, and the SHA-256 of the short report that is stored."""
+    """The state of a run in the ledger, and the SHA-256 of the short report that is stored.
+
+    "": the report was no short one; None: there is no report.
+    """
 
     state: str
-    sha256: str
+    sha256: str | None
 
 
-def choose(runs: Sequence[ReportedRun], now: datetime) -> list[ChosenSlot]:
-    """Return the slot of each of *runs*, which have ended, in order.
+class SlotChooser:
+    """Chooses the slots of runs of a batch, one after another, until the transaction ends.
 
     A run with an id has the slot of the start, or of the report, that named the id first. Without an id it is
     the run that announced its start last, if that has not ended. Else it is the run of the schedule's slot at
-    its start, unless this slot has another report or another run: then, and without a schedule, it is an
-    additional run with the time of its start as its slot. An equal report has the slot of the first one.
+    its start, unless this slot has another report, another run or another id: then, and without a schedule,
+    it is an additional run with the first free microsecond from its start on as its slot. An equal report has
+    the slot of the first one, if it says when its run was, or has a slot of the schedule.
+
+    Other transactions that choose slots of these series wait for the end of this one: which slot is free, and
+    whose it is from now on, is one decision.
     """
-    starts = find_starts([(run.series, rid) for run in runs for rid in {run.rid, ""}])
-    nearest = nearest_slots([(run.series, run.at) for run in runs])
-    last = [(series, start.slot) for (series, rid), start in starts.items() if not rid]
-    scheduled = [(run.series, slot) for run, slot in zip(runs, nearest, strict=True) if slot is not None]
-    states = slot_states([*last, *scheduled])
-    chosen, taken = [], dict[_Slot, str]()
-    for run, slot in zip(runs, nearest, strict=True):
-        choice = _choose(run, slot, starts, states, taken)
-        taken[run.series, choice.slot] = run.sha256
-        chosen.append(choice)
-    return _named(runs, chosen, starts, now)
 
+    def __init__(self, runs: Collection[ReportedRun], named: Collection[_Slot]) -> None:
+        """Lock the series of *runs* and of the slots *named* by reports, and read their slots."""
+        lock_each_until_commit(AdvisoryLock.SLOTS, {run.series for run in runs} | {key for key, _ in named})
+        self._starts = find_starts({(run.series, name) for run in runs for name in (run.name, run.rid, "")})
+        times = list({(run.series, run.at) for run in runs})
+        self._scheduled = dict(zip(times, nearest_slots(times), strict=True))
+        scheduled = [(series, slot) for (series, _), slot in self._scheduled.items() if slot is not None]
+        last = [(series, start.slot) for (series, name), start in self._starts.items() if not name]
+        dated = [(run.series, run.at) for run in runs if run.is_dated]
+        self._states = slot_states([*last, *scheduled, *dated])
+        self._owners = find_owners([*scheduled, *named])
+        self._free = FreeSlots(times)
+        self._taken: dict[_Slot, str] = {}
 
-def _choose(
-    run: ReportedRun,
-    scheduled: datetime | None,
-    starts: Mapping[tuple[int, str], ChosenSlot],
-    states: Mapping[_Slot, KnownSlot],
-    taken: Mapping[_Slot, str],
-) -> ChosenSlot:
-    start = starts.get((run.series, run.rid))
-    if run.rid and start is not None:
-        return start
-    if start is not None and (run.series, start.slot) not in taken:
-        state = states.get((run.series, start.slot))
-        if state is not None and _has_not_ended(start, state.state, scheduled, run.at):
-            return start
-    if scheduled is None:
-        return ChosenSlot(run.at)
-    key = run.series, scheduled
-    stored = states.get(key)
-    if key in taken:
-        is_open = taken[key] == run.sha256
-    else:
-        is_busy = stored is not None and stored.state in (*IN_FLIGHT, *REPORTED)
-        is_open = not is_busy or (stored is not None and stored.sha256 == run.sha256)
-    return ChosenSlot(scheduled if is_open else run.at)
+    def choose(self, run: ReportedRun) -> ChosenSlot:
+        """Return the slot of *run*, which has ended; it stays free until ``take``."""
+        known = self._starts.get((run.series, run.name)) if run.name else None
+        if known is not None:
+            return known._replace(is_named=True)
+        scheduled = self._scheduled[run.series, run.at]
+        start = None if run.rid else self._starts.get((run.series, ""))
+        if start is not None and (run.series, start.slot) not in self._taken:
+            state = self._states.get((run.series, start.slot))
+            if state is not None and _has_not_ended(start, state.state, scheduled, run.at):
+                return start
+        if scheduled is not None and self._is_open(run, scheduled):
+            return ChosenSlot(scheduled)
+        if self._is_stored(run):
+            return ChosenSlot(run.at)
+        return ChosenSlot(self._free.next(run.series, run.at))
+
+    def _is_stored(self, run: ReportedRun) -> bool:
+        """Return whether the report of the slot at the start of *run* is the same one.
+
+        If retention has deleted it, reports without an id are compared by that time.
+        """
+        stored = self._states.get((run.series, run.at))
+        if not run.is_dated or stored is None or stored.state not in REPORTED:
+            return False
+        return not run.rid if stored.sha256 is None else stored.sha256 == run.sha256
+
+    def _is_open(self, run: ReportedRun, slot: datetime) -> bool:
+        """Return whether the schedule's *slot* is the one of *run*."""
+        key = run.series, slot
+        if key in self._taken:
+            return self._taken[key] == run.sha256
+        stored = self._states.get(key)
+        if stored is not None and stored.state in REPORTED:
+            return stored.sha256 == run.sha256
+        is_in_flight = stored is not None and stored.state in IN_FLIGHT
+        return not is_in_flight and self._owners.get(key, set()) <= {run.name}
+
+    def other_owner(self, run: ReportedRun, slot: datetime) -> str:
+        """Return the other id whose slot is the *slot* that the report of *run* names; "": there is none."""
+        is_known = (run.series, run.rid) in self._starts
+        others = self._owners.get((run.series, slot), set()) - {run.rid, ""}
+        return min(others) if run.rid and not is_known and others else ""
+
+    def take(self, run: ReportedRun, slot: datetime) -> None:
+        """Give *slot* to *run*: other runs of the batch, and other reports of the same run, respect it."""
+        self._taken[run.series, slot] = run.sha256
+        self._free.take(run.series, slot)
+        if run.name:
+            self._owners.setdefault((run.series, slot), set()).add(run.name)
+            self._starts.setdefault((run.series, run.name), ChosenSlot(slot))
+
+    def new_name(self, run: ReportedRun, slot: datetime) -> _Name | None:
+        """Return the name of *run* to record with its *slot*; None: it is recorded, or its slot suffices."""
+        is_found = not run.rid and slot in (run.at, self._scheduled.get((run.series, run.at)))
+        if not run.name or is_found or (run.series, run.name) in self._starts:
+            return None
+        return run.series, run.name
 
 
 def _has_not_ended(start: ChosenSlot, state: str, scheduled: datetime | None, at: datetime) -> bool:
@@ -130,43 +202,36 @@ def _has_not_ended(start: ChosenSlot, state: str, scheduled: datetime | None, at
     return start.slot == scheduled if scheduled is not None else is_recent
 
 
-def _named(
-    runs: Sequence[ReportedRun],
-    chosen: Sequence[ChosenSlot],
-    starts: Mapping[tuple[int, str], ChosenSlot],
-    now: datetime,
-) -> list[ChosenSlot]:
-    """Record the slots of ids that were not known, so that the same report again has the same slot.
-
-    The slot that a concurrent request has recorded first wins.
-    """
-    new = {
-        (run.series, run.rid): choice.slot
-        for run, choice in zip(runs, chosen, strict=True)
-        if run.rid and (run.series, run.rid) not in starts
-    }
-    if not new:
-        return list(chosen)
-    series, rids = zip(*new, strict=True)
+def record_names(names: Mapping[_Name, datetime], now: datetime) -> None:
+    """Record the slots of ids that are new, so that the same run reported again has the same slot."""
+    if not names:
+        return
+    series, rids = zip(*names, strict=True)
     with binary.cursor() as cursor:
-        cursor.execute(_NAME, [now, list(series), list(rids), list(new.values())])
-    recorded = find_starts(new)
-    return [
-        recorded.get((run.series, run.rid), choice) if run.rid else choice
-        for run, choice in zip(runs, chosen, strict=True)
-    ]
+        cursor.execute(_NAME, [now, list(series), list(rids), list(names.values())])
 
 
-def find_starts(
-    wanted: Sequence[tuple[int, str]] | Mapping[tuple[int, str], object],
-) -> dict[tuple[int, str], ChosenSlot]:
+def find_starts(wanted: Iterable[_Name]) -> dict[_Name, ChosenSlot]:
     """Return the runs that were named or announced, by (series key, id); the id "" is the last start."""
-    if not wanted:
+    if not (names := set(wanted)):
         return {}
-    series, rids = zip(*set(wanted), strict=True)
+    series, rids = zip(*names, strict=True)
     with binary.cursor() as cursor:
         cursor.execute(_STARTS, [list(series), list(rids)])
         return {(key, rid): ChosenSlot(slot, at) for key, rid, slot, at in cursor.fetchall()}
+
+
+def find_owners(slots: Iterable[_Slot]) -> dict[_Slot, set[str]]:
+    """Return the ids whose slots are among *slots*; the id "" is the last start."""
+    if not (wanted := set(slots)):
+        return {}
+    series, times = zip(*wanted, strict=True)
+    owners: dict[_Slot, set[str]] = {}
+    with binary.cursor() as cursor:
+        cursor.execute(_OWNERS, [list(series), list(times)])
+        for key, slot, rid in cursor.fetchall():
+            owners.setdefault((key, slot), set()).add(rid)
+    return owners
 
 
 def nearest_slots(times: Sequence[tuple[int, datetime]]) -> list[datetime | None]:
@@ -205,5 +270,6 @@ def slot_states(slots: Sequence[_Slot]) -> dict[_Slot, KnownSlot]:
     states = {}
     for key, slot, run, state, packing, packed in rows:
         body = None if packed is None else stored_body(run, packing, packed)
-        states[key, slot] = KnownSlot(state, sent_sha256(body) if body else "")
+        sha256 = None if packed is None else sent_sha256(body) if body else ""
+        states[key, slot] = KnownSlot(state, sha256)
     return states

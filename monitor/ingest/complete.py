@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from monitor.ingest import choose_slots
-from monitor.ingest.choose_slots import ChosenSlot, ReportedRun
+from monitor.ingest.choose_slots import ChosenSlot, ReportedRun, SlotChooser
 from monitor.ingest.fast_parser import ParsedReport, parsed
 from monitor.ingest.short_reports import ReportedSeries, ShortReport, complete, read
 from monitor.models import Series
@@ -15,27 +15,39 @@ from monitor.series.segments import current_bindings
 from reporters import report as wire
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from monitor.models.series import SeriesQuerySet
 
 Sent = tuple[bytes, str | None]  # a body, and the reporter whose credential sent it (None: trusted code)
 
 
+class OwnSlot(NamedTuple):
+    """A slot that this transaction gives to a run for the first time; *name*: see ``record_names``."""
+
+    slot: datetime
+    is_chosen: bool
+    name: tuple[int, str] | None
+
+
 class CompletedReport(NamedTuple):
-    """A parsed report, and the body to store."""
+    """A parsed report, the body to store, and the slot that the run got now; None: it has one already."""
 
     report: ParsedReport
     body: bytes
+    own: OwnSlot | None = None
 
 
 def parse_sent(
-    sent: Mapping[int, Sent], visible: SeriesQuerySet | None, now: datetime
+    sent: Mapping[int, Sent],
+    visible: SeriesQuerySet | None,
+    now: datetime,
+    whole: Iterable[ParsedReport],
 ) -> dict[int, CompletedReport | wire.ReportError]:
     """Parse the reports *sent*, each with its sender, and complete the short ones; return a result for each.
 
     A report is short if it lacks a field. Only series that programs outside of gridcast report have short
-    reports: the reporters of other series send every field.
+    reports: the reporters of other series send every field. The slots of the reports *whole*, which the
+    caller stores too, are taken. Until the end of the transaction the series of short reports are locked
+    (``SlotChooser``).
     """
     results: dict[int, CompletedReport | wire.ReportError] = {}
     short: dict[int, ShortReport] = {}
@@ -49,6 +61,8 @@ def parse_sent(
                 short[number] = report
             else:
                 results[number] = CompletedReport(parsed(report), body)
+    if not short:
+        return results
     series = _series(((each.series, sent[number][1]) for number, each in short.items()), visible)
     known: dict[int, tuple[ShortReport, ReportedSeries]] = {}
     for number, each in short.items():
@@ -57,27 +71,52 @@ def parse_sent(
             known[number] = each, its
         else:
             results[number] = _refusal(each, sent[number][1], is_known=key in series)
-    return results | _completed(known, now)
+    others = [each.report for each in results.values() if isinstance(each, CompletedReport)]
+    return results | _completed(known, now, [*whole, *others])
 
 
 def _completed(
-    short: Mapping[int, tuple[ShortReport, ReportedSeries]], now: datetime
+    short: Mapping[int, tuple[ShortReport, ReportedSeries]], now: datetime, whole: Iterable[ParsedReport]
 ) -> dict[int, CompletedReport | wire.ReportError]:
-    slots = {number: ChosenSlot(each.slot) for number, (each, _) in short.items() if each.slot is not None}
-    without = [number for number in short if number not in slots]
-    runs = [
-        ReportedRun(series.key, each.at(now), each.rid, each.sha256)
-        for each, series in (short[number] for number in without)
-    ]
-    slots |= dict(zip(without, choose_slots.choose(runs, now), strict=True))
+    """Complete the reports *short*: first those that name their slots, so that others do not get these.
+
+    A report that is refused takes no slot.
+    """
+    runs = {
+        number: ReportedRun(series.key, each.at(now), each.started_at is not None, each.rid, each.sha256)
+        for number, (each, series) in short.items()
+    }
+    named = {(series.key, each.slot) for each, series in short.values() if each.slot is not None}
+    keys = {series.name: series.key for _, series in short.values()}
+    chooser = SlotChooser(runs.values(), named)
+    for report in whole:
+        if report.series in keys:
+            chooser.take(ReportedRun(keys[report.series], report.slot, False, "", ""), report.slot)
     results: dict[int, CompletedReport | wire.ReportError] = {}
-    for number, (each, series) in short.items():
+    for number in sorted(short, key=lambda number: short[number][0].slot is None):
+        each, series = short[number]
         try:
-            report = complete(each, series, slots[number].slot, now, slots[number].announced_at)
-            results[number] = CompletedReport(parsed(report), wire.to_json(report))
+            results[number] = _completed_one(each, series, runs[number], chooser, now)
         except wire.ReportError as error:
             results[number] = error
     return results
+
+
+def _completed_one(
+    short: ShortReport, series: ReportedSeries, run: ReportedRun, chooser: SlotChooser, now: datetime
+) -> CompletedReport:
+    choice = chooser.choose(run) if short.slot is None else ChosenSlot(short.slot)
+    if short.slot is not None and (other := chooser.other_owner(run, short.slot)):
+        raise wire.MalformedReport(
+            f"slot: {wire.rfc3339(short.slot)} is that of the id {other!r}: leave it out, and the run of the"
+            f" id {run.rid!r} gets a slot of its own"
+        )
+    report = complete(short, series, choice.slot, now, choice.announced_at)
+    own = None
+    if not choice.is_named:
+        own = OwnSlot(choice.slot, short.slot is None, chooser.new_name(run, choice.slot))
+    chooser.take(run, choice.slot)
+    return CompletedReport(parsed(report), wire.to_json(report), own)
 
 
 def _series(

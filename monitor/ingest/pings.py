@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import transaction
 
-from monitor.ingest.choose_slots import find_starts, nearest_slots, slot_states
+from monitor.db.advisory_locks import AdvisoryLock, lock_each_until_commit
+from monitor.ingest.choose_slots import find_owners, find_starts, nearest_slots, slot_states
 from monitor.ledger import outside_runs
+from monitor.ledger.free_slots import FreeSlots
 from monitor.models import ReportedStart, Run, Series
 from monitor.models.run import REPORTED, State
 from reporters.fields import clean_text
@@ -39,11 +41,12 @@ class PingedRun(NamedTuple):
 def start_run(series: Series, rid: str, now: datetime) -> PingedRun:
     """Record that a run of *series* has started at *now*; *rid* is the caller's id of the run, or "".
 
-    It is the run of the schedule's slot, if this has no report and no other run; else an additional run.
+    It is the run of the schedule's slot, if this has no report, no other run and no other id; else an
+    additional run with a slot of its own.
     With an id that is known nothing changes. Without an id, a second start in the same slot replaces the
     first: the run then began at *now*.
     """
-    Series.objects.select_for_update(no_key=True).get(pk=series.pk)  # serialises the starts of the series
+    lock_each_until_commit(AdvisoryLock.SLOTS, [series.pk])
     start = find_starts([(series.pk, rid)]).get((series.pk, rid))
     if rid and start is not None:
         return _pinged(series, start.slot, is_known=True)
@@ -59,12 +62,16 @@ def start_run(series: Series, rid: str, now: datetime) -> PingedRun:
 def _slot_of_start(series: Series, now: datetime, last: datetime | None) -> datetime:
     """Return the slot of a run that starts at *now*; *last* is the slot of the last start without an id."""
     (slot,) = nearest_slots([(series.pk, now)])
-    if slot is None:
-        return now
-    state = slot_states([(series.pk, slot)]).get((series.pk, slot))
-    is_taken = state is not None and state.state in (State.RUNNING, *REPORTED)
-    is_restart = slot == last and state is not None and state.state == State.RUNNING
-    return now if is_taken and not is_restart else slot
+    if slot is not None:
+        key = series.pk, slot
+        state = slot_states([key]).get(key)
+        is_reported = state is not None and state.state in REPORTED
+        owners = find_owners([key]).get(key, set())
+        is_taken = is_reported or bool(owners) or (state is not None and state.state == State.RUNNING)
+        is_restart = slot == last and not is_reported and owners <= {""}
+        if is_restart or not is_taken:
+            return slot
+    return FreeSlots([(series.pk, now)]).next(series.pk, now)
 
 
 def _pinged(series: Series, slot: datetime, *, is_known: bool = False) -> PingedRun:

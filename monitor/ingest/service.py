@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import DataError, IntegrityError
+from django.db import DataError, IntegrityError, transaction
 from django.utils import timezone
 from psycopg.errors import CheckViolation, ForeignKeyViolation
 
-from monitor.ingest import complete, match_runs
+from monitor.ingest import choose_slots, complete, match_runs
 from monitor.ingest.complete import unknown_series
 from monitor.ingest.conflicts import MOST_PER_RUN, IngestOutcome
 from monitor.ingest.counts import count_receipts
@@ -23,7 +23,7 @@ from reporters import report as wire
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from monitor.ingest.write import IngestedReport
     from monitor.models.series import SeriesQuerySet
@@ -35,6 +35,7 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 AHEAD = timedelta(minutes=5)
 # A report up to this far ahead is premature: its sender's clock was set, and time will catch up with it.
 PREMATURE = timedelta(days=1)
+MOST_TRIES = 20  # to store a report in the slot that was chosen for it: each has another one taken meanwhile
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ class _Batch(NamedTuple):
     is_retry: bool = False  # after runs or series were deleted
 
 
+class _SlotTaken(Exception):
+    """A whole report, which needs no lock, was stored in a slot that was chosen for another run."""
+
+
 def ingest(body: bytes) -> ReportReceipt:
     """Store one report; see ``ingest_all``."""
     return ingest_all([body])[0]
@@ -94,44 +99,121 @@ def ingest_all(
     """
     require_space()
     now = timezone.now()
-    sent_by = [None] * len(bodies) if senders is None else list(senders)
-    parsed, bodies = _parse_all(bodies, sent_by, visible, now, from_outside=from_outside)
-    receipts = {
-        number: receipt for number, receipt in enumerate(parsed) if isinstance(receipt, ReportReceipt)
-    }
-    reports = {number: report for number, report in enumerate(parsed) if isinstance(report, ParsedReport)}
-    batches = [_Batch(list(reports))]
+    sent = list(zip(bodies, [None] * len(bodies) if senders is None else senders, strict=True))
     with raising_depot_full():
-        while batches:
-            batch = batches.pop()
-            batch_reports = [reports[number] for number in batch.numbers]
-            entries = match_runs.find(batch_reports, [sent_by[number] for number in batch.numbers], visible)
-            matched = {
-                number: MatchedReport(entry, reports[number], bodies[number], trigger)
-                for number, entry in zip(batch.numbers, entries, strict=True)
-                if entry is not None
-            }
-            try:
-                ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
-            except TooManyMetrics as error:
-                within = [number for number in matched if reports[number].run not in error.refused]
-                for number in matched.keys() - set(within):
-                    receipts[number] = _refused(reports[number], error.refused[reports[number].run])
-                batches.append(batch._replace(numbers=within))
-            except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
-                if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
-                    (number,) = matched
-                    receipts[number] = _refused(reports[number], f"the depot cannot hold it: {error}")
-                else:
-                    batches += _next_batches(batch._replace(numbers=list(matched)), error)
-            else:
-                for number, each in zip(matched, ingested, strict=True):
-                    receipts[number] = _receipt(reports[number], each)
-    for number in reports.keys() - receipts.keys():
-        receipts[number] = _refused(reports[number], unknown_series(reports[number].series, sent_by[number]))
-    in_order = [receipts[number] for number in range(len(bodies))]
+        if from_outside:
+            receipts = _ingest_from_outside(sent, visible, trigger, now)
+        else:
+            parsed = {number: _parse(body, sender, now) for number, (body, sender) in enumerate(sent)}
+            receipts = _store(parsed, sent, visible, trigger)
+    in_order = [receipts[number] for number in range(len(sent))]
     count_receipts(in_order)
     return in_order
+
+
+def _ingest_from_outside(
+    sent: Sequence[complete.Sent], visible: SeriesQuerySet | None, trigger: str, now: datetime
+) -> dict[int, ReportReceipt]:
+    """Store the reports *sent*, and complete the short ones; return the receipts by position.
+
+    Short reports get their slots in the transaction that stores them; whole reports need none.
+    """
+    parsed: dict[int, ParsedReport | ReportReceipt] = {}
+    others: dict[int, complete.Sent] = {}
+    for number, (body, sender) in enumerate(sent):
+        try:
+            parsed[number] = _checked(parse_fast(body), sender, now)
+        except NeedsStrictParser:
+            others[number] = body, sender
+    if not others:
+        return _store(parsed, sent, visible, trigger)
+    for is_last in (*(MOST_TRIES - 1) * [False], True):
+        try:
+            with transaction.atomic():
+                return _store_completed(parsed, others, sent, visible, trigger, now)
+        except _SlotTaken:
+            if is_last:
+                raise
+        except IntegrityError as error:  # at the commit: a series was deleted meanwhile
+            if is_last or not isinstance(error.__cause__, ForeignKeyViolation):
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _store_completed(
+    whole: Mapping[int, ParsedReport | ReportReceipt],
+    others: Mapping[int, complete.Sent],
+    sent: Sequence[complete.Sent],
+    visible: SeriesQuerySet | None,
+    trigger: str,
+    now: datetime,
+) -> dict[int, ReportReceipt]:
+    """Complete the reports *others* and store them with the reports *whole*, and record their new ids.
+
+    Raises:
+        _SlotTaken: the slot that was chosen for a run has the report of another one meanwhile.
+    """
+    parsed, stored = dict(whole), list(sent)
+    own: dict[int, complete.OwnSlot] = {}
+    named = [report for report in whole.values() if isinstance(report, ParsedReport)]
+    for number, completed in complete.parse_sent(others, visible, now, named).items():
+        if isinstance(completed, wire.ReportError):
+            parsed[number] = ReportReceipt(run=None, accepted=False, error=str(completed))
+            continue
+        stored[number] = completed.body, sent[number][1]
+        parsed[number] = _checked(completed.report, sent[number][1], now)
+        if completed.own is not None:
+            own[number] = completed.own
+    receipts = _store(parsed, stored, visible, trigger)
+    if any(own[number].is_chosen and receipts[number].conflict for number in own):
+        raise _SlotTaken("the slots that were chosen for runs have reports already, each time")
+    names = {
+        slot.name: slot.slot
+        for number, slot in own.items()
+        if slot.name is not None and receipts[number].accepted and not receipts[number].conflict
+    }
+    choose_slots.record_names(names, now)
+    return receipts
+
+
+def _store(
+    parsed: Mapping[int, ParsedReport | ReportReceipt],
+    sent: Sequence[complete.Sent],
+    visible: SeriesQuerySet | None,
+    trigger: str,
+) -> dict[int, ReportReceipt]:
+    """Store the reports among *parsed*, whose bodies and senders are in *sent*; return all receipts."""
+    receipts = {number: each for number, each in parsed.items() if isinstance(each, ReportReceipt)}
+    reports = {number: each for number, each in parsed.items() if isinstance(each, ParsedReport)}
+    batches = [_Batch(list(reports))]
+    while batches:
+        batch = batches.pop()
+        batch_reports = [reports[number] for number in batch.numbers]
+        entries = match_runs.find(batch_reports, [sent[number][1] for number in batch.numbers], visible)
+        matched = {
+            number: MatchedReport(entry, reports[number], sent[number][0], trigger)
+            for number, entry in zip(batch.numbers, entries, strict=True)
+            if entry is not None
+        }
+        try:
+            ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
+        except TooManyMetrics as error:
+            within = [number for number in matched if reports[number].run not in error.refused]
+            for number in matched.keys() - set(within):
+                receipts[number] = _refused(reports[number], error.refused[reports[number].run])
+            batches.append(batch._replace(numbers=within))
+        except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
+            if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
+                (number,) = matched
+                receipts[number] = _refused(reports[number], f"the depot cannot hold it: {error}")
+            else:
+                batches += _next_batches(batch._replace(numbers=list(matched)), error)
+        else:
+            for number, each in zip(matched, ingested, strict=True):
+                receipts[number] = _receipt(reports[number], each)
+    for number in reports.keys() - receipts.keys():
+        receipts[number] = _refused(reports[number], unknown_series(reports[number].series, sent[number][1]))
+    return receipts
 
 
 def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:
@@ -153,34 +235,6 @@ def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | Rep
         return _checked(parse(body), sender, now)
     except wire.ReportError as error:
         return ReportReceipt(run=None, accepted=False, error=str(error))
-
-
-def _parse_all(
-    bodies: Sequence[bytes],
-    senders: Sequence[str | None],
-    visible: SeriesQuerySet | None,
-    now: datetime,
-    *,
-    from_outside: bool,
-) -> tuple[list[ParsedReport | ReportReceipt], Sequence[bytes]]:
-    """Parse each report, and complete those *from_outside*; return the results and the bodies to store."""
-    if not from_outside:
-        return [_parse(body, sender, now) for body, sender in zip(bodies, senders, strict=True)], bodies
-    results: dict[int, ParsedReport | ReportReceipt] = {}
-    stored = list(bodies)
-    others: dict[int, complete.Sent] = {}
-    for number, (body, sender) in enumerate(zip(bodies, senders, strict=True)):
-        try:
-            results[number] = _checked(parse_fast(body), sender, now)
-        except NeedsStrictParser:
-            others[number] = body, sender
-    for number, completed in complete.parse_sent(others, visible, now).items() if others else ():
-        if isinstance(completed, wire.ReportError):
-            results[number] = ReportReceipt(run=None, accepted=False, error=str(completed))
-        else:
-            stored[number] = completed.body
-            results[number] = _checked(completed.report, senders[number], now)
-    return [results[number] for number in range(len(bodies))], stored
 
 
 def _checked(report: ParsedReport, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:

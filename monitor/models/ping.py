@@ -75,7 +75,8 @@ class PingKey(models.Model):
 class ReportedStart(models.Model):
     """The slot of a run that a program outside of gridcast has named by *rid*, and when it started.
 
-    An empty *rid* is the last start of the series that was announced without one.
+    An empty *rid* is the last start of the series that was announced without one. Of a report without an id
+    that got another slot than its own time, *rid* has the SHA-256, with a space that no sender's id has.
     """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="reported_starts")
@@ -87,6 +88,7 @@ class ReportedStart(models.Model):
     class Meta:
         ordering = ["-received_at"]
         constraints = [models.UniqueConstraint(fields=["series", "rid"], name="reported_start_once")]
+        indexes = [models.Index(fields=["series", "slot"], name="reported_start_slot")]
 
     def __str__(self) -> str:
         return f"start of {self.series} at {self.slot:%Y-%m-%d %H:%M:%S}"
