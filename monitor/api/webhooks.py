@@ -223,7 +223,7 @@ def delete_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
 def ping_webhook(request: HttpRequest, webhook: str) -> HttpResponse:
     """It takes its place behind the messages that wait."""
     hook, now = subject_of(request), timezone.now()
-    delivery = ping(hook, int(now.timestamp() * 1_000_000), now)
+    delivery = ping(hook, now)
     return _enqueued(hook.name, delivery)
 
 

@@ -236,6 +236,7 @@ class _Import:
         for (_, run), receipt in zip(new, receipts, strict=True):
             if receipt.duplicate or receipt.conflict:  # a concurrent import stored it meanwhile
                 self.tally.known += 1
+                self.tally.differing += receipt.conflict
             elif receipt.accepted:
                 self.tally.new += 1
             else:

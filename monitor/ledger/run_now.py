@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.utils import timezone
 
+from monitor.ledger.free_slots import FreeSlots
 from monitor.ledger.holds import InvalidRequest, NotAllowed, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run
 from monitor.models.run import PLANNED
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models.hold import Scope
+
+CLOCKS_DIFFER = timedelta(minutes=1)  # of the hosts that serve requests
 
 
 @dataclass(frozen=True)
@@ -99,21 +103,26 @@ def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: boo
     """Return a requested run of each of *series*, sorted by name of the series.
 
     A requested run that already waits is returned; with *force*, only a forced run. Otherwise a new run is
-    inserted at *slot*, with *trigger*.
+    inserted at the first free slot at *slot* or later, with *trigger*.
     """
     locked = list(series.select_for_update(no_key=True).order_by("pk"))  # serialises concurrent requests
-    waiting = Run.objects.due(slot).filter(series__in=locked).exclude(trigger__in=PLANNED)
+    due = Run.objects.due(slot + CLOCKS_DIFFER)  # a request that got its time later may have been first
+    waiting = due.filter(series__in=locked).exclude(trigger__in=PLANNED)
     if force:
         waiting = waiting.filter(forced=True)
     waiting_runs = {
         series_pk: (run, due) for series_pk, run, due in waiting.values_list("series_id", "pk", "slot")
     }
-    created = [
-        Run(id=run_id(its.name, slot), series=its, slot=slot, due_at=slot, trigger=trigger, forced=force)
-        for its in locked
-        if its.pk not in waiting_runs
-    ]
-    Run.objects.bulk_create(created, ignore_conflicts=True, batch_size=5000)
+    lacking = [its for its in locked if its.pk not in waiting_runs]
+    free = FreeSlots([(its.pk, slot) for its in lacking])
+    created = [_new_run(its, free.next(its.pk, slot), trigger, force=force) for its in lacking]
+    Run.objects.bulk_create(created, batch_size=5000)
     requested = dict([*waiting_runs.values(), *((run.pk, run.slot) for run in created)])
     runs = Run.objects.filter(pk__in=requested, slot__in=set(requested.values()))
     return list(runs.select_related("series").order_by("series__sort_name"))
+
+
+def _new_run(series: Series, slot: datetime, trigger: str, *, force: bool) -> Run:
+    return Run(
+        id=run_id(series.name, slot), series=series, slot=slot, due_at=slot, trigger=trigger, forced=force
+    )

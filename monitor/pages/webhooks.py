@@ -82,7 +82,7 @@ def _listed() -> list[ListedWebhook]:
 @permission_required(MANAGE_WEBHOOKS, raise_exception=True)
 def test(request: HttpRequest, name: str) -> HttpResponse:
     hook, now = get_object_or_404(Webhook, name=name), timezone.now()
-    ping(hook, int(now.timestamp() * 1_000_000), now)
+    ping(hook, now)
     messages.success(request, f"A test message to {hook.name} is sent within seconds.")
     return redirect("webhooks")
 

@@ -34,7 +34,7 @@ def trial(
         Assignment(
             # The next trial with the same hosts removes what a killed one left there; others run beside it.
             series=f"init-{probe}-{hosts}",
-            slot=datetime.now(UTC).replace(microsecond=0),
+            slot=datetime.now(UTC),
             reporter="init",
             probe=probe,
             bindings=bindings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -61,19 +62,22 @@ def enqueue(deliveries: Sequence[WebhookDelivery], now: datetime, most: int = MO
 def site_deliveries(
     event: EventType, site: str, at: datetime, data: Mapping[str, Any], now: datetime
 ) -> list[WebhookDelivery]:
-    """Return the messages that *site* went down or came up at *at*."""
+    """Return the messages that *site* went down or came up at *at*.
+
+    A site may go down twice since the same time, if late reports have it up meanwhile: two messages.
+    """
     content = {"type": event, "timestamp": rfc3339(at), "data": {"site": site, **data}}
     return [
-        _delivery(hook, f"{event}-{site}-{at:%Y%m%dT%H%M%S%fZ}", content, site, now)
+        _delivery(hook, f"{event}-{uuid.uuid4()}", content, site, now)
         for hook, _, sites in _receivers(event)
         if not sites or site in sites
     ]
 
 
-def ping(hook: Webhook, number: int, now: datetime) -> WebhookDelivery:
-    """Enqueue and return a message that tells nothing, to test the receiver; *number* makes it unique."""
+def ping(hook: Webhook, now: datetime) -> WebhookDelivery:
+    """Enqueue and return a message that tells nothing, to test the receiver."""
     content = {"type": EventType.PING, "timestamp": rfc3339(now), "data": {"webhook": hook.name}}
-    delivery = _delivery(hook, f"ping-{hook.pk}-{number}", content, hook.name, now)
+    delivery = _delivery(hook, f"ping-{uuid.uuid4()}", content, hook.name, now)
     delivery.save()
     return delivery
 

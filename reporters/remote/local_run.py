@@ -50,7 +50,7 @@ def assignment(name: str, options: argparse.Namespace) -> Assignment:
     scratch = os.path.abspath(options.scratch or tempfile.gettempdir())  # noqa: PTH100  # used as text
     return Assignment(
         series="once",
-        slot=datetime.now(timezone.utc).replace(microsecond=0),
+        slot=datetime.now(timezone.utc),
         reporter=_HERE,
         probe=name,
         bindings={role: [_HERE] for role in probe.roles},

@@ -146,7 +146,7 @@ def fill_depot() -> tuple[str, str]:
     (ring,) = builders.circles(["ring"], builders.sites(2))
     receiver = WebhookDefinition("ops", "https://hooks.example.org/", [EventType.RUN_ENDED])
     ada = builders.user("ada", is_superuser=True)
-    ping(define_webhook(receiver, author=ada, now=now)[0], 1, now)
+    ping(define_webhook(receiver, author=ada, now=now)[0], now)
     counters.add(traces.DROPPED)
     builders.history(ring, 10, until=now - 3 * MINUTE, with_forecasts=False)
     refresh.refresh_all(now)

@@ -124,7 +124,7 @@ def build() -> World:
         created_at=world.now,
         created_by="chief",
     )
-    world.delivery = ping(hook, 1, world.now).pk
+    world.delivery = ping(hook, world.now).pk
     _sessions(world)
     _tokens(world)
     return world

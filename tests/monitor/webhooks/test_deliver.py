@@ -238,7 +238,7 @@ def test_old_records_are_pruned(ring: Series, receiver: Hook) -> None:
 
 
 def test_a_ping_tests_a_receiver(ring: Series, receiver: Hook) -> None:
-    ping(webhook(receiver), 1, timezone.now())
+    ping(webhook(receiver), timezone.now())
     deliver.deliver_webhooks(timezone.now())
     assert [json.loads(body)["type"] for _, body in receiver.requests] == ["webhook.ping"]
 
@@ -258,6 +258,15 @@ def test_a_site_that_goes_down_and_comes_up_is_told_once_each(ring: Series, rece
     ]
     assert contents[0]["data"]["reasons"] == ["site1-login: refused"]
     assert contents[1]["data"]["down_since"] == contents[0]["data"]["since"]
+
+
+def test_a_site_that_is_down_again_since_the_same_time_is_told_again(ring: Series, receiver: Hook) -> None:
+    """A late report had the site up meanwhile."""
+    webhook(receiver, events=[EventType.SITE_DOWN, EventType.SITE_UP])
+    for is_down in (True, False, True, False):
+        announce_sites({"site1": SiteReport(is_down, NOW)}, NOW)
+    events = list(WebhookDelivery.objects.order_by("pk").values_list("event", flat=True))
+    assert events == ["site.down", "site.up", "site.down", "site.up"]
 
 
 def test_failures_at_a_site_are_told_unless_the_monitor_is_suspected(ring: Series, receiver: Hook) -> None:
