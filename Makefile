@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench growth lighthouse soak chaos agents fuzz kills sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench growth lighthouse soak chaos agents fuzz kills ends sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -35,7 +35,7 @@ tests:
 nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
 	@.ci/system-packages test
 	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
-	$(MAKE) soak fuzz kills chaos agents growth
+	$(MAKE) soak fuzz kills ends chaos agents growth
 
 CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
 .PHONY: $(CHECKS) tests
@@ -98,6 +98,11 @@ fuzz: .venv/.development ## ten thousand malformed reports and a hundred thousan
 kills: .venv/.development ## two hundred kills of web and PostgreSQL during ingest
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_kills.py
+
+ends: .venv/.development ## a hundred thousand ends of runs, reported in every way, during fifty kills of web and broker
+	GRIDCAST_ENDS=$${GRIDCAST_ENDS:-100000} GRIDCAST_ENDS_KILLS=$${GRIDCAST_ENDS_KILLS:-50} \
+		GRIDCAST_ENDS_SEED=$${GRIDCAST_ENDS_SEED:-$$(date +%s)} \
+		$(PY) -m pytest -s tests/monitor/test_ends.py
 
 sbom: .venv/.development ## write the bill of materials of all dependencies, gridcast.cdx.json
 	.ci/sbom $(PY) gridcast.cdx.json

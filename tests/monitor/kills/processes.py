@@ -41,10 +41,16 @@ class Web:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        services = [self._server.service(), self._prepare(), self._web()]
-        supervisor = Supervisor(services, status_file=self._status_file, log_dir=self.var / "log")
+        supervisor = Supervisor(self.services(), status_file=self._status_file, log_dir=self.var / "log")
         with supervisor.running(up_within_seconds=UP_WITHIN_SECONDS):
             yield
+
+    def services(self) -> list[Service]:
+        return [
+            self._server.service(),
+            self._service("prepare", self._preparation(), once=True, depends_on=["postgres"]),
+            self._web(),
+        ]
 
     @property
     def url(self) -> str:
@@ -54,33 +60,34 @@ class Web:
     def token(self) -> str:
         return (self.var / "token").read_text(encoding="ascii")
 
-    def _prepare(self) -> Service:
-        argv = [
-            sys.executable,
-            "-m",
-            "tests.monitor.kills.prepare",
-            str(self._series),
-            str(self.var / "token"),
-        ]
-        return self._service("prepare", argv, once=True, depends_on=["postgres"])
+    def _preparation(self) -> list[str]:
+        """Return the command that sets up the empty depot."""
+        module = "tests.monitor.kills.prepare"
+        return [sys.executable, "-m", module, str(self._series), str(self.var / "token")]
 
-    def _web(self) -> Service:
-        argv = [*GUNICORN, "monitor.wsgi", f"--bind=127.0.0.1:{self.port}", "--log-level=warning"]
-        return self._service("web", argv, depends_on=["prepare"])
-
-    def _service(self, name: str, argv: list[str], **more: object) -> Service:
-        environment = {
+    def environment(self) -> dict[str, str]:
+        return {
             **os.environ,
             **ONE_THREAD,
             "GRIDCAST_VAR": str(self.var),
             "DATABASE_URL": self.url,
             "DJANGO_SETTINGS_MODULE": "monitor.settings",
         }
-        return Service(name, argv, env=environment, directory=ROOT, **more)  # type: ignore[arg-type]
+
+    def _web(self) -> Service:
+        argv = [*GUNICORN, "monitor.wsgi", f"--bind=127.0.0.1:{self.port}", "--log-level=warning"]
+        return self._service("web", argv, depends_on=["prepare"])
+
+    def _service(self, name: str, argv: list[str], **more: object) -> Service:
+        return Service(name, argv, env=self.environment(), directory=ROOT, **more)  # type: ignore[arg-type]
 
     def kill(self, what: str, chance: random.Random) -> None:
         """Send SIGKILL to one process of the kind *what*; return when it is gone."""
-        killed = eventually(lambda: self._killed(KINDS[what](self), chance))
+        self.kill_one_of(what, lambda: KINDS[what](self), chance)
+
+    def kill_one_of(self, what: str, pids: Callable[[], list[int]], chance: random.Random) -> None:
+        """Send SIGKILL to one of *pids*, processes of *what*; return when it is gone."""
+        killed = eventually(lambda: self._killed(pids(), chance))
         assert killed, f"no process of {what}\n{self.log_tails()}"
         assert eventually(lambda: is_gone(killed))
 
