@@ -19,10 +19,11 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from monitor.alerts.evaluate import evaluate
 from monitor.ingest.http_senders import SentReports, ingest_requests
 from monitor.ingest.pings import start_run
 from monitor.ingest.service import ReportReceipt, ingest_all
-from monitor.models import PingKey, ReportedStart, Run, Series
+from monitor.models import Alert, AlertRule, PingKey, ReportedStart, Run, Series
 from monitor.models.run import REPORTED, State
 from reporters import report as wire
 from tests.monitor.builders import circle_report
@@ -97,6 +98,25 @@ def test_sixty_parallel_pings_with_ids_are_sixty_runs(schedule: str) -> None:
         states = {answer.json()["run"]: answer.json()["state"] for answer in answers}
         assert list(states.values()) == ["failed" if signal == "fail" else "passed" for signal in signals]
         assert ended() == ["failed"] * 40 + ["passed"] * 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sixty_parallel_failures_are_sixty_failed_runs_and_their_alert() -> None:
+    series = series_with("0 * * * *")
+    path = f"/api/v1/series/{NAME}/ping/fail"
+    program = sender()
+    statuses = in_threads(lambda number: program.post(f"{path}?rid=a{number}").status_code, range(60))
+    assert statuses == [200] * 60
+    assert ended() == ["failed"] * 60
+    fields = {
+        "condition": "failures_in_row",
+        "threshold": 60,
+        "everything": True,
+        "notify": [{"kind": "log"}],
+    }
+    AlertRule.objects.create(name="sixty", **fields)
+    evaluate(timezone.now())
+    assert Alert.objects.get().series == series
 
 
 @SCHEDULES
