@@ -169,9 +169,10 @@ class SlotChooser:
 
     def other_owner(self, run: ReportedRun, slot: datetime) -> str:
         """Return the other id whose slot is the *slot* that the report of *run* names; "": there is none."""
-        is_known = (run.series, run.rid) in self._starts
-        others = self._owners.get((run.series, slot), set()) - {run.rid, ""}
-        return min(others) if run.rid and not is_known and others else ""
+        if not run.rid or (run.series, run.rid) in self._starts:
+            return ""
+        owners = self._owners.get((run.series, slot), set())
+        return min((name for name in owners if name and " " not in name), default="")
 
     def take(self, run: ReportedRun, slot: datetime) -> None:
         """Give *slot* to *run*: other runs of the batch, and other reports of the same run, respect it."""

@@ -83,7 +83,9 @@ def _completed(
     A report that is refused takes no slot.
     """
     runs = {
-        number: ReportedRun(series.key, each.at(now), each.started_at is not None, each.rid, each.sha256)
+        number: ReportedRun(
+            series.key, each.at(now), each.slot is None and each.started_at is not None, each.rid, each.sha256
+        )
         for number, (each, series) in short.items()
     }
     named = {(series.key, each.slot) for each, series in short.values() if each.slot is not None}

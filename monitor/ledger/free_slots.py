@@ -30,7 +30,8 @@ class FreeSlots:
     """
 
     def __init__(self, wanted: Iterable[tuple[int, datetime]]) -> None:
-        self._taken: dict[tuple[int, datetime], set[datetime]] = {}
+        self._taken: dict[tuple[int, datetime], set[datetime]] = {}  # by millisecond, as far as read
+        self._given: set[tuple[int, datetime]] = set()
         self._read({(series, _floor(time)) for series, time in wanted})
 
     def next(self, series: int, time: datetime) -> datetime:
@@ -41,14 +42,14 @@ class FreeSlots:
             if (series, millisecond) not in self._taken:
                 self._read({(series, millisecond)})
             taken = self._taken[series, millisecond]
-            while slot in taken:
+            while slot in taken or (series, slot) in self._given:
                 slot += MICROSECOND
             if _floor(slot) == millisecond:
                 return slot
 
     def take(self, series: int, slot: datetime) -> None:
         """Count *slot* as taken from now on."""
-        self._taken.setdefault((series, _floor(slot)), set()).add(slot)
+        self._given.add((series, slot))
 
     def _read(self, wanted: Set[tuple[int, datetime]]) -> None:
         if not wanted:

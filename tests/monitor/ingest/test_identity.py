@@ -204,6 +204,28 @@ def test_a_slot_of_another_id_is_refused_not_accepted_and_kept_beside(db: None) 
     assert (own.accepted, own.conflict, Run.objects.count()) == (True, False, 2)
 
 
+def test_another_report_of_a_slot_without_an_id_is_a_conflict(db: None) -> None:
+    series_with("")
+    slot = "2026-03-01T03:00:00.000000Z"
+    first, other = (body(slot=slot, started_at=slot, seconds=seconds) for seconds in (5, 6))
+    receipts = send(first, other, body(rid="b", slot=slot, started_at=slot, seconds=7))
+    assert [(each.accepted, each.conflict) for each in receipts] == [
+        (True, False),
+        (True, True),
+        (True, True),
+    ]
+
+
+def test_slots_that_reports_name_are_taken_also_where_other_runs_are_counted_on(db: None) -> None:
+    series_with("")
+    start = datetime(2026, 3, 1, 3, microsecond=999, tzinfo=UTC)
+    slots = [start + timedelta(microseconds=number) for number in range(4)]
+    send(*(body(slot=wire.rfc3339(slot), seconds=5) for slot in slots[:2]))
+    named = body(slot=wire.rfc3339(slots[2]), seconds=5)
+    receipts = send(body(rid="a", started_at=wire.rfc3339(start), seconds=5), named)
+    assert [receipt.stored[1] for receipt in receipts if receipt.stored] == [slots[3], slots[2]]
+
+
 def test_a_refused_report_takes_neither_slot_nor_id(db: None) -> None:
     series_with("0 * * * *")
     refused, stored = send(body(rid="a", metrics=[{"name": "m"}]), body(rid="b"))
