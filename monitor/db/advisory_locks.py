@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 
+from monitor.db import binary
+
 LOCK_TIMEOUT_MILLISECONDS = 1_000
 # Below deadlock_timeout (1 s), after which PostgreSQL aborts one of two deadlocked transactions.
 RETRY_LOCK_TIMEOUT_MILLISECONDS = 300
@@ -64,8 +66,8 @@ def lock_each_until_commit(lock: AdvisoryLock, keys: Collection[int]) -> None:
     share ``SHARED_LOCKS`` locks, since PostgreSQL has room for a limited number.
     """
     numbers = sorted({lock * 2**32 + key % SHARED_LOCKS for key in keys})
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(number) FROM unnest(%s::bigint[]) AS number", [numbers])
+    with binary.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(number) FROM unnest(%b::bigint[]) AS number", [numbers])
 
 
 def try_lock_until_commit(lock: AdvisoryLock) -> bool:

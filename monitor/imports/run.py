@@ -233,10 +233,13 @@ class _Import:
             self._write(new[: refused.index])
             _, run = new[refused.index]
             raise ImportStopped(str(_not_storable(run, refused.reason))) from None
-        for (_, run), receipt in zip(new, receipts, strict=True):
-            if receipt.duplicate or receipt.conflict:  # a concurrent import stored it meanwhile
+        meanwhile = [each for each, receipt in zip(new, receipts, strict=True) if receipt.conflict]
+        stored = _stored_reports([run_id for run_id, _ in meanwhile], [run for _, run in meanwhile])
+        for (run_id, run), receipt in zip(new, receipts, strict=True):
+            if receipt.conflict:  # a concurrent import stored it meanwhile
+                self._count_stored(run, run_id, stored[run_id])
+            elif receipt.duplicate:
                 self.tally.known += 1
-                self.tally.differing += receipt.conflict
             elif receipt.accepted:
                 self.tally.new += 1
             else:

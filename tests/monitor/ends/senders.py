@@ -171,7 +171,11 @@ class Senders:
             sent += count
 
     def _short(self, chance: random.Random, rid: str) -> dict[str, Any]:
-        times = [{}, {"seconds": 5}, {"seconds": 5, "started_at": "2026-03-01T03:00:00Z"}]
+        times: list[dict[str, Any]] = [
+            {},
+            {"seconds": 5},
+            {"seconds": 5, "started_at": "2026-03-01T03:00:00Z"},
+        ]
         outcome = chance.choice(OUTCOMES)
         return {"series": chance.choice([*OUTSIDE]), "rid": rid, "outcome": outcome, **chance.choice(times)}
 

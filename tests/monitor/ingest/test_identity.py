@@ -33,7 +33,7 @@ from tests.waiting import eventually
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 SCHEDULES = pytest.mark.parametrize("schedule", ["", "0 * * * *"], ids=["no schedule", "hourly"])
 THREADS = 12
-EXAMPLES = max(4, settings.default.max_examples // 5)  # each stores up to 500 reports
+EXAMPLES = max(4, settings().max_examples // 5)  # each stores up to 500 reports
 
 
 @pytest.fixture(autouse=True)
@@ -305,7 +305,7 @@ class Ends:
             for number, outcome in enumerate(self.outcomes)
         ]
         commits, requests = chance.randint(1, 6), chance.randint(1, 5)
-        self.commits = [[[] for _ in range(requests)] for _ in range(commits)]
+        self.commits: list[list[list[int]]] = [[[] for _ in range(requests)] for _ in range(commits)]
         sent = [*range(count), *chance.sample(range(count), count // 4)]
         chance.shuffle(sent)
         for number in sent:
@@ -314,7 +314,7 @@ class Ends:
     def store(self) -> list[tuple[int, ReportReceipt]]:
         """Store each group commit in a thread with a connection of its own, as several processes do."""
         commits = [[numbers for numbers in requests if numbers] for requests in self.commits]
-        receipts = []
+        receipts: list[tuple[int, ReportReceipt]] = []
         for requests, answers in zip(commits, in_threads(self._store, commits), strict=True):
             for numbers, answer in zip(requests, answers, strict=True):
                 receipts += zip(numbers, answer, strict=True)
