@@ -1,15 +1,17 @@
 """Static files with a digest of their content in their names, which browsers keep for a year.
 
 No step of an installation collects files: names are computed when they are first used, and the web server
-writes compressed copies when it starts.
+writes compressed copies when it starts. Several processes and hosts may start at once on one directory.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from django.contrib.staticfiles.finders import BaseFinder
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.files.storage import FileSystemStorage
 from whitenoise.compress import Compressor
+
+from monitor import env
 
 _DIGEST_CHARACTERS = 12  # whitenoise recognises names with this many as immutable
 _HASHED = re.compile(r"(?P<stem>.+)\.[0-9a-f]{12}(?P<suffix>\.[^./]+)")
@@ -67,22 +71,30 @@ def hashed_name(name: str) -> str:
 def write_copies() -> None:
     """Write a copy of each static file and its compressed forms; the web server sends these.
 
-    Copies that exist are kept, because their names say what they contain.
+    Copies that exist are kept, because their names say what they contain. Each process writes in a directory
+    of its own and renames: processes that start together may both write a file, and never an incomplete one.
     """
+    env.make_var_directory(settings.VAR_DIR)
     compressor = _Compressor(extensions=_NEVER_COMPRESSED, quiet=True)
-    for finder in finders.get_finders():
-        if isinstance(finder, HashedNameFinder):
-            continue
-        for name, storage in finder.list([]):
-            copy = _copies() / hashed_name(name)
-            if hashed_name(name) != name and not copy.exists():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                partial = copy.with_name(f".{copy.name}")  # compressed first: a copy that exists is complete
-                shutil.copyfile(storage.path(name), partial)
-                if compressor.should_compress(copy.name):
-                    for written in compressor.compress(str(partial)):
-                        Path(written).rename(copy.with_name(copy.name + Path(written).suffix))
-                partial.rename(copy)
+    with tempfile.TemporaryDirectory(prefix="static-draft-", dir=settings.VAR_DIR) as drafts:
+        for finder in finders.get_finders():
+            if isinstance(finder, HashedNameFinder):
+                continue
+            for name, storage in finder.list([]):
+                copy = _copies() / hashed_name(name)
+                if hashed_name(name) != name and not copy.exists():
+                    _write_copy(Path(storage.path(name)), copy, Path(drafts), compressor)
+
+
+def _write_copy(file: Path, copy: Path, drafts: Path, compressor: Compressor) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    draft = drafts / copy.name
+    shutil.copyfile(file, draft)
+    compressed = compressor.compress(str(draft)) if compressor.should_compress(copy.name) else []
+    for written in [*map(Path, compressed), draft]:  # the copy last: if it exists, so do its compressed forms
+        with written.open("rb") as content:
+            os.fsync(content.fileno())  # a power failure must not leave an empty file, which would be kept
+        written.rename(copy.with_name(copy.name + written.name.removeprefix(copy.name)))
 
 
 class _Compressor(Compressor):  # type: ignore[misc]  # untyped
