@@ -94,6 +94,7 @@ class PostgreSQL:
             before=self.prepare,
             ready=self.ready,
             ready_seconds=RECOVERY_SECONDS,
+            asleep_seconds=300.0,  # the postmaster wakes once a minute
             stop_signal=signal.SIGINT,
             grace_seconds=20.0,
         )

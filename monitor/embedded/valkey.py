@@ -33,6 +33,7 @@ class Valkey:
             argv=[str(self._program), *self._options()],
             before=self.prepare,
             ready=self.ready,
+            asleep_seconds=60.0,  # it wakes ten times a second
             grace_seconds=10.0,
         )
 

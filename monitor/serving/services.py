@@ -35,6 +35,8 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 # The command that starts the services has checked the settings; Django's other checks load all pages.
 SKIP_CHECKS = {"CELERY_SKIP_CHECKS": "1"}
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # http_proxy is not for our own server
+# Celery and gunicorn wake every few seconds; while the broker is unavailable, Celery waits up to 30 s.
+ASLEEP_SECONDS = 120.0
 CAPACITY = 4  # the default of ``Reporter.capacity``
 
 
@@ -80,11 +82,13 @@ class Installation:
         beat = [*CELERY, "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=WARNING"]
         control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
         reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={self.capacity + 1}"]
+        checks = {"ready": self._web_answers, "alive": self._web_answers}
+        watched = {"depends_on": depends_on, "asleep_seconds": ASLEEP_SECONDS}
         return [
-            self.service("web", web, depends_on=depends_on, ready=self._web_answers, inherited=[listener]),
-            self.service("control", control, depends_on=depends_on),
-            self.service("reporter", [*reporter, "--hostname=reporter@%h"], depends_on=depends_on),
-            self.service("beat", beat, depends_on=["control", "reporter"]),
+            self.service("web", web, inherited=[listener], **checks, **watched),
+            self.service("control", control, **watched),
+            self.service("reporter", [*reporter, "--hostname=reporter@%h"], **watched),
+            self.service("beat", beat, **{**watched, "depends_on": ["control", "reporter"]}),
         ]
 
     def command(self, name: str, *argv: str, **options: Any) -> Service:
@@ -100,7 +104,7 @@ class Installation:
     def _web_answers(self) -> bool:
         url = f"{self.address.local_url}healthz"
         try:
-            with _DIRECT.open(url, timeout=1) as response:
+            with _DIRECT.open(url, timeout=2) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -8,17 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+MOST_START_SECONDS = 3600.0
+
 
 @dataclass(frozen=True)
 class Service:
     """A program to keep running.
 
     A service is *up* when ``ready`` returns True (called every 50 ms; it should take two seconds at most),
-    or, without ``ready``, as soon as it runs. A service that is not up ``ready_seconds`` after its start is
-    killed and restarted. The supervisor calls ``before`` before each start; an exception counts as a failed
-    start. ``depends_on`` names services that must be up before this one starts for the first time, and that
-    stop after it. The service inherits the open sockets ``inherited``, with the numbers that their
-    descriptors have in the supervisor.
+    or, without ``ready``, as soon as it runs. A service that is not up and has used no processor time for
+    ``ready_seconds``, or is not up after ``MOST_START_SECONDS``, is killed and restarted: however slow the
+    machine is, a service that computes is starting. A service that is up and hangs (``stalls.py``) is
+    restarted, too: ``alive`` is the liveness check, called every few seconds (three seconds at most), and
+    ``asleep_seconds`` exceeds the longest sleep of the main thread of a healthy service; None: neither is
+    checked.
+
+    The supervisor calls ``before`` before each start; an exception counts as a failed start. ``depends_on``
+    names services that must be up before this one starts for the first time, and that stop after it. The
+    service inherits the open sockets ``inherited``, with the numbers that their descriptors have in the
+    supervisor.
 
     A service with ``once`` is up when it has ended with status 0; until then it is restarted.
     """
@@ -31,6 +39,8 @@ class Service:
     before: Callable[[], None] | None = None
     ready: Callable[[], bool] | None = None
     ready_seconds: float = 60.0
+    alive: Callable[[], bool] | None = None
+    asleep_seconds: float | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     grace_seconds: float = 10.0
     depends_on: Sequence[str] = field(default=())

@@ -10,11 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from . import stalls
+from .guard import descendants
 from .guarded import Guarded
-from .service import Service, backoff_seconds
+from .service import MOST_START_SECONDS, Service, backoff_seconds
 from .status import ServiceStatus
 
 READY_POLL_SECONDS = 0.05
+START_LOOK_SECONDS = 1.0  # how often the processor time of a service that starts is read
+ALIVE_POLL_SECONDS = 5.0
 HEALTHY_SECONDS = 30.0  # the back-off starts over once a service has been up for this long
 LOG_MAX_BYTES = 10_000_000
 LOG_TAIL_BYTES = 300
@@ -36,6 +40,7 @@ class Watched:
         self._due: float | None = 0.0  # on the monotonic clock; None: only the end of the service is awaited
         self._started = 0.0
         self._up_since: float | None = None
+        self._patience = stalls.Patience(stalls.Signs(0.0))
         self._reason: str | None = None  # why the supervisor killed it, reported instead of the exit status
 
     @property
@@ -48,7 +53,7 @@ class Watched:
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def advance(self, hold: int) -> None:
-        """Start the service or check whether it is ready, if that is due. Must not be called after ``stop``.
+        """Start or check the service, if that is due. Must not be called after ``stop``.
 
         *hold* is the descriptor that the guard keeps open (``lock.only_supervisor``).
         """
@@ -58,6 +63,8 @@ class Watched:
             self._start(hold)
         elif self.status.state == "starting":
             self._check_ready()
+        else:
+            self._check_alive()
 
     def receive(self) -> None:
         """Read the guard's messages and update the state."""
@@ -102,6 +109,7 @@ class Watched:
             self._fail(f"cannot start: {error}")
             return
         self._started = time.monotonic()
+        self._patience = stalls.Patience(stalls.Signs(self._started, used_seconds=0.0))
         self._become("starting")
         self._due = self._started if self.service.ready else None
 
@@ -123,16 +131,46 @@ class Watched:
             return
         if self.service.ready():
             self._become_up()
-        elif time.monotonic() - self._started > self.service.ready_seconds:
-            self._reason = f"not ready after {self.service.ready_seconds:g} s"
-            self._due = None
+            return
+        now = time.monotonic()
+        self._due = now + READY_POLL_SECONDS
+        if now - self._patience.last.at >= START_LOOK_SECONDS:
+            self._look(answers=False)
+        if now - self._started > MOST_START_SECONDS:
+            self._kill_because(f"not ready after {MOST_START_SECONDS:g} s")
+        elif self._patience.still_seconds > self.service.ready_seconds:
+            self._kill_because(f"not ready: no progress for {self.service.ready_seconds:g} s")
+
+    def _check_alive(self) -> None:
+        """Check a service that is up; restart it if it hangs."""
+        self._look(answers=None if self.service.alive is None else self.service.alive())
+        self._due = time.monotonic() + ALIVE_POLL_SECONDS
+        if hang := self._patience.hang(self.service.asleep_seconds):
+            self._kill_because(hang)
+
+    def _look(self, *, answers: bool | None) -> None:
+        pid = self.guarded.pid if self.guarded else None
+        signs = stalls.Signs(
+            time.monotonic(),
+            answers,
+            # Finding all processes takes some milliseconds.
+            stalls.used_seconds([pid, *descendants(pid)]) if pid and answers is False else None,
+            stalls.main_nanoseconds(pid) if pid else None,
+            stalls.is_starved(),
+        )
+        self._patience = self._patience.after(signs)
+
+    def _kill_because(self, reason: str) -> None:
+        self._reason = reason
+        self._due = None
+        if self.guarded is not None:
             self.guarded.kill()
-        else:
-            self._due = time.monotonic() + READY_POLL_SECONDS
 
     def _become_up(self) -> None:
         self._up_since = time.monotonic()
-        self._due = None
+        is_checked = self.service.alive is not None or self.service.asleep_seconds is not None
+        self._due = self._up_since + ALIVE_POLL_SECONDS if is_checked and not self.service.once else None
+        self._patience = stalls.Patience(stalls.Signs(self._up_since))
         self._become("up")
 
     def _handle_end(self, exit_status: int | None) -> None:

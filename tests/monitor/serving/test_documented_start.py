@@ -60,7 +60,7 @@ class Started:
 
     def _start(self, where: str, command: list[str], var: Path) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-m", *(word for word in command if not word.startswith("--bind="))]
-        environment = {**os.environ, "GRIDCAST_VAR": str(var), "HOME": str(var)}
+        environment = {**os.environ, "GRIDCAST_VAR": str(var), "HOME": str(var), "PYTHONUNBUFFERED": "1"}
         for name in ("GRIDCAST_SECRET_KEY", "XDG_RUNTIME_DIR"):
             environment.pop(name, None)
         if command[0] == "gunicorn":
@@ -78,7 +78,10 @@ class Started:
         return [f"{where}: {self._log(where).read_text()[-3000:]}" for where in ended]
 
     def are_up(self) -> bool:
-        return all(self._is_up(where) for where in self.processes)
+        return not self.starting()
+
+    def starting(self) -> list[str]:
+        return [where for where in self.processes if not self._is_up(where)]
 
     def _is_up(self, where: str) -> bool:
         if where in self.ports:
@@ -112,7 +115,7 @@ def start_together(commands: Mapping[str, list[str]], directory: Path) -> None:
     var = directory / "var"
     started = Started(commands, var, directory)
     try:
-        assert eventually(lambda: started.are_up() or started.ended(), within_seconds=300)
+        assert eventually(lambda: started.are_up() or started.ended(), within_seconds=600), started.starting()
         assert not started.ended()
         assert (var / ".gridcast").is_file(), "`make clean` may remove the directory"
         assert not list(var.glob("static-draft-*"))

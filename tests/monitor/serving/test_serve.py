@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,8 @@ from django.core.management import CommandError, call_command
 from monitor.embedded.clean import clean
 from monitor.env import ROOT
 from monitor.serving.address import Address, listen_on_loopback
+from monitor.supervisor import ServiceStatus, read_status
+from monitor.supervisor.guard import descendants
 from tests.reporters.ssh_sites import SshSites
 from tests.waiting import eventually
 
@@ -128,6 +130,33 @@ def test_a_grid_of_ones_own_has_its_first_gather_within_five_minutes(served: Ser
         row = eventually(lambda: passed_row(browser, "gather-alpha"), within_seconds=RUN_WITHIN_SECONDS)
         assert row, served.manage("ledger", "audit")
     assert served.stop() == 0
+
+
+@pytest.mark.grid
+@pytest.mark.nightly
+def test_services_that_hang_are_restarted(served: Served) -> None:
+    """The web server with all of its processes, a worker, the scheduler and the broker."""
+    names = ("web", "control", "beat", "valkey")
+    before = services(served)
+    for name in names:
+        pid = before[name].pid or 0
+        for each in [*descendants(pid), pid]:
+            os.kill(each, signal.SIGSTOP)
+    browser = Browser(served.address.local_url)
+
+    def are_up_again() -> bool:
+        return all(services(served)[name].restarts and services(served)[name].state == "up" for name in names)
+
+    assert eventually(are_up_again, within_seconds=1200), services(served)
+    assert all("hung" in (services(served)[name].last_exit or "") for name in names)
+    assert "Log in" in browser.page("login/")
+    assert served.stop() == 0
+
+
+def services(served: Served) -> Mapping[str, ServiceStatus]:
+    status = read_status(served.var / "run" / "supervisor.json")
+    assert status is not None
+    return status.services
 
 
 @pytest.mark.grid
