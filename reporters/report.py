@@ -18,7 +18,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any, Callable, TypeVar
 
@@ -46,6 +46,7 @@ NAME_CHARACTERS = 200
 UNIT_CHARACTERS = 50
 STAGE_CHARACTERS = NAME_CHARACTERS - len("stage..seconds")  # the name of its metric is one, too
 MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
+MOST_CORRECTION_SECONDS = 2.0**31  # a clock that was never set begins in 1970
 
 Item = TypeVar("Item")
 
@@ -134,8 +135,23 @@ class Environment:
 
 @dataclass(frozen=True)
 class Clock:
+    """The host's clock: its time when the report was made, and what is to be added to the start of the run.
+
+    *correction_seconds* is 0 if the clock was right, or the reporter does not know the server's time.
+    """
+
     sent_at: datetime
     synchronised: bool
+    correction_seconds: float = 0.0
+
+    def corrected(self, time: datetime) -> datetime:
+        """Return the server's time at *time* of the host. Raises MalformedReport if that is no time."""
+        try:
+            return time + timedelta(seconds=self.correction_seconds)
+        except OverflowError:
+            raise MalformedReport(
+                f"clock.correction_seconds: {self.correction_seconds:g} s after {rfc3339(time)} is no time"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -160,6 +176,11 @@ class Report:
     usage: Mapping[str, ResourceUsage]  # by resource; those without any usage are left out
     version: int = VERSION
     extra: Mapping[str, Any] = field(default_factory=dict)  # unknown fields
+
+    @property
+    def began_at(self) -> datetime:
+        """The start of the run by the server's clock; ``started_at`` is by the host's."""
+        return self.clock.corrected(self.started_at)
 
 
 def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
@@ -213,12 +234,17 @@ def _document(report: Report) -> dict[str, Any]:
         "failure": None if report.failure is None else dict(vars(report.failure)),
         "log": [dict(vars(line)) for line in report.log],
         "environment": {**vars(report.environment), "tools": dict(report.environment.tools)},
-        "clock": {"sent_at": rfc3339(report.clock.sent_at), "synchronised": report.clock.synchronised},
+        "clock": _clock_document(report.clock),
         "bindings": {role: list(names) for role, names in report.bindings.items()},
         "usage": {resource: dict(vars(used)) for resource, used in report.usage.items()},
     }
     _merge_extra(report.extra, document)
     return document
+
+
+def _clock_document(clock: Clock) -> dict[str, Any]:
+    correction = {"correction_seconds": clock.correction_seconds} if clock.correction_seconds else {}
+    return {"sent_at": rfc3339(clock.sent_at), "synchronised": clock.synchronised, **correction}
 
 
 def _merge_extra(extra: Mapping[str, Any], document: dict[str, Any]) -> None:
@@ -384,4 +410,14 @@ def _usage_at_one(fields: Fields) -> ResourceUsage:
 
 
 def _clock(fields: Fields) -> Clock:
-    return Clock(sent_at=fields.time("sent_at"), synchronised=fields.boolean("synchronised"))
+    return Clock(
+        sent_at=fields.time("sent_at"),
+        synchronised=fields.boolean("synchronised"),
+        correction_seconds=_correction(fields) if "correction_seconds" in fields else 0.0,
+    )
+
+
+def _correction(fields: Fields) -> float:
+    return fields.number(
+        "correction_seconds", minimum=-MOST_CORRECTION_SECONDS, maximum=MOST_CORRECTION_SECONDS
+    )

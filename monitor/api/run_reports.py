@@ -88,7 +88,12 @@ class RunReportOut(Schema):
     reporter: str = Field(description="The reporter that ran it.", examples=["home"])
     received_at: datetime = Field(description="When the report arrived.", examples=["2026-03-01T12:01:33Z"])
     started_at: datetime = Field(
-        description="When the run started, by the reporter's clock.", examples=["2026-03-01T12:00:05Z"]
+        description="When the run started, by the server's clock.", examples=["2026-03-01T12:00:05Z"]
+    )
+    clock_correction_seconds: float = Field(
+        description="What was added to the times in the report, because the clock of the reporter's host was"
+        " behind, or was taken from them, because it was ahead; 0 if it was right.",
+        examples=[-3600.0],
     )
     seconds: float = Field(description="How long the run took.", examples=[87.2])
     outcome: State = Field(description="How the run ended.", examples=["passed"])
@@ -126,13 +131,15 @@ def show_run_report(request: HttpRequest, run: uuid.UUID, query: Query[Sparse]) 
 
 def _shown(run: Run, raw: RawReport) -> RunReportOut:
     report = raw.parsed()
-    same = ("reporter", "started_at", "seconds", "outcome", "reason", "probe", "stages", "metrics", "failure")
+    same = ("reporter", "seconds", "outcome", "reason", "probe", "stages", "metrics", "failure")
     return RunReportOut.model_validate(
         {
             "run": run.pk,
             "series": run.series.name,
             "slot": run.slot,
             "received_at": raw.received_at,
+            "started_at": report.began_at,
+            "clock_correction_seconds": report.clock.correction_seconds,
             "parameters": dict(report.parameters),
             "resources": {role: list(names) for role, names in report.bindings.items()},
             "log": list(report.log),

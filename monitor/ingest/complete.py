@@ -54,13 +54,12 @@ def parse_sent(
     for number, (body, _) in sent.items():
         try:
             report = read(body)
-        except wire.ReportError as error:
-            results[number] = error
-        else:
             if isinstance(report, ShortReport):
                 short[number] = report
             else:
                 results[number] = CompletedReport(parsed(report), body)
+        except wire.ReportError as error:
+            results[number] = error
     if not short:
         return results
     series = _series(((each.series, sent[number][1]) for number, each in short.items()), visible)

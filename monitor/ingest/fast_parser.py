@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import Meta, MsgspecError, Raw, Struct
+from msgspec import UNSET, Meta, MsgspecError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from monitor.models.segment import Identity
@@ -31,6 +31,7 @@ _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 # The strict parser refuses integers beyond 64 bits but accepts floats of this size: it parses larger numbers.
 _Number = Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]
 _Seconds = Annotated[float, Meta(ge=0, lt=2.0**63)]
+_Correction = Annotated[float, Meta(ge=-wire.MOST_CORRECTION_SECONDS, le=wire.MOST_CORRECTION_SECONDS)]
 _CpuSeconds = Annotated[float, Meta(ge=0, le=1e15)]
 _Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -91,6 +92,7 @@ class _Environment(_Plain):
 class _Clock(_Plain):
     sent_at: _Time
     synchronised: bool
+    correction_seconds: _Correction | UnsetType = UNSET
 
 
 class _Used(_Plain):
@@ -125,7 +127,7 @@ def _names_in(*objects: type[_Plain]) -> int:
     return sum(len(each.__struct_fields__) for each in objects)
 
 
-_NAMES = _names_in(_Report, _Probe, _Environment, _Clock)
+_NAMES = _names_in(_Report, _Probe, _Environment, _Clock) - 1  # a clock that is right has no correction
 _decode = Decoder(_Report).decode
 
 
@@ -134,13 +136,18 @@ class NeedsStrictParser(Exception):
 
 
 class ParsedReport(Struct, frozen=True, gc=False):
-    """The fields of a report that the depot uses; see ``reporters.report.Report``."""
+    """The fields of a report that the depot uses; see ``reporters.report.Report``.
+
+    *started_at* is by the server's clock: *correction_seconds* after the time in the report, which is by the
+    clock of the host.
+    """
 
     run: UUID
     series: str
     slot: datetime
     reporter: str
     started_at: datetime
+    correction_seconds: float
     seconds: float
     outcome: str
     reason: str
@@ -175,7 +182,8 @@ def parsed(report: wire.Report) -> ParsedReport:
         series=report.series,
         slot=report.slot,
         reporter=report.reporter,
-        started_at=report.started_at,
+        started_at=report.began_at,
+        correction_seconds=report.clock.correction_seconds,
         seconds=report.seconds,
         outcome=report.outcome,
         reason=report.reason,
@@ -197,7 +205,7 @@ def parse_fast(body: bytes) -> ParsedReport:
         raise NeedsStrictParser
     try:
         return _checked(_decode(body), body)
-    except (MsgspecError, ValueError, RecursionError):  # the strict parser describes the error
+    except (MsgspecError, ValueError, RecursionError, OverflowError):  # the strict parser describes the error
         raise NeedsStrictParser from None
 
 
@@ -208,6 +216,7 @@ def _checked(report: _Report, body: bytes) -> ParsedReport:
     if not (_are_distinct(report.stages) and _are_distinct(report.metrics)):
         raise NeedsStrictParser
     datetime.fromisoformat(report.clock.sent_at)
+    correction = report.clock.correction_seconds or 0.0
     slot = datetime.fromisoformat(report.slot)
     run = wire.run_id_at(report.series, report.slot)
     if str(run) != report.run:
@@ -217,7 +226,8 @@ def _checked(report: _Report, body: bytes) -> ParsedReport:
         series=report.series,
         slot=slot,
         reporter=report.reporter,
-        started_at=datetime.fromisoformat(report.started_at),
+        started_at=datetime.fromisoformat(report.started_at) + timedelta(seconds=correction),
+        correction_seconds=correction,
         seconds=report.seconds,
         outcome=report.outcome,
         reason=report.reason,
@@ -243,6 +253,7 @@ def _expected_names(report: _Report) -> int:
         + len(report.environment.tools)
         + len(report.bindings)
         + 4 * len(report.usage)
+        + (report.clock.correction_seconds is not UNSET)
     )
 
 

@@ -140,6 +140,13 @@ def _parts() -> Mapping[str, Schema]:
     category = {"enum": list(CATEGORIES), "default": "compute"}
     level = {"enum": list(wire.LEVELS), "default": "info"}
     clock = {"sent_at": _ref("time"), "synchronised": {"type": "boolean"}}
+    most = wire.MOST_CORRECTION_SECONDS
+    correction = {
+        "type": "number",
+        "minimum": -most,
+        "maximum": most,
+        "description": "What the server adds to started_at: the clock of the sender was off.",
+    }
     tools = {"type": "object", "propertyNames": text, "additionalProperties": text}
     return {
         "probe": _object({"name": name, "version": _ref("short"), "sha256": sha256}),
@@ -158,7 +165,7 @@ def _parts() -> Mapping[str, Schema]:
         ),
         "line": _object({"level": level, "seconds": seconds, "text": text}, "text"),
         "environment": _object({"hostname": text, "kernel": text, "python": text, "tools": tools}),
-        "clock": _object(clock, *clock),
+        "clock": _object({**clock, "correction_seconds": correction}, *clock),
         "usage": _object(
             {"bytes_sent": _ref("count"), "bytes_received": _ref("count"),
              "cpu_seconds": {**seconds, "maximum": wire.MOST_CPU_SECONDS}},

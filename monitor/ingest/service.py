@@ -241,6 +241,8 @@ def _checked(report: ParsedReport, sender: str | None, now: datetime) -> ParsedR
     """Return *report*, or a refusal if it is not its sender's or its times are implausible."""
     if error_text := _sender_error(report, sender):
         return _refused(report, error_text)
+    if error_text := _early_error(report):
+        return _refused(report, error_text)
     if error_text := _time_error(report, now + AHEAD):
         is_premature = not _time_error(report, now + PREMATURE)
         return replace(_refused(report, error_text), premature=is_premature)
@@ -255,6 +257,21 @@ def _sender_error(report: ParsedReport, sender: str | None) -> str:
     if sender is None or sender == report.reporter:
         return ""
     return f"reporter: expected {sender!r}, the reporter of the credential, got {report.reporter!r}"
+
+
+def _early_error(report: ParsedReport) -> str:
+    """Return why a run took the place of a later one, else "".
+
+    A reporter with a clock that was ahead has run the slot before its time, and runs it again when it comes.
+    """
+    early_seconds = (report.slot - report.started_at).total_seconds()
+    if not report.correction_seconds or early_seconds <= AHEAD.total_seconds():
+        return ""
+    ahead = -report.correction_seconds
+    return (
+        f"slot: the run began {early_seconds:,.0f} s before its slot, {wire.rfc3339(report.slot)}: the clock"
+        f" of its host was ahead by {ahead:,.0f} s; the slot is run at its time"
+    )
 
 
 def _time_error(report: ParsedReport, latest: datetime) -> str:

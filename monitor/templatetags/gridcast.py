@@ -56,6 +56,12 @@ def seconds(value: float) -> str:
 
 
 @register.filter
+def signed_seconds(value: float) -> str:
+    """Format *value* in whole seconds with its sign, such as ``+3,600 s``."""
+    return f"{value:+,.0f} s".replace("-", "\N{MINUS SIGN}")
+
+
+@register.filter
 def tenths_of_percent(share: float) -> str:
     """Format a share of 1 to a tenth of a percent, with a minus sign if it is negative."""
     return units.tenths_of_percent(share).replace("-", "\N{MINUS SIGN}")

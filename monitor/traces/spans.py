@@ -38,7 +38,7 @@ def spans_of(event: EndedRunEvent, report: Report) -> list[ReadableSpan]:
         status = Status(StatusCode.OK)
     elif event.state in DID_NOT_PASS:
         status = Status(StatusCode.ERROR, run.reason)
-    begun = report.started_at
+    begun = report.began_at
     stages = [
         _stage(run.pk, number, stage, root, begun, report) for number, stage in enumerate(report.stages)
     ]

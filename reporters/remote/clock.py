@@ -131,6 +131,10 @@ class SiteClock:
         best = self._best()
         return self._wall() if best is None else self._steady() + best.offset
 
+    def server_now(self) -> datetime:
+        """Return ``server_seconds`` as a time, in UTC."""
+        return datetime.fromtimestamp(self.server_seconds(), timezone.utc)
+
     def now(self) -> datetime:
         """Return the time at the site, in UTC."""
         return datetime.fromtimestamp(self.now_seconds(), timezone.utc)

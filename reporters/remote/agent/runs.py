@@ -25,6 +25,7 @@ from reporters.remote.agent.admission import (
     SiteVerdict,
     judge,
 )
+from reporters.remote.agent.clock_correction import corrected
 from reporters.remote.agent.cursor import Cursor, CursorFile
 from reporters.remote.agent.gate import PolicyGate
 from reporters.remote.agent.jobs import UNWRITTEN, RunJob
@@ -46,7 +47,7 @@ _MARGIN_SECONDS = 120.0  # for a run that exceeds its own limits
 _CLEANUP_SECONDS = 60.0
 _SWEEP_SECONDS = 30.0
 _REPORTS_AT_ONCE = 20
-_WRONG_CLOCK = timedelta(hours=1)
+_WRONG_CLOCK = timedelta(minutes=5)  # the server refuses runs that began so long before their slots
 SUFFIX = ".report"
 
 
@@ -359,7 +360,7 @@ class Runs:
         """Spool the report in *file* and remove it; return False if there is none."""
         try:
             data = file.read_bytes()
-            report = from_json(data)
+            report = corrected(from_json(data), self._clock.offset(), self._clock.server_now())
         except FileNotFoundError:
             return False
         except OSError as error:

@@ -24,6 +24,7 @@ REPORTS = [
     gather_report(NOON, series="gather", numbers=random.Random(1)),
     circle_report(NOON),
     failed_circle_report(NOON, message='no "quota" on /scratch: \\\\fs: ä'),
+    replace(circle_report(NOON), clock=wire.Clock(NOON, synchronised=False, correction_seconds=-3600.5)),
 ]
 BODIES = [wire.to_json(report) for report in REPORTS]
 PIECES = (

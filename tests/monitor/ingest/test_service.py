@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from monitor.depot.samples.read import history, of_run
 from monitor.ingest import resolve_metrics
@@ -424,3 +425,50 @@ def test_reports_with_ever_new_setups_are_refused_at_the_limit_of_the_series(
     assert refused.error == (
         "metrics: a series may have 20,000 metrics in total, and has 20,000; the report adds 1: one more"
     )
+
+
+def with_clock_ahead(report: wire.Report, seconds: float) -> wire.Report:
+    """Return *report* as a host writes it whose clock is ahead by *seconds*, and whose reporter knows it."""
+    ahead = timedelta(seconds=seconds)
+    clock = wire.Clock(report.clock.sent_at + ahead, synchronised=False, correction_seconds=-seconds)
+    return replace(report, started_at=report.started_at + ahead, clock=clock)
+
+
+@pytest.mark.parametrize("seconds", [3600.0, -3600.0, 1e9])
+def test_times_of_a_clock_that_was_off_are_corrected(circle: Series, seconds: float) -> None:
+    report = circle_report(timezone.now().replace(microsecond=0) - 10 * MINUTE)
+    body = wire.to_json(with_clock_ahead(report, seconds))
+    assert ingest(body).accepted
+    run = Run.objects.get()
+    assert (run.started_at, run.seconds) == (report.started_at, 7.0)
+    assert {sample.known_at for sample in Sample.objects.all()} == {run.ended_at}
+    assert RawReport.objects.get().body == body, "the report stays as it arrived"
+
+
+def test_a_run_long_before_its_slot_is_refused_for_good_with_the_reason(circle: Series) -> None:
+    """An agent an hour ahead has run the next hour's slot, which it runs again when it comes."""
+    slot = timezone.now().replace(microsecond=0) + 55 * MINUTE
+    early = replace(circle_report(slot), started_at=slot)
+    clock = wire.Clock(slot, synchronised=False, correction_seconds=-3600.0)
+    receipt = ingest(wire.to_json(replace(early, clock=clock)))
+    assert (receipt.accepted, receipt.premature) == (False, False)
+    assert "the clock of its host was ahead by 3,600 s; the slot is run at its time" in receipt.error
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, wire.MOST_CORRECTION_SECONDS])
+def test_a_correction_into_the_future_is_refused_like_a_time_there(circle: Series, seconds: float) -> None:
+    report = circle_report(timezone.now().replace(microsecond=0) - 10 * MINUTE)
+    clock = wire.Clock(report.started_at, synchronised=True, correction_seconds=abs(seconds))
+    receipt = ingest(wire.to_json(replace(report, clock=clock)))
+    assert not receipt.accepted
+    assert "set the clock of the reporter" in receipt.error
+
+
+def test_a_correction_beyond_all_times_is_malformed(circle: Series, noon: datetime) -> None:
+    clock = wire.Clock(noon, synchronised=True, correction_seconds=wire.MOST_CORRECTION_SECONDS)
+    report = replace(circle_report(noon), started_at=noon.replace(year=9999), clock=clock)
+    assert "clock.correction_seconds" in ingest(wire.to_json(report)).error
+    for seconds in ("1e300", "NaN", '"3600"', "null", "true"):
+        body = wire.to_json(report).replace(b"2147483648.0", seconds.encode())
+        assert not ingest(body).accepted, seconds

@@ -67,6 +67,17 @@ def test_a_run_that_ended_in_the_future_by_its_clock_ended_now(
     assert "in 3 min" not in text
 
 
+def test_a_correction_of_its_times_is_shown(grid: Grid, client: Client, now: datetime) -> None:
+    report = builders.report(grid.gather, now)
+    ahead = replace(report.clock, correction_seconds=-3600.0)
+    run = builders.delivered(replace(report, started_at=report.started_at + timedelta(hours=1), clock=ahead))
+    assert run.started_at == report.started_at
+    assert "by \N{MINUS SIGN}3,600 s: the host's clock was ahead" in page(client, run).replace("&#x27;", "'")
+    shown = client.get(f"/api/v1/runs/{run.pk}/report").json()
+    assert shown["clock_correction_seconds"] == -3600.0
+    assert shown["started_at"] == client.get(f"/api/v1/runs/{run.pk}").json()["started_at"]
+
+
 def test_the_provenance_names_the_record_of_the_chain_that_carried_the_report(
     failed: Run, client: Client
 ) -> None:

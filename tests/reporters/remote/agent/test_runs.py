@@ -193,3 +193,27 @@ def test_requested_runs_beyond_those_of_an_hour_are_skipped_also_after_a_restart
         outcomes += [(job.outcome, job.reason) for job in runner.jobs]
     refused = ("skipped", "policy: at most 1 requested runs an hour, 1 have started")
     assert outcomes == [("", ""), refused, ("", "")]
+
+
+def test_slots_that_were_run_by_a_clock_ahead_are_run_again_at_their_time(tmp_path: Path) -> None:
+    """Without the server's time the agent goes by the host's; the server refuses what ran before its slot."""
+    hour, runner = Hour(50 * 60.0), JobList()
+    clock = hour.site_clock()
+    runs = runs_of(StateDirectory.create(tmp_path / "state"), clock, runner)
+    runs.assign(parse(json.dumps(assignment(series(schedule="*/10 * * * *"))), "ncsa"))
+    server_noon = NOON.timestamp()
+
+    def slots_within(seconds: float) -> list[str]:
+        runner.jobs.clear()
+        until = hour.seconds + seconds
+        while hour.seconds <= until:
+            runs.look()
+            for job in list(runner.jobs):
+                runs.ended(RunEnd(job.name, 0, 0.0))
+            hour.seconds += 30.0
+        return [f"{job.assignment.slot:%H:%M}" for job in runner.jobs if not job.outcome]
+
+    assert slots_within(11 * 60.0) == ["13:00"], "at ten past twelve"
+    now = server_noon + hour.seconds - 50 * 60.0
+    clock.add(ExchangeTimes(hour.seconds, now, now, hour.seconds))
+    assert slots_within(60 * 60.0) == ["12:20", "12:30", "12:40", "12:50", "13:00", "13:10"]
