@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from monitor.metrics.definitions import MetricDefinition
 
-TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text"  # in the order of preference
-CONTENT_TYPES = {
-    TEXT: f"{TEXT}; version=0.0.4; charset=utf-8",
-    OPENMETRICS: f"{OPENMETRICS}; version=1.0.0; charset=utf-8",
-}
+TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text"
+UNITS = ("seconds", "bytes")  # of names that end with one; OpenMetrics asks for a line
 _FAST, _GZIP = 1, 31  # zlib: the fastest level, and the format
 _NOT_FINITE = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
@@ -41,12 +38,14 @@ class Family:
         self._lines.append(f"{self._definition.name}{suffix}{braces} {number(value)}\n")
 
     def text(self, media_type: str) -> str:
-        name, kind = self._definition.name, self._definition.kind
+        name, kind, unit = self._definition.name, self._definition.kind, ""
         if media_type == OPENMETRICS:
             name = name.removesuffix("_total").removesuffix("_info")
+            unit = "".join(f"# UNIT {name} {each}\n" for each in UNITS if name.endswith(f"_{each}"))
         elif kind == "info":
             kind = "gauge"
-        return "".join([f"# HELP {name} {self._definition.meaning}\n# TYPE {name} {kind}\n", *self._lines])
+        head = f"# HELP {name} {self._definition.meaning}\n# TYPE {name} {kind}\n{unit}"
+        return "".join([head, *self._lines])
 
 
 def labelled(names: Sequence[str], values: Sequence[str]) -> str:

@@ -14,15 +14,15 @@ from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused, of_refused
 from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import ScrapesBusy, expose
+from monitor.metrics.negotiation import preferred_format
 from monitor.metrics.scope import ScrapeRequest
-from monitor.metrics.text_format import CONTENT_TYPES, OPENMETRICS, TEXT, decompressed
+from monitor.metrics.text_format import decompressed
 from monitor.models.role import reads_measurements
 from monitor.networks import is_within
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-_MEDIA_TYPES = [TEXT, f"{TEXT};version=0.0.4", f"{OPENMETRICS};version=1.0.0", OPENMETRICS]
 RETRY_SECONDS = 5
 _PARAMETERS = ("collect[]", "suite", "site")
 
@@ -42,14 +42,14 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, scrape: ScrapeRequest) -> HttpResponse:
-    media_type = (request.get_preferred_type(_MEDIA_TYPES) or TEXT).partition(";")[0]
+    wanted = preferred_format(request.headers.get("Accept", ""))
     try:
-        body = expose(scrape, media_type)
+        body = expose(scrape, wanted.media_type)
     except ScrapesBusy:
         detail = "other scrapes are being answered: scrape less often, or fewer series"
         raise Refused(503, "busy", detail, retry_seconds=RETRY_SECONDS) from None
     headers = {
-        "Content-Type": CONTENT_TYPES[media_type],
+        "Content-Type": wanted.content_type,
         "Cache-Control": "private, no-store",
         "Vary": "Accept, Accept-Encoding, Authorization, Cookie",
     }

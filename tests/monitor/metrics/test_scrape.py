@@ -29,6 +29,7 @@ from monitor.ledger import heartbeats
 from monitor.metrics import definitions as of
 from monitor.metrics.definitions import DEFINITIONS
 from monitor.metrics.exposition import CACHE, MOST_SCRAPES, AnswerCache, ScrapesBusy
+from monitor.metrics.negotiation import preferred_format
 from monitor.metrics.text_format import OPENMETRICS, TEXT, Family, compressed, decompressed
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.role import UserRole
@@ -285,6 +286,52 @@ def test_prometheus_gets_openmetrics_and_a_browser_text(rings: list[Series], cli
     assert {family.name for family in families} > {"gridcast_series"}
     plain = client.get("/metrics", headers={"accept": "text/plain;version=0.0.4"})
     assert plain["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
+    "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    ("accept", "format"),
+    [
+        (PROMETHEUS_3, (OPENMETRICS, "1.0.0")),
+        (f"application/vnd.google.protobuf;encoding=delimited;q=0.9,{PROMETHEUS_3}", (OPENMETRICS, "1.0.0")),
+        ("application/openmetrics-text;version=1.0.0;q=0.2,text/plain;version=0.0.4;q=0.3", (TEXT, "0.0.4")),
+        ("text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,*/*;q=0.2", (TEXT, "1.0.0")),
+        ('application/openmetrics-text; version="1.0.0" ; q=0.5', (OPENMETRICS, "1.0.0")),
+        ("application/openmetrics-text", (OPENMETRICS, "1.0.0")),
+        ("application/openmetrics-text;version=0.0.1", (TEXT, "0.0.4")),
+        ("text/plain;q=0.1, application/*;q=0.7", (OPENMETRICS, "1.0.0")),
+        ("text/plain;version=0.0.4;q=0, */*", (OPENMETRICS, "1.0.0")),
+        ("TEXT/PLAIN; Q=0.5", (TEXT, "0.0.4")),
+        ("text/plain;q=none,application/openmetrics-text;q=0.1", (OPENMETRICS, "1.0.0")),
+        (BROWSER, (TEXT, "0.0.4")),
+        ("*/*", (TEXT, "0.0.4")),
+        ("image/png", (TEXT, "0.0.4")),
+        (";;,=;q=,", (TEXT, "0.0.4")),
+        ("", (TEXT, "0.0.4")),
+    ],
+)
+def test_the_format_is_the_one_that_accept_prefers(accept: str, format: tuple[str, str]) -> None:
+    assert preferred_format(accept) == format
+
+
+def test_prometheus_3_gets_openmetrics_with_units(rings: list[Series], client: Client, now: datetime) -> None:
+    builders.passed(rings[0], now - MINUTE)
+    answer = client.get("/metrics", headers={"accept": PROMETHEUS_3})
+    assert answer["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    families = list(openmetrics.text_string_to_metric_families(answer.content.decode()))  # type: ignore[no-untyped-call]
+    units = {family.name: family.unit for family in families}
+    assert units["gridcast_depot_size_bytes"] == "bytes"
+    assert units["gridcast_series_duration_seconds"] == "seconds"
+    assert units["gridcast_build"] == ""
+    newer = client.get("/metrics", headers={"accept": "text/plain;version=1.0.0"})
+    assert newer["Content-Type"] == "text/plain; version=1.0.0; charset=utf-8"
 
 
 def test_promtool_finds_nothing_to_complain_about(rings: list[Series], client: Client, now: datetime) -> None:
