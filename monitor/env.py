@@ -28,6 +28,8 @@
 ``GRIDCAST_CONNECTIONS_PER_ADDRESS``  connections that one address may have in a web process (default: 100)
 ``GRIDCAST_PROXIES``              addresses and networks of our proxies, separated by commas, and ``unix`` for
                                   those that use a Unix socket: that limit is not theirs (default: none)
+``GRIDCAST_WEB_STATEMENT_SECONDS``  seconds after which PostgreSQL cancels a statement of the web server, from
+                                  1 to 3600 (default: 30)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
                                   if so many, and at least three, begin to fail at once (default: 0.5)
 ``GRIDCAST_SUSPECT_WINDOW_SECONDS``  how long "at once" is, from 60 s to a day (default: 900)
@@ -318,6 +320,15 @@ def proxies() -> Proxies:
     texts = _entries("GRIDCAST_PROXIES")
     ranges = _parsed("GRIDCAST_PROXIES", [text for text in texts if text != UNIX], f"the word {UNIX}")
     return Proxies(ranges, UNIX in texts)
+
+
+def web_statement_seconds() -> int:
+    """Return after how many seconds PostgreSQL cancels a statement of the web server."""
+    name = "GRIDCAST_WEB_STATEMENT_SECONDS"
+    text = os.environ.get(name) or "30"
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= 3600):
+        raise InvalidVariable(f"{name}: expected a whole number of seconds from 1 to 3600, got {text!r}")
+    return int(text)
 
 
 def _bytes(name: str, default: int | None) -> int | None:

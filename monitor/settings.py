@@ -251,6 +251,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15.0,
         "options": {"expires": 15},
     },
+    "delete-series": {
+        "task": "monitor.tasks.delete_series",
+        "schedule": 5.0,
+        "options": {"expires": 5},
+    },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 
@@ -284,6 +289,12 @@ GRIDCAST_API_REQUESTS = env.api_requests()
 # Seconds of processor time within ten seconds for one user, and for one address without a login.
 GRIDCAST_PROCESSOR_SECONDS = web_environment.processor_seconds()
 GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS = web_environment.anonymous_processor_seconds()
+
+# A request deletes a series with so many runs itself; more runs are deleted in the background.
+GRIDCAST_DELETED_AT_ONCE_RUNS = 1_000
+
+# PostgreSQL cancels a longer statement of the web server, whose caller is told so.
+GRIDCAST_WEB_STATEMENT_SECONDS = env.web_statement_seconds()
 
 # How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
 GRIDCAST_FORECAST_SECONDS = 0.5

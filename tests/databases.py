@@ -11,9 +11,9 @@ from django.db import connection, connections
 from psycopg import sql
 
 
-def postgres_session() -> psycopg.Connection[tuple[Any, ...]]:
-    """Open an autocommit session in the database postgres of the server of the tests."""
-    options = {**connection.get_connection_params(), "dbname": "postgres"}
+def postgres_session(dbname: str = "postgres") -> psycopg.Connection[tuple[Any, ...]]:
+    """Open an autocommit session in the database *dbname* of the server of the tests."""
+    options = {**connection.get_connection_params(), "dbname": dbname}
     options = {
         key: options[key] for key in ("dbname", "user", "password", "host", "port") if options.get(key)
     }

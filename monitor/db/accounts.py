@@ -2,7 +2,8 @@
 
 The owner of the tables, whose account ``manage.py migrate`` and the control worker use, grants the others:
 
-``web``       the web server: reads and writes rows; no tables, functions or roles
+``web``       the web server: reads and writes rows; no tables, functions or roles; PostgreSQL cancels its
+              statements after ``GRIDCAST_WEB_STATEMENT_SECONDS``
 ``reporter``  a home reporter: reads and writes runs, reports and what they lead to; no passwords, sessions
               and tokens
 
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 import psycopg
+from django.conf import settings
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
@@ -62,6 +64,8 @@ def grant(passwords: Mapping[str, str]) -> list[str]:
         try:
             for service, password in passwords.items():
                 _keep_role(role_of(service), password)
+            if "web" in passwords:
+                _limit_statements(role_of("web"), settings.GRIDCAST_WEB_STATEMENT_SECONDS)
         except ProgrammingError as error:
             user = connection.settings_dict["USER"]
             raise AccountsRefused(f"cannot create roles as {user!r}: {error}") from error
@@ -81,6 +85,11 @@ def _keep_role(role: str, password: str) -> None:
         role=sql.Identifier(role),
         hashed=sql.Literal(hashed.decode()),
     )
+
+
+def _limit_statements(role: str, seconds: int) -> None:
+    limit = sql.Literal(f"{seconds}s")
+    _execute("ALTER ROLE {role} SET statement_timeout = {limit}", role=sql.Identifier(role), limit=limit)
 
 
 def _grant_rows(service: str) -> None:

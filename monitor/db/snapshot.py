@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
+# Each fetch from a cursor is a statement; the first one may sort millions of rows. The limit of the web
+# server (``monitor.statement_timeout``) is for requests that a user waits for.
+STATEMENT_TIMEOUT_SECONDS = 600
 # A long snapshot delays retention and vacuum, so PostgreSQL ends the session of a reader that went away.
 IDLE_TIMEOUT_SECONDS = 60
 
@@ -26,4 +29,5 @@ def snapshot() -> Iterator[None]:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT_SECONDS}s'")
+            cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT_SECONDS}s'")
         yield

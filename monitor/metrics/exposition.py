@@ -18,6 +18,7 @@ from monitor.metrics import reporters, requests, series, service, sites
 from monitor.metrics.definitions import Group
 from monitor.metrics.scope import ScrapeScope
 from monitor.metrics.text_format import Family, compressed
+from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from monitor.metrics.scope import ScrapeRequest
@@ -91,6 +92,8 @@ def _collect(request: ScrapeRequest) -> Iterator[Family]:
     try:
         yield from list(_of_depot(scope))
     except DatabaseError as error:
+        if is_cancelled(error):  # the database is up, and this answer too large
+            raise
         logger.warning("cannot collect metrics from the database: %s", error)
         depot_up = Family(of.DEPOT_UP)
         depot_up.add(0)

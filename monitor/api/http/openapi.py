@@ -36,7 +36,7 @@ _ANY: Mapping[int, tuple[str, ...]] = {
     429: ("too_many_requests",),
     431: ("too_large",),
     500: ("our_error",),
-    503: ("depot_away",),
+    503: ("depot_away", "too_slow"),
 }
 _AUTHENTICATED: Mapping[int, tuple[str, ...]] = {401: ("not_authenticated",), 403: ("not_allowed",)}
 _WITH_BODY: Mapping[int, tuple[str, ...]] = {413: ("too_large",), 415: ("unsupported",)}

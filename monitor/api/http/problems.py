@@ -17,6 +17,7 @@ from monitor.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, cli
 from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
 from monitor.log import request_id
+from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -107,9 +108,9 @@ def register(api: NinjaAPI) -> None:
         UnreadablePostError: lambda error: problem(400, "malformed", f"the body ended too early: {error}"),
         DataError: lambda error: problem(422, "invalid", f"the database cannot store such a value: {error}"),
         UnicodeEncodeError: lambda _: problem(422, "invalid", "expected text without lone surrogates"),
-        NotReady: lambda error: _with_retry(problem(503, "not_ready", str(error)), error.retry_seconds),
+        NotReady: _not_ready,
         DepotFull: lambda error: _with_retry(problem(507, "depot_full", str(error)), RETRY_SECONDS),
-        OperationalError: lambda _: depot_unavailable(),
+        OperationalError: lambda error: too_slow() if is_cancelled(error) else depot_unavailable(),
         InterfaceError: lambda _: depot_unavailable(),  # the connection broke during the request
     }
     for kind, answer in handlers.items():
@@ -119,6 +120,16 @@ def register(api: NinjaAPI) -> None:
 def depot_unavailable(retry_seconds: int = 5) -> HttpResponse:
     detail = "the database is unreachable; try again in a few seconds"
     return _with_retry(problem(503, "depot_away", detail), retry_seconds)
+
+
+def too_slow(retry_seconds: int = 30) -> HttpResponse:
+    """Return the answer to a request whose statement PostgreSQL cancelled."""
+    seconds = settings.GRIDCAST_WEB_STATEMENT_SECONDS
+    detail = (
+        f"the database did not finish a statement of this request within {seconds} s, and it was cancelled:"
+        " ask for less, for example a shorter time range or fewer series, or try again later"
+    )
+    return _with_retry(problem(503, "too_slow", detail), retry_seconds)
 
 
 def _handler(answer: Any) -> Any:
@@ -134,6 +145,13 @@ def of_refused(error: Refused) -> HttpResponse:
     if error.status == HTTPStatus.UNAUTHORIZED:
         answer["WWW-Authenticate"] = 'Bearer realm="gridcast"'
     return answer if error.retry_seconds is None else _with_retry(answer, error.retry_seconds)
+
+
+def _not_ready(error: NotReady) -> HttpResponse:
+    answer = _with_retry(problem(503, "not_ready", str(error)), error.retry_seconds)
+    if error.preference:
+        answer["Preference-Applied"] = error.preference
+    return answer
 
 
 def _of_ninja(error: HttpError) -> HttpResponse:

@@ -34,8 +34,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer a bug, or an error outside of views such as in middleware."""
-    if outage.is_outage(sys.exc_info()[1]):
-        return outage.answer(request)
+    if (answer := outage.of_database_error(request, sys.exc_info()[1])) is not None:
+        return answer
     if _is_api(request):
         detail = "internal error; the log of the web server has the details"
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "our_error", detail)

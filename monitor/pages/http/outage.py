@@ -1,15 +1,17 @@
-"""Answers while the database is unreachable, made without a database or a session."""
+"""Answers without a database or a session: it is unreachable, or has cancelled a statement."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 
-from monitor.api.http.problems import depot_unavailable
+from monitor.api.http.problems import depot_unavailable, too_slow
 from monitor.health import supervised
+from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +22,7 @@ _UNREACHABLE = ("08", "57P", "53300")
 
 
 class OutageMiddleware:
-    """Answer requests whose view could not reach the database."""
+    """Answer requests whose view could not reach the database, or whose statement took too long."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -29,7 +31,14 @@ class OutageMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return answer(request) if is_outage(error) else None
+        return of_database_error(request, error)
+
+
+def of_database_error(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
+    """Return the answer to *error* if the database was unreachable or cancelled a statement; else None."""
+    if is_cancelled(error):
+        return _took_too_long(request)
+    return answer(request) if is_outage(error) else None
 
 
 def is_outage(error: BaseException | None) -> bool:
@@ -38,6 +47,16 @@ def is_outage(error: BaseException | None) -> bool:
         return False
     state = getattr(error.__cause__, "sqlstate", None)
     return state is None or state.startswith(_UNREACHABLE)
+
+
+def _took_too_long(request: HttpRequest) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return too_slow()
+    is_part = request.headers.get("HX-Request") == "true"
+    template = "parts/too_slow.html" if is_part else "pages/too_slow.html"
+    text = render_to_string(template, {"seconds": settings.GRIDCAST_WEB_STATEMENT_SECONDS})
+    headers = {"HX-Retarget": "#banner", "HX-Reswap": "innerHTML"} if is_part else {}
+    return HttpResponse(text, status=503, headers={**headers, "Cache-Control": "no-store"})
 
 
 def answer(request: HttpRequest) -> HttpResponse:
