@@ -52,13 +52,14 @@ from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
+from monitor.models.series_deletion import SeriesDeletion
 from monitor.models.series_standing import OutcomeCount, SeriesStanding, StandingChange, StandingCount
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.storage_verdict import StorageVerdict
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
-from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery
+from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery, WebhookReceiver
 
 __all__ = [
     "Alert",
@@ -130,6 +131,7 @@ __all__ = [
     "Sample",
     "Segment",
     "Series",
+    "SeriesDeletion",
     "SeriesStanding",
     "SignatureChange",
     "Site",
@@ -146,4 +148,5 @@ __all__ = [
     "UserRole",
     "Webhook",
     "WebhookDelivery",
+    "WebhookReceiver",
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.fields.json import KT
 
 from monitor.models.author import Authored
 from monitor.models.failure_signature import Severity
@@ -16,6 +17,7 @@ from monitor.models.run import Run
 from monitor.models.series import Series, Suite, visible_suites
 from monitor.models.site import OPERATE, Site, may_manage_everywhere
 from monitor.models.visibility import has_row, sees_all
+from monitor.models.webhook import WebhookReceiver
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -220,13 +222,16 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
     def due(self, now: datetime) -> NotificationQuerySet:
         """Return the notifications to send now, oldest first, so that "opened" comes before "closed".
 
-        Those of held incidents are not due.
+        Those of held incidents are not due, nor those to a receiver that has asked for a pause.
         """
         of_same = models.Q(alert=models.OuterRef("alert")) | models.Q(incident=models.OuterRef("incident"))
         before = Notification.objects.pending().filter(
             of_same, channel=models.OuterRef("channel"), pk__lt=models.OuterRef("pk")
         )
-        ready = self.filter(~models.Exists(before), due_at__lte=now)
+        waiting = WebhookReceiver.objects.waiting(now).filter(url=models.OuterRef("receiver"))
+        ready = self.alias(receiver=KT("channel__url")).filter(
+            ~models.Exists(before), ~models.Exists(waiting), due_at__lte=now
+        )
         return ready.exclude(alert__incident__is_held=True).order_by("pk")
 
     def pending(self) -> NotificationQuerySet:

@@ -13,6 +13,7 @@ from monitor.models.series import Suite
 from monitor.models.site import Site
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 MANAGE_WEBHOOKS = "monitor.manage_webhooks"  # permission to define webhooks and to see and repeat deliveries
@@ -33,6 +34,39 @@ SUBSCRIBABLE = (EventType.RUN_ENDED, EventType.SITE_DOWN, EventType.SITE_UP)
 class WebhookQuerySet(models.QuerySet["Webhook"]):
     def in_force(self) -> WebhookQuerySet:
         return self.filter(enabled=True, suspended="")
+
+
+class WebhookReceiverQuerySet(models.QuerySet["WebhookReceiver"]):
+    def waiting(self, now: datetime) -> WebhookReceiverQuerySet:
+        """Return the receivers that have asked not to get messages yet."""
+        return self.filter(resume_at__gt=now)
+
+    def gone(self) -> WebhookReceiverQuerySet:
+        return self.filter(gone_at__isnull=False)
+
+    def welcome(self, urls: Iterable[str]) -> None:
+        """Send messages to the receivers at *urls* again, although they were gone: a user asks for it."""
+        self.gone().filter(url__in=urls).delete()
+
+
+class WebhookReceiver(models.Model):
+    """What the receiver at *url*, of webhooks and of channels of alert rules, has asked for.
+
+    Attributes:
+        resume_at: no message is sent before; null if it does not ask for a pause.
+        gone_at: when it answered 410 Gone; null if it did not.
+        answer: its answer.
+    """
+
+    url = models.CharField(max_length=2000, primary_key=True)
+    resume_at = models.DateTimeField(null=True)
+    gone_at = models.DateTimeField(null=True)
+    answer = models.TextField()
+
+    objects = WebhookReceiverQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.url
 
 
 class Webhook(Authored):
@@ -76,9 +110,13 @@ class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         return self.filter(state=DeliveryState.PENDING)
 
     def due(self, now: datetime) -> WebhookDeliveryQuerySet:
-        """Return the oldest pending delivery of each webhook in force, if it is due; later ones wait."""
+        """Return the oldest pending delivery of each webhook in force, if it is due; later ones wait.
+
+        All wait while the receiver asks for a pause.
+        """
         oldest = WebhookDelivery.objects.pending().filter(webhook=models.OuterRef("pk")).order_by("pk")
-        heads = Webhook.objects.in_force().values(head=models.Subquery(oldest.values("pk")[:1]))
+        ready = Webhook.objects.in_force().exclude(url__in=WebhookReceiver.objects.waiting(now).values("url"))
+        heads = ready.values(head=models.Subquery(oldest.values("pk")[:1]))
         return self.filter(pk__in=heads, due_at__lte=now)
 
 
